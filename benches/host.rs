@@ -152,7 +152,7 @@ fn catalog() -> Catalog {
 
 /// The results of a full run on a GPU that come with the repository.
 fn frozen() -> Results {
-    Results::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/one-gpu.json")).unwrap()
+    Results::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/one-gpu.json.gz")).unwrap()
 }
 
 /// The frozen results with `size` measured rows and no timelines: their own, in turn, told apart by a parameter.

@@ -250,7 +250,7 @@ fn the_rows_of_the_kept_results_are_declared_by_their_experiments_of_today() {
     let registry = Registry::builtin();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results");
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
+    let paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ending| ending == "gz")).collect();
     assert!(!paths.is_empty());
     for path in paths {
         let results = Results::read(&path).unwrap();

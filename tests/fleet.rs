@@ -77,7 +77,7 @@ fn a_shift_of_the_stated_size_is_found_in_four_of_five_cases() {
 #[test]
 fn the_readme_states_the_smallest_shift_for_the_spread_of_the_kept_results() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let kept = Results::read(&root.join("book/results/one-gpu.json")).unwrap();
+    let kept = Results::read(&root.join("book/results/one-gpu.json.gz")).unwrap();
     let lookup = kept.lookup();
     let mut spreads: Vec<f64> = lookup
         .metrics()

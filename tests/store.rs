@@ -213,7 +213,7 @@ fn a_damaged_file_of_the_store_is_named_and_gives_way_to_a_whole_one() {
 #[test]
 fn a_file_from_before_digests_is_taken_and_gets_one() {
     let folder = tempfile::tempdir().unwrap();
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/two-gpus.json");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/two-gpus.json.gz");
     let results = Results::read(&kept).unwrap();
     let old = folder.path().join("old.json");
     fs::write(&old, serde_json::to_string(&results).unwrap()).unwrap();

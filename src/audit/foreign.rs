@@ -16,7 +16,7 @@ use super::report::AuditReport;
 use super::{kineto, own};
 use crate::device::kind::SyncKind;
 use crate::error::FileError;
-use crate::files::{read_packed, text_of};
+use crate::files::{read_bytes, text_of};
 use crate::timeline::Span;
 
 const MOST_BYTES: usize = 1 << 30;
@@ -45,7 +45,7 @@ pub(crate) fn read(path: &Path) -> Result<ProgramRecording, FileError> {
         ));
     }
     // The profiler packs a trace whose name ends so.
-    let bytes = read_packed(path, MOST_BYTES).map_err(io)?;
+    let bytes = read_bytes(path, MOST_BYTES).map_err(io)?;
     if bytes.starts_with(SQLITE) {
         return of_export(&bytes, &origin);
     }

@@ -143,12 +143,12 @@ impl Keeper {
         if results.rows.is_empty() || state.target.is_none() {
             return;
         }
-        let Ok(text) = results.to_json(&self.out) else { return };
+        let Ok(content) = results.to_content(&self.out) else { return };
         let itself = state.target.as_ref().filter(|_| state.is_checkpoint);
-        if itself.is_some_and(|target| target.write(text.as_bytes()).is_ok()) {
+        if itself.is_some_and(|target| target.write(&content).is_ok()) {
             return;
         }
-        if let Err(error) = state.checkpoint.write(text.as_bytes())
+        if let Err(error) = state.checkpoint.write(&content)
             && !std::mem::replace(&mut state.checkpoint.failed, true)
         {
             alert!("no checkpoint can be written, and the run goes on without: {error}");
@@ -157,9 +157,9 @@ impl Keeper {
 
     /// Writes a checkpoint for the processes of the runs, and says where it is.
     pub(super) fn checkpoint(&self, results: &Results) -> anyhow::Result<PathBuf> {
-        let text = results.to_json(&self.out)?;
+        let content = results.to_content(&self.out)?;
         let mut state = self.state();
-        let written = state.checkpoint.write(text.as_bytes());
+        let written = state.checkpoint.write(&content);
         let path = written.map_err(|error| anyhow::anyhow!("what is measured can be kept nowhere: {error}"))?;
         // Until the next time it is theirs to write.
         state.checkpoint.current = None;
@@ -196,15 +196,15 @@ impl Keeper {
     /// Writes the results file, or where that fails another, and says so. Where the results are then.
     pub(super) fn finish(&self, results: &Results) -> anyhow::Result<PathBuf> {
         let mut state = self.state();
-        let text = results.to_json(&self.out)?;
+        let content = results.to_content(&self.out)?;
         let target = state.target.take();
-        let written = target.as_ref().map_or(Ok(()), |target| target.write(text.as_bytes()));
+        let written = target.as_ref().map_or(Ok(()), |target| target.write(&content));
         let Err(error) = written else {
             state.checkpoint.remove(&self.out);
             return Ok(self.out.clone());
         };
         alert!("{}: {error}", self.out.display());
-        match state.checkpoint.write(text.as_bytes()) {
+        match state.checkpoint.write(&content) {
             Ok(path) => {
                 alert!("the results went to {} instead", path.display());
                 state.checkpoint.remove(&path);

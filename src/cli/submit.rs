@@ -102,7 +102,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let path = &arguments.results;
     let out = arguments.out.as_ref().map(|out| refuse_input(out, [path]).map(|()| out)).transpose()?;
     let file = OutputFile::asked(out, |there| Results::read(there).is_ok())?;
-    let results = recorded::sound(path, carried)?;
+    let results = recorded::sound(path)?;
     if results.is_partial() {
         let (file, program) = (argument(path), program());
         let message = format!("{}: it did not end; to go on: {program} run --resume {file}", path.display());
@@ -116,14 +116,14 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         alert!("nothing is written");
         return Ok(End::Refused);
     }
-    file.write(handed_on.to_json(out)?.as_bytes())?;
+    file.write(&handed_on.to_content(out)?)?;
     note!("written: {}", out.display());
     Ok(End::Well)
 }
 
 /// Reads what is handed on as a reader of its file does, and compares it with what it was made of.
 fn checked(path: &Path, results: &Results, handed_on: &Results) -> anyhow::Result<Results> {
-    let read = Results::parse(&handed_on.to_json(path)?, path)?;
+    let read = Results::of_content(&handed_on.to_content(path)?, path)?;
     let is_same = read.samples_digest() == results.samples_digest() && read.rows.len() == results.rows.len();
     anyhow::ensure!(is_same, "{}: its samples would not stay as they are", path.display());
     recorded::contradiction(path, &read).map_or(Ok(read), |error| Err(error.into()))

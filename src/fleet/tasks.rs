@@ -9,13 +9,13 @@
 //!     .tasks/          what tasks that have not ended keep
 //! ```
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::FileError;
-use crate::files::{open_plain, text_up_to};
+use crate::files::{open_plain, text_of, unpacked};
 use crate::yaml;
 
 /// The file that says how many tasks there are.
@@ -70,7 +70,7 @@ pub(crate) fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
 fn reason(folder: &Path, task: u32) -> String {
     const LONGEST_CODE: usize = 16;
     let exit = folder.join(format!("task-{task}.exit"));
-    let code = open_plain(&exit).and_then(|file| text_up_to(file, LONGEST_CODE)).unwrap_or_default();
+    let code = open_plain(&exit).and_then(|file| text_of(unpacked(BufReader::new(file), LONGEST_CODE)?)).unwrap_or_default();
     let log = folder.join(format!("task-{task}.log"));
     let how = match code.trim() {
         "" if open_plain(&log).is_err() => return format!("it did not start: there is no {}", log.display()),

@@ -418,7 +418,7 @@ mod tests {
     use super::*;
 
     fn kept() -> Value {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/two-gpus.json");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/two-gpus.json.gz");
         serde_json::to_value(Results::read(&file).unwrap()).unwrap()
     }
 

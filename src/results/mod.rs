@@ -7,7 +7,7 @@
 //! | `row`, `work` | what a row is: identifier, heading, label, unit, parameters, provenance, work |
 //! | `roofline` | the share of a measured peak rate |
 //! | `run`, `environment`, `selection` | the content of a file: its runs, where they were made, what was chosen |
-//! | `file`, `migrate`, `digest` | reading and writing files, of every schema version that there has been, and their digest |
+//! | `file`, `digest` | reading and writing files, and their digest |
 //! | `system` | what another program measured of the same work, put into a results file |
 //! | `lookup`, `catalog` | finding rows, and what rows there could be |
 //! | `spelled` | how an expression writes a row's name |
@@ -31,7 +31,6 @@ mod file;
 mod formula;
 pub(crate) mod host_clock;
 mod lookup;
-mod migrate;
 mod missing;
 mod provenance;
 mod recompute;
@@ -56,7 +55,7 @@ pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare
 pub use diagnose::Diagnosed;
 pub(crate) use environment::without_folders;
 pub use environment::{DeviceDescription, Environment, Host, Program, now};
-pub(crate) use file::MOST_BYTES as LONGEST_FILE;
+pub(crate) use file::MAX_BYTES as LONGEST_FILE;
 pub(crate) use formula::evaluate_round;
 pub use formula::{FormulaOperand, evaluate};
 pub use lookup::{Lookup, Metric};

@@ -28,7 +28,7 @@ pub const SYNCSCOPE: &str = "syncscope";
 /// use std::path::Path;
 /// use syncscope::results::{Parameters, Results};
 ///
-/// let results = Results::read(Path::new("book/results/two-gpus.json"))?;
+/// let results = Results::read(Path::new("book/results/two-gpus.json.gz"))?;
 /// let idle = results.lookup().estimate("idle-device.other", &Parameters::new());
 /// assert!(results.environment().device.model.starts_with("NVIDIA"));
 /// assert!(idle.is_ok_and(|seconds| seconds.low <= seconds.median && seconds.median <= seconds.high));

@@ -8,7 +8,7 @@
 //! One folder a machine, as `asv` and MLPerf have it. A file is called by when its first run began, by the commit that
 //! measured it, and by the first digits of the digest of its samples: so two stores merge by copying one into the other, and
 //! nothing that was measured is written over. What else is found in a store ([`Index`]) is derived from the files and can be
-//! thrown away.
+//! thrown away. A file of a store may be packed by gzip; its name then ends in `.json.gz`.
 //!
 //! | file | what |
 //! |---|---|

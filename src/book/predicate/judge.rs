@@ -31,7 +31,7 @@ const PYTORCH: &str = "PyTorch";
 /// use syncscope::experiment::Registry;
 /// use syncscope::results::Results;
 ///
-/// let results = Results::read(Path::new("book/results/two-gpus.json"))?;
+/// let results = Results::read(Path::new("book/results/two-gpus.json.gz"))?;
 /// let documents = BookProject::embedded().documents(&Registry::builtin().catalog("cuda"))?;
 /// for document in &documents {
 ///     for claim in &document.claims {
