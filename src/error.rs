@@ -255,7 +255,9 @@ pub enum FileError {
         hint: String,
     },
     /// It has a schema version that this program does not read.
-    #[error("{origin}: it has the schema version {found}, and this program reads {read}; use the syncscope that wrote it, or a newer one")]
+    #[error(
+        "{origin}: it has the schema version {found}, and this program reads {read}; use the syncscope that wrote it, or a newer one"
+    )]
     Version {
         /// The file's name.
         origin: String,

@@ -47,7 +47,6 @@ mod templates;
 mod trial;
 mod warning;
 
-pub(crate) use kept::results as kept_results;
 pub(crate) use notebooks::check as check_notebook;
 pub use place::check_place;
 pub(crate) use place::check_slides_place;

@@ -57,6 +57,8 @@ pub(super) fn out_of(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().as_bytes();
     let start = name.windows(CHECKPOINT.len()).rposition(|part| part == CHECKPOINT.as_bytes());
     match start.filter(|_| name.ends_with(b".json")) {
+        // A packed file's name stands whole in that of its checkpoint.
+        Some(start) if name[..start].ends_with(b".gz") => file.with_file_name(OsStr::from_bytes(&name[..start])),
         Some(start) => file.with_file_name(joined(OsStr::from_bytes(&name[..start]), ".json")),
         None => file.to_owned(),
     }
@@ -328,6 +330,7 @@ mod tests {
             ("a/results.checkpoint.json", "a/results.json"),
             ("a/results.checkpoint-2.json", "a/results.json"),
             ("a/results.json", "a/results.json"),
+            ("a/results.json.gz.checkpoint.json", "a/results.json.gz"),
         ] {
             assert_eq!(out_of(Path::new(file)), Path::new(out));
         }

@@ -251,7 +251,7 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Lab(arguments) => lab::execute(arguments, carried),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
         Command::Collect(arguments) => collect::execute(&arguments),
-        Command::Submit(arguments) => submit::execute(&arguments, carried),
+        Command::Submit(arguments) => submit::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
         Command::Machines(arguments) => machines::execute(&arguments, carried),
         Command::Fleet(arguments) => fleet::execute(&arguments, carried),

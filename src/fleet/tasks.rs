@@ -70,7 +70,8 @@ pub(crate) fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
 fn reason(folder: &Path, task: u32) -> String {
     const LONGEST_CODE: usize = 16;
     let exit = folder.join(format!("task-{task}.exit"));
-    let code = open_plain(&exit).and_then(|file| text_of(unpacked(BufReader::new(file), LONGEST_CODE)?)).unwrap_or_default();
+    let code =
+        open_plain(&exit).and_then(|file| text_of(unpacked(BufReader::new(file), LONGEST_CODE)?)).unwrap_or_default();
     let log = folder.join(format!("task-{task}.log"));
     let how = match code.trim() {
         "" if open_plain(&log).is_err() => return format!("it did not start: there is no {}", log.display()),

@@ -46,7 +46,6 @@ mod system;
 mod work;
 
 pub use agreement::{Agreement, HalfWidths};
-pub(crate) use anonymous::{Place, Vocabulary};
 pub(crate) use bounded::{MOST_BYTES, MOST_VALUES};
 pub use catalog::{Catalog, UnknownParameter, nearest};
 pub(crate) use catalog::{most_alike, nearest_name, nearest_number};

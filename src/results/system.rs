@@ -102,8 +102,7 @@ impl System {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, origin: &str, catalog: &Catalog) -> Result<Self, FileError> {
-        let system: Self =
-            of_version(SYSTEM_SCHEMA_VERSION, text, origin, "the measurements of another program")?;
+        let system: Self = of_version(SYSTEM_SCHEMA_VERSION, text, origin, "the measurements of another program")?;
         system.check(catalog).map_err(|message| FileError::whole(origin, message))?;
         Ok(system)
     }

@@ -97,8 +97,10 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
     };
     // A file's name says when it was measured, and of which samples it is: one of the same name is the same measurement,
     // whatever its machine is called.
-    let mut named: BTreeMap<OsString, PathBuf> =
-        files(store)?.into_iter().filter_map(|file| Some((without_gz(&file).file_name()?.to_owned(), store.join(&file)))).collect();
+    let mut named: BTreeMap<OsString, PathBuf> = files(store)?
+        .into_iter()
+        .filter_map(|file| Some((without_gz(&file).file_name()?.to_owned(), store.join(&file))))
+        .collect();
     // What came whole before is not claimed again.
     let folders: BTreeSet<PathBuf> = candidates.iter().filter_map(|one| Some(one.place.parent()?.to_owned())).collect();
     for folder in &folders {
