@@ -21,8 +21,8 @@ use syncscope::error::DeviceError;
 use syncscope::experiment::{AnyExperiment, Bench, Experiment, Registry, RunObserver};
 use syncscope::measure::{Progress, Protocol, Sampler};
 use syncscope::results::{
-    Environment, Lookup, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan, Recomputation, Recorded,
-    Results, Row, RunOutcome, Selection, evaluate, titled,
+    Environment, Expression, Lookup, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan, Recomputation,
+    Recorded, Results, Row, RunOutcome, Selection, titled,
 };
 use syncscope::runner::{Session, Suite, empty_results, planned, run_one};
 use syncscope::units::Unit;
@@ -238,7 +238,8 @@ fn the_formula_of_the_work_of_a_row_gives_its_amount() {
             ("width", _) => Some(4.0),
             _ => spec.parameters.get(word)?.number(),
         };
-        let amount = evaluate(&work.formula, &value).unwrap_or_else(|| panic!("{}: {}", spec.id, work.formula));
+        let amount = Expression::formula(&work.formula).and_then(|formula| formula.evaluate(&value));
+        let amount = amount.unwrap_or_else(|| panic!("{}: {}", spec.id, work.formula));
         assert_eq!(amount, work.amount, "{}: {}", titled(&spec.id, &spec.parameters), work.formula);
         checked += 1;
     }

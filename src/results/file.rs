@@ -176,7 +176,7 @@ fn io(path: &Path, cause: std::io::Error) -> FileError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::formula::FormulaOperand;
+    use super::super::expression::FormulaOperand;
     use super::super::row::{Outcome, Provenance, Row};
     use super::*;
     use crate::measure::Clock;

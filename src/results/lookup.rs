@@ -369,7 +369,7 @@ fn holds(parameters: &Parameters, select: &Parameters) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::formula::FormulaOperand;
+    use super::super::expression::FormulaOperand;
     use super::super::row::Series;
     use super::*;
     use crate::measure::StoppedBy;
