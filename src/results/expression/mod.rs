@@ -5,7 +5,7 @@
 //! `[a, b]|max` or `max(a, b)`. A formula of a results file is written for a reader: `−`, `·` and `×` are its signs, a hyphen is
 //! part of a name, and `a = b` is 1 where both are the same, and else 0.
 //!
-//! An expression may be anybody's: it has a length, and brackets a depth.
+//! An expression may be anybody's: it has a length.
 
 mod dimension;
 mod parse;

@@ -2,10 +2,8 @@
 
 use super::{Extreme, Node, Operator, Part};
 
-/// The most characters of an expression.
-const MAX_CHARACTERS: usize = 1000;
-/// The most brackets within each other.
-const MAX_DEPTH: usize = 50;
+/// The most characters of an expression, which is read by recursion.
+const MAX_CHARACTERS: usize = 500;
 /// The filters that give a number.
 pub(crate) const FILTERS: [&str; 3] = ["abs", "max", "min"];
 
@@ -27,10 +25,22 @@ pub(super) enum Notation {
     Document,
 }
 
+/// The signs between two values, each with how closely it binds; of several that begin alike the longest first.
+const OPERATORS: [(&str, Operator, u8); 9] = [
+    ("**", Operator::Power, 3),
+    ("*", Operator::Times, 2),
+    ("·", Operator::Times, 2),
+    ("×", Operator::Times, 2),
+    ("/", Operator::Over, 2),
+    ("+", Operator::Plus, 1),
+    ("−", Operator::Minus, 1),
+    ("-", Operator::Minus, 1),
+    ("=", Operator::Equals, 0),
+];
+
 pub(super) struct Parser<'a> {
     text: &'a str,
     place: usize,
-    depth: usize,
     notation: Notation,
 }
 
@@ -38,61 +48,40 @@ type Result<T> = std::result::Result<T, SyntaxError>;
 
 impl<'a> Parser<'a> {
     pub(super) fn new(text: &'a str, notation: Notation) -> Self {
-        Self { text, place: 0, depth: 0, notation }
+        Self { text, place: 0, notation }
     }
 
     pub(super) fn whole(mut self) -> Result<Node> {
-        let error = |message| SyntaxError { message, filter: None };
+        let error = |message| Err(SyntaxError { message, filter: None });
         if self.text.is_empty() {
-            return Err(error("a formula is empty".to_owned()));
+            return error("a formula is empty".to_owned());
         }
         if self.text.chars().count() > MAX_CHARACTERS {
             let begin: String = self.text.chars().take(40).collect();
-            return Err(error(format!("`{begin}…` is longer than {MAX_CHARACTERS} characters")));
+            return error(format!("`{begin}…` is longer than {MAX_CHARACTERS} characters"));
         }
-        let mut root = self.sum()?;
-        if self.notation == Notation::Formula && self.takes("=") {
-            root = binary(Operator::Equals, root, self.sum()?);
-        }
+        let root = self.binding(0)?;
         if self.rest().is_empty() { Ok(root) } else { Err(self.unexpected()) }
     }
 
-    fn sum(&mut self) -> Result<Node> {
-        let mut sum = self.product()?;
+    /// Values between which stand signs that bind at least so closely: by precedence climbing, from the left. A sign before a
+    /// value binds closest, as Jinja has it.
+    fn binding(&mut self, least: u8) -> Result<Node> {
+        let mut left = self.filtered()?;
         loop {
-            let operator = match () {
-                () if self.takes("+") => Operator::Plus,
-                () if self.takes_minus() => Operator::Minus,
-                () => return Ok(sum),
+            let square = ["²", "³"].into_iter().position(|sign| self.takes(sign));
+            if let Some(place) = square {
+                let exponent = Node { part: Part::Number(2.0 + place as f64), at: self.place..self.place };
+                left = binary(Operator::Power, left, exponent);
+                continue;
+            }
+            let (rest, unknown) = (self.rest(), if self.notation == Notation::Formula { "-" } else { "=" });
+            let next = OPERATORS.into_iter().find(|(sign, ..)| rest.starts_with(sign) && *sign != unknown);
+            let Some((sign, operator, strength)) = next.filter(|(.., strength)| *strength >= least) else {
+                return Ok(left);
             };
-            sum = binary(operator, sum, self.product()?);
-        }
-    }
-
-    fn product(&mut self) -> Result<Node> {
-        let mut product = self.power()?;
-        loop {
-            let operator = match () {
-                () if self.takes("*") || self.takes("·") || self.takes("×") => Operator::Times,
-                () if self.takes("/") => Operator::Over,
-                () => return Ok(product),
-            };
-            product = binary(operator, product, self.power()?);
-        }
-    }
-
-    /// Powers from the left, and a sign before them: as Jinja has it.
-    fn power(&mut self) -> Result<Node> {
-        let mut base = self.filtered()?;
-        loop {
-            let at = self.place..self.place;
-            let exponent = match () {
-                () if self.takes("**") => self.filtered()?,
-                () if self.takes("²") => Node { part: Part::Number(2.0), at },
-                () if self.takes("³") => Node { part: Part::Number(3.0), at },
-                () => return Ok(base),
-            };
-            base = binary(Operator::Power, base, exponent);
+            self.place += sign.len();
+            left = binary(operator, left, self.binding(strength + 1)?);
         }
     }
 
@@ -105,7 +94,7 @@ impl<'a> Parser<'a> {
                 ("min", Part::Extreme(_, nodes)) => Part::Extreme(Extreme::Least, nodes),
                 ("max" | "min", _) => return Err(self.wrong(&format!("`{filter}` is of a list"))),
                 ("abs", part) => Part::Absolute(Box::new(Node { part, at: value.at })),
-                ("", _) => return Err(self.missing()),
+                ("", _) => return Err(self.unexpected()),
                 _ => {
                     let message = format!("there is no filter `{filter}`");
                     return Err(SyntaxError { message, filter: Some(filter.to_owned()) });
@@ -119,63 +108,42 @@ impl<'a> Parser<'a> {
     fn signed(&mut self) -> Result<Node> {
         self.rest();
         let start = self.place;
-        if !self.takes_minus() {
-            return self.value();
+        if self.takes("−") || self.notation == Notation::Document && self.takes("-") {
+            let inner = Box::new(self.signed()?);
+            return Ok(Node { part: Part::Negated(inner), at: start..self.place });
         }
-        let inner = self.nested(Self::signed)?;
-        Ok(Node { part: Part::Negated(Box::new(inner)), at: start..self.place })
-    }
-
-    fn value(&mut self) -> Result<Node> {
-        let start = self.place;
-        if self.takes("(") {
-            let Node { part, .. } = self.nested(Self::sum)?;
-            self.close("(", ")")?;
-            return Ok(Node { part, at: start..self.place });
-        }
-        if self.takes("[") {
-            let nodes = self.nested(Self::list)?;
-            self.close("[", "]")?;
-            let filter = self.rest().strip_prefix('|').map(str::trim_start);
-            if !filter.is_some_and(|it| it.starts_with("max") || it.starts_with("min")) {
-                return Err(self.wrong("of a list there is the `max` and the `min`"));
+        let part = match self.word() {
+            "" if self.takes("(") => {
+                let inner = self.binding(0)?;
+                self.close("(", ")")?;
+                inner.part
             }
-            return Ok(Node { part: Part::Extreme(Extreme::Greatest, nodes), at: start..self.place });
-        }
-        let word = self.word();
-        let at = start..self.place;
-        let extreme = match word {
-            "" => return Err(self.missing()),
-            "max" => Some(Extreme::Greatest),
-            "min" => Some(Extreme::Least),
-            _ => None,
+            "" if self.takes("[") => {
+                let nodes = self.list("[", "]")?;
+                let filter = self.rest().strip_prefix('|').map(str::trim_start).unwrap_or_default();
+                if !["max", "min"].iter().any(|name| filter.starts_with(name)) {
+                    return Err(self.wrong("of a list there is the `max` and the `min`"));
+                }
+                Part::Extreme(Extreme::Greatest, nodes)
+            }
+            "" => return Err(self.unexpected()),
+            "max" if self.takes("(") => Part::Extreme(Extreme::Greatest, self.list("(", ")")?),
+            "min" if self.takes("(") => Part::Extreme(Extreme::Least, self.list("(", ")")?),
+            word => {
+                let number = word.parse().ok().filter(|_| word.starts_with(|c: char| c.is_ascii_digit()));
+                number.map_or_else(|| Part::Name(start..self.place), Part::Number)
+            }
         };
-        if let Some(extreme) = extreme.filter(|_| self.takes("(")) {
-            let nodes = self.nested(Self::list)?;
-            self.close("(", ")")?;
-            return Ok(Node { part: Part::Extreme(extreme, nodes), at: start..self.place });
-        }
-        let is_number = word.starts_with(|c: char| c.is_ascii_digit());
-        let number = word.parse().ok().filter(|_| is_number);
-        Ok(Node { part: number.map_or_else(|| Part::Name(at.clone()), Part::Number), at })
+        Ok(Node { part, at: start..self.place })
     }
 
-    fn list(&mut self) -> Result<Vec<Node>> {
-        let mut nodes = vec![self.sum()?];
+    fn list(&mut self, opened: &str, closes: &str) -> Result<Vec<Node>> {
+        let mut nodes = vec![self.binding(0)?];
         while self.takes(",") {
-            nodes.push(self.sum()?);
+            nodes.push(self.binding(0)?);
         }
+        self.close(opened, closes)?;
         Ok(nodes)
-    }
-
-    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.depth == MAX_DEPTH {
-            return Err(self.wrong("brackets and signs are nested too deep"));
-        }
-        self.depth += 1;
-        let read = read(self)?;
-        self.depth -= 1;
-        Ok(read)
     }
 
     fn close(&mut self, opened: &str, closes: &str) -> Result<()> {
@@ -192,7 +160,7 @@ impl<'a> Parser<'a> {
         let own = if self.notation == Notation::Formula { '-' } else { '_' };
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == own;
         let length = |text: &str| text.find(|c| !is_part(c)).unwrap_or(text.len());
-        let mut end = if rest.starts_with('.') { 0 } else { length(rest) };
+        let mut end = if rest.starts_with(['.', '-']) { 0 } else { length(rest) };
         // The exponent of a number may have a sign.
         let is_exponent = rest.starts_with(|c: char| c.is_ascii_digit()) && rest[..end].ends_with(['e', 'E']);
         if is_exponent && rest[end..].starts_with(['+', '-']) {
@@ -202,16 +170,11 @@ impl<'a> Parser<'a> {
         &rest[..end]
     }
 
-    /// Takes a sign, where it comes next; of two stars neither is a product.
+    /// Takes a sign, where it comes next.
     fn takes(&mut self, sign: &str) -> bool {
-        let rest = self.rest();
-        let is_next = rest.starts_with(sign) && !(sign == "*" && rest.starts_with("**"));
+        let is_next = self.rest().starts_with(sign);
         self.place += if is_next { sign.len() } else { 0 };
         is_next
-    }
-
-    fn takes_minus(&mut self) -> bool {
-        self.takes("−") || self.notation == Notation::Document && self.takes("-")
     }
 
     /// What is left, behind spaces.
@@ -226,25 +189,20 @@ impl<'a> Parser<'a> {
         SyntaxError { message, filter: None }
     }
 
-    /// That a value has to come next.
-    fn missing(&mut self) -> SyntaxError {
-        let (rest, last) = (self.rest(), self.text.chars().last().unwrap_or_default());
-        match rest.chars().next() {
-            None => self.wrong(&format!("a value is missing behind `{last}`")),
-            Some(next) if ")],+*/|".contains(next) => self.wrong(&format!("a value is missing before `{next}`")),
-            Some(_) => self.unexpected(),
-        }
-    }
-
-    /// That what comes next has no meaning there.
+    /// That a value or a sign is missing, or that what comes next has no meaning there.
     fn unexpected(&mut self) -> SyntaxError {
-        let first = self.rest().chars().next().unwrap_or_default();
+        let before = self.text[..self.place].trim_end().chars().last();
+        // A value is wanted at the beginning, and behind a sign that ends none.
+        let wants = before.is_none_or(|c| !c.is_ascii_alphanumeric() && !")]_.²³".contains(c));
+        let first = self.rest().chars().next();
         let what = match (first, self.word()) {
-            ('.', _) => "a part of a value has no value".to_owned(),
-            ('(', _) => "nothing in it can be called".to_owned(),
-            ('[', _) => "a value has no parts".to_owned(),
-            (')' | ']', _) => format!("`{first}` closes nothing"),
-            (_, "") => format!("`{first}` has no meaning in it"),
+            (None, _) => format!("a value is missing behind `{}`", before.unwrap_or_default()),
+            (Some(first), "") if wants && ")],+*/|".contains(first) => format!("a value is missing before `{first}`"),
+            (Some('.'), _) => "a part of a value has no value".to_owned(),
+            (Some('('), _) => "nothing in it can be called".to_owned(),
+            (Some('['), _) => "a value has no parts".to_owned(),
+            (Some(first @ (')' | ']')), _) => format!("`{first}` closes nothing"),
+            (Some(first), "") => format!("`{first}` has no meaning in it"),
             (_, word) => format!("an operator is missing before `{word}`"),
         };
         self.wrong(&what)
