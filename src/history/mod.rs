@@ -6,19 +6,16 @@
 //! | file | what |
 //! |---|---|
 //! | `series` | the rows of a store over time, and their changes |
-//! | `junit`, `bencher` | the same for CI: JUnit's XML, and Bencher's metric format |
+//! | `junit` | the same for CI: JUnit's XML |
 //! | `page`, `picture` | a page that stands alone |
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod bencher;
 mod junit;
 mod page;
 mod picture;
 mod series;
 
-pub use bencher::bencher;
-pub(crate) use bencher::is_bencher;
 pub(crate) use junit::JUNIT_BEGIN;
 pub use junit::junit;
 pub use page::page;
