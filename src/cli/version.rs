@@ -6,12 +6,11 @@ use super::program;
 use crate::device::Device;
 
 /// The features that the library can be built with, and whether it was.
-const FEATURES: [(&str, bool); 10] = [
+const FEATURES: [(&str, bool); 9] = [
     ("cuda", cfg!(feature = "cuda")),
     ("cupti", cfg!(feature = "cupti")),
     ("notebook", cfg!(feature = "notebook")),
     ("nsys", cfg!(feature = "nsys")),
-    ("parquet", cfg!(feature = "parquet")),
     ("present", cfg!(feature = "present")),
     ("report", cfg!(feature = "report")),
     ("sensors", cfg!(feature = "sensors")),
