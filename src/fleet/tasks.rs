@@ -23,7 +23,7 @@ pub(crate) const PLAN: &str = "fleet.yaml";
 /// The file that a scheduler runs.
 pub(crate) const SCRIPT: &str = "fleet.sh";
 /// The most tasks of a job. Slurm's own limit on arrays is lower at most sites.
-pub(crate) const MOST_TASKS: u32 = 100_000;
+pub(crate) const MAX_TASKS: u32 = 100_000;
 
 /// A job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,8 +58,8 @@ pub(crate) fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
         return Ok(Vec::new());
     }
     let JobPlan { tasks } = yaml::parse(&yaml::read(&file)?, &file.display().to_string())?;
-    if tasks > MOST_TASKS {
-        let message = format!("{tasks} tasks: a job has at most {MOST_TASKS}");
+    if tasks > MAX_TASKS {
+        let message = format!("{tasks} tasks: a job has at most {MAX_TASKS}");
         return Err(FileError::whole(file.display().to_string(), message));
     }
     let missing = (0..tasks).filter(|task| !folder.join(format!("task-{task}.json")).is_file());

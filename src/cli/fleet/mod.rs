@@ -15,7 +15,7 @@ use super::processes::Multicast;
 use super::run::Choice;
 use super::{Carried, End, UsageError, program};
 use crate::device::Device;
-use crate::fleet::MOST_TASKS;
+use crate::fleet::MAX_TASKS;
 use crate::runner::{ENGINES, Suite};
 
 /// Measure a suite on many GPUs or nodes, by Slurm or Kubernetes
@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     choice: Choice,
     /// How many tasks there are
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TASKS)))]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_TASKS)))]
     tasks: u32,
     /// What each task has for itself
     #[arg(long, value_name = "WHAT", default_value = "gpu")]
