@@ -59,8 +59,8 @@ pub use samples::Samples;
 pub(crate) use statistics::{
     AcceptedRegion, Bound, Decision, Evidence, LEVEL, Observations, Student, chance_of_shares, furthest, holm, mean,
 };
-pub use statistics::{Bootstrap, Comparison, Diagnosis, Verdict, diagnose, judge, near_floor};
 #[cfg(feature = "report")]
 pub use statistics::{
     Change, ChangePoint, FEWEST, FLEET_LEVEL, Outlier, Outliers, Ratio, change_points, outliers, smallest_shift,
 };
+pub use statistics::{Comparison, Diagnosis, Verdict, diagnose, judge, near_floor};

@@ -33,7 +33,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use statrs::function::erf::erfc;
 
-use super::bootstrap::Bootstrap;
+use super::bootstrap::SEED;
 use super::ratio::Ratio;
 use crate::measure::estimate::{median, quantile};
 
@@ -221,7 +221,7 @@ fn arrangements_up_to(few: usize, many: usize, most: usize) -> f64 {
 
 /// The interval of the place of a change, as places in the two parts one behind the other.
 fn interval(before: &[f64], after: &[f64]) -> [usize; 2] {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(Bootstrap::SEED);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let mut places: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
             let mut drawn = Vec::with_capacity(before.len() + after.len());

@@ -32,7 +32,6 @@ mod ratio;
 mod runs;
 mod verdict;
 
-pub use bootstrap::Bootstrap;
 #[cfg(feature = "report")]
 pub(crate) use chances::{Student, chance_of_shares, holm};
 #[cfg(feature = "report")]

@@ -71,7 +71,7 @@ impl Spread {
     /// of freedom that its quartiles are worth. `None` where no run has two samples: there is none within.
     fn of(runs: &[&[f64]], middles: &[f64]) -> Option<Self> {
         /// A quotient of variances whose share is 1, and whose multiples are numbers.
-        const MOST: f64 = 1e100;
+        const MAX: f64 = 1e100;
         let several = runs.iter().filter(|samples| samples.len() > 1);
         let variances: Vec<f64> =
             several.map(|samples| (quartile_distance(samples) / QUARTILE_DISTANCE).powi(2)).collect();
@@ -86,7 +86,7 @@ impl Spread {
             Ok(_) if within == 0.0 => Larger::Between,
             // Of samples that are no numbers, or too large for their squares.
             Ok(_) if (between / within).is_nan() => Larger::Unclear,
-            Ok(distribution) => match distribution.cdf((between / within).min(MOST)) {
+            Ok(distribution) => match distribution.cdf((between / within).min(MAX)) {
                 share if share > 0.975 => Larger::Between,
                 share if share < 0.025 => Larger::Within,
                 _ => Larger::Unclear,
