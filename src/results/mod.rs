@@ -10,6 +10,8 @@
 //! | `file`, `digest` | reading and writing files, and their digest |
 //! | `system` | what another program measured of the same work, put into a results file |
 //! | `lookup`, `catalog` | finding rows, and what rows there could be |
+//! | `metric` | what the samples of a row come to |
+//! | `expression` | formulas, and what tests and sentences compute of rows |
 //! | `spelled` | how an expression writes a row's name |
 //! | `diagnose` | the diagnoses of the samples |
 //! | `steady` | whether what a row came to has an interval |
@@ -20,7 +22,6 @@
 
 mod agreement;
 mod anonymous;
-mod bounded;
 mod catalog;
 mod comparability;
 mod compare;
@@ -31,6 +32,7 @@ mod expression;
 mod file;
 pub(crate) mod host_clock;
 mod lookup;
+mod metric;
 mod missing;
 mod provenance;
 mod recompute;
@@ -46,7 +48,6 @@ mod system;
 mod work;
 
 pub use agreement::{Agreement, HalfWidths};
-pub(crate) use bounded::{MOST_BYTES, MOST_VALUES};
 pub use catalog::{Catalog, UnknownParameter, nearest};
 pub(crate) use catalog::{most_alike, nearest_name, nearest_number};
 pub use comparability::{Mismatch, mismatches, remarks};
@@ -57,8 +58,10 @@ pub use environment::{DeviceDescription, Environment, Host, Program, now};
 pub(crate) use expression::{Dimension, FILTERS as EXPRESSION_FILTERS};
 pub use expression::{Expression, Extreme, FormulaOperand};
 pub(crate) use file::MAX_BYTES as LONGEST_FILE;
-pub use lookup::{Lookup, Metric};
-pub(crate) use lookup::{preferred, share_interval};
+pub use lookup::Lookup;
+pub(crate) use lookup::preferred;
+pub use metric::Metric;
+pub(crate) use metric::share_interval;
 pub use missing::{Lacking, MissingReason};
 pub use provenance::code_of;
 pub use recompute::{Contradiction, Recomputation};

@@ -6,7 +6,8 @@
 //! than a row that it was computed from is asked of that one, too.
 
 use super::expression::FormulaOperand;
-use super::lookup::{Lookup, Metric};
+use super::lookup::Lookup;
+use super::metric::Metric;
 use super::row::{Provenance, Row};
 use crate::measure::{Diagnosis, Estimate, diagnose};
 use crate::units::{Scale, Unit};

@@ -158,9 +158,13 @@ impl<'a> ResolvedExpression<'a> {
             return Ok(found(known, None, false));
         }
         let rounds_of = |run: &&Run| -> Result<Option<Vec<f64>>, String> {
-            let sets = self.sets(run);
-            let in_round = |round: usize| self.value(&sets.iter().map(|set| set.at(round)).collect::<Vec<f64>>());
-            self.rounds(run, &sets).map(|rounds| rounds.into_iter().map(in_round).collect()).transpose()
+            let sets: Vec<Option<&[f64]>> = self.operands.iter().map(|operand| operand.samples(run)).collect();
+            let in_round = |round: usize| {
+                let at =
+                    |(operand, set): (&Resolved<'a>, &Option<&[f64]>)| set.map_or(operand.fixed(), |set| set[round]);
+                self.value(&self.operands.iter().zip(&sets).map(at).collect::<Vec<f64>>())
+            };
+            self.rounds(run).map(|rounds| rounds.into_iter().map(in_round).collect()).transpose()
         };
         let rounds = runs.iter().map(rounds_of).collect::<Result<Vec<Option<Vec<f64>>>, _>>()?;
         let in_run = |(place, rounds): (usize, &Option<Vec<f64>>)| match rounds {
@@ -235,20 +239,11 @@ impl<'a> ResolvedExpression<'a> {
         Ok(if is_time { Unit::Seconds } else { Unit::Ratio })
     }
 
-    fn sets(&self, run: &Run) -> Vec<Set<'a>> {
-        let set = |operand: &Resolved<'a>| match &operand.source {
-            OperandSource::Row(row, _) => Set::Samples(samples_of(row, run).unwrap_or_default()),
-            OperandSource::Fixed(value, ..) => Set::Fixed(*value),
-            OperandSource::Counted(yes, _) => Set::Fixed(*yes as f64),
-        };
-        self.operands.iter().map(set).collect()
-    }
-
     /// The rounds that its rows share in a run, where there are several of them, without those of a slowed host.
-    fn rounds(&self, run: &Run, sets: &[Set<'_>]) -> Option<Vec<usize>> {
+    fn rounds(&self, run: &Run) -> Option<Vec<usize>> {
         let mut rows: Vec<&Row> = self.rows().collect();
         rows.dedup_by(|a, b| std::ptr::eq(*a, *b));
-        let mut counts = sets.iter().filter_map(Set::samples).map(<[f64]>::len);
+        let mut counts = rows.iter().map(|row| samples_of(row, run).map_or(0, <[f64]>::len));
         let count = counts.next()?;
         let in_turn = |pair: &[&Row]| pair[0].in_turn(pair[1], &run.id) == Some(true);
         let is_shared = rows.len() > 1 && counts.all(|other| other == count) && rows.windows(2).all(in_turn);
@@ -262,6 +257,22 @@ impl Resolved<'_> {
         match &self.source {
             OperandSource::Row(_, metric) if metric.is_share() => mean(&metric.runs[place]),
             OperandSource::Row(_, metric) => median(metric.runs[place].to_vec()),
+            OperandSource::Fixed(..) | OperandSource::Counted(..) => self.fixed(),
+        }
+    }
+
+    /// The samples of its row in a run; none of a number.
+    fn samples(&self, run: &Run) -> Option<&[f64]> {
+        match self.source {
+            OperandSource::Row(row, _) => samples_of(row, run),
+            OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
+        }
+    }
+
+    /// The number, where it is no row.
+    fn fixed(&self) -> f64 {
+        match &self.source {
+            OperandSource::Row(..) => f64::NAN,
             OperandSource::Fixed(value, ..) => *value,
             OperandSource::Counted(yes, _) => *yes as f64,
         }
@@ -270,8 +281,7 @@ impl Resolved<'_> {
     fn middle(&self) -> Result<f64, String> {
         match &self.source {
             OperandSource::Row(_, metric) => metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string()),
-            OperandSource::Fixed(value, ..) => Ok(*value),
-            OperandSource::Counted(yes, _) => Ok(*yes as f64),
+            OperandSource::Fixed(..) | OperandSource::Counted(..) => Ok(self.fixed()),
         }
     }
 
@@ -319,28 +329,6 @@ impl Resolved<'_> {
         match &self.source {
             OperandSource::Row(_, metric) => metric.unsteady(),
             OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
-        }
-    }
-}
-
-/// What an operand has in one run.
-enum Set<'a> {
-    Samples(&'a [f64]),
-    Fixed(f64),
-}
-
-impl Set<'_> {
-    fn samples(&self) -> Option<&[f64]> {
-        match self {
-            Set::Samples(samples) => Some(samples),
-            Set::Fixed(_) => None,
-        }
-    }
-
-    fn at(&self, round: usize) -> f64 {
-        match self {
-            Set::Samples(samples) => samples[round],
-            Set::Fixed(value) => *value,
         }
     }
 }
