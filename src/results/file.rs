@@ -26,7 +26,7 @@ impl Results {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub(crate) fn of_content(content: &[u8], path: &Path) -> Result<Self, FileError> {
+    pub fn of_content(content: &[u8], path: &Path) -> Result<Self, FileError> {
         let text = unpacked(content, MAX_BYTES).and_then(text_of).map_err(|cause| io(path, cause))?;
         Self::parse(&text, path)
     }
@@ -107,7 +107,7 @@ impl Results {
     ///
     /// # Errors
     /// [`FileError::Io`] names the file.
-    pub(crate) fn claim(path: &Path, see: impl FnOnce(&Self)) -> Result<Target, FileError> {
+    pub fn claim(path: &Path, see: impl FnOnce(&Self)) -> Result<Target, FileError> {
         Target::claim(path, |there| Self::read(there).inspect(see).is_ok()).map_err(|source| io(path, source))
     }
 
@@ -127,7 +127,7 @@ impl Results {
     }
 
     /// The content of a results file: packed where the name of `path` ends in `.gz`.
-    pub(crate) fn to_content(&self, path: &Path) -> Result<Vec<u8>, FileError> {
+    pub fn to_content(&self, path: &Path) -> Result<Vec<u8>, FileError> {
         let wrong = |error: &dyn fmt::Display| FileError::whole(path.display().to_string(), error.to_string());
         let contents = FileContents { results: self, samples_sha256: self.samples_digest() };
         let mut text = serde_json::to_vec_pretty(&contents).map_err(|error| wrong(&error))?;
@@ -164,7 +164,7 @@ const ALTERED: &str = "its samples are not those that were written: their digest
                        take the file anew from where it was measured";
 
 /// The most bytes of a results file, or of what another system measured, that are read.
-pub(crate) const MAX_BYTES: usize = 256 << 20;
+pub const MAX_BYTES: usize = 256 << 20;
 /// How many runs one may hold: ten systems, each with as many as a suite may have.
 const MAX_RUNS: usize = 10_000;
 /// Of how many systems.
@@ -183,7 +183,7 @@ mod tests {
 
     /// The first run of a kept file.
     fn kept() -> (String, Results) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/two-gpus.json.gz");
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json.gz");
         let mut results = Results::read(&path).unwrap();
         results.runs.truncate(1);
         let run = results.run().id.clone();
@@ -355,7 +355,7 @@ mod tests {
             (samples, order, started)
         }
         let operand = || FormulaOperand { name: "a".to_owned(), id: "x.y".to_owned(), parameters: None };
-        let work = |amount: f64| Some(crate::results::Work::launches(amount, "1"));
+        let work = |amount: f64| Some(crate::Work::launches(amount, "1"));
         assert_eq!(refused(|_| ()), None);
         for (change, says) in [
             (

@@ -38,7 +38,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// The rows that these runs left, in the order of the file.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = &'a Row> {
+    pub fn rows(&self) -> impl Iterator<Item = &'a Row> {
         self.rows.iter().filter(|row| self.left(row))
     }
 
@@ -47,7 +47,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// What each run left of a row, in the order of the runs.
-    pub(crate) fn outcomes(&self, row: &'a Row) -> impl Iterator<Item = (&'a str, Option<&'a Outcome>)> {
+    pub fn outcomes(&self, row: &'a Row) -> impl Iterator<Item = (&'a str, Option<&'a Outcome>)> {
         let mut outcomes = vec![None; self.runs.len()];
         for series in &row.series {
             if let Some(place) = self.places.get(series.run.as_str()) {
@@ -69,7 +69,7 @@ impl<'a> Lookup<'a> {
 
     /// The rows that are `wanted` and have samples, in the order of the file. What is not wanted is not put together: many
     /// look for a few rows among all.
-    pub(crate) fn measured_of(&self, wanted: impl Fn(&MetricSpec) -> bool) -> impl Iterator<Item = Metric<'a>> {
+    pub fn measured_of(&self, wanted: impl Fn(&MetricSpec) -> bool) -> impl Iterator<Item = Metric<'a>> {
         let rows = self.rows().filter(move |row| wanted(&row.spec));
         rows.filter_map(|row| self.metric(row).ok())
     }
@@ -127,7 +127,7 @@ impl<'a> Lookup<'a> {
 
     /// Of so many rounds that these rows share in a run, those at full speed of the host in all of them, and in the rows that
     /// they are computed from; all where none is left.
-    pub(crate) fn shared_at_full_speed(&self, rows: &[&'a Row], run: &str, rounds: usize) -> Vec<usize> {
+    pub fn shared_at_full_speed(&self, rows: &[&'a Row], run: &str, rounds: usize) -> Vec<usize> {
         let sources: Vec<&Row> = rows.iter().flat_map(|row| self.operands(row)).collect();
         rounds_at_full_speed(&sources, run, rounds).unwrap_or_else(|| (0..rounds).collect())
     }
@@ -196,7 +196,7 @@ fn rounds_at_full_speed(rows: &[&Row], run: &str, rounds: usize) -> Option<Vec<u
 
 /// What rows there are to choose from: those that hold all of `prefer`, else those whose numbers are nearest to it; of these
 /// the plain one, where one has no parameter that another lacks. Rows with the same parameters are one.
-pub(crate) fn preferred<'a>(specs: impl Iterator<Item = &'a MetricSpec>, prefer: &Parameters) -> Vec<&'a MetricSpec> {
+pub fn preferred<'a>(specs: impl Iterator<Item = &'a MetricSpec>, prefer: &Parameters) -> Vec<&'a MetricSpec> {
     let mut seen = HashSet::new();
     let mut found: Vec<&MetricSpec> = specs.filter(|spec| seen.insert(&spec.parameters)).collect();
     if found.iter().any(|spec| holds(&spec.parameters, prefer)) {

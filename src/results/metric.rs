@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::missing::{Lacking, MissingReason};
 use super::row::{Derivation, MetricSpec, Provenance};
-use crate::measure::{Clock, Diagnosis, Estimate, LEVEL, Samples, diagnose, median};
+use crate::measure::{Clock, Diagnosis, Estimate, Samples, diagnose, median};
+use crate::statistics::{LEVEL, estimate_of_runs};
 use crate::units::Unit;
 
 /// A row that has samples.
@@ -72,7 +73,7 @@ impl<'a> Metric<'a> {
         if self.is_share() {
             return Ok(Estimate { runs: self.runs.len(), ..share(samples.values(), samples.estimate()) });
         }
-        let found = Estimate::of_runs(&self.slices()).unwrap_or_else(|| samples.estimate());
+        let found = estimate_of_runs(&self.slices()).unwrap_or_else(|| samples.estimate());
         // A count may be the same in all runs: there is no clock whose step hides a scatter.
         let is_certain = self.is_counted() && found.runs > 1;
         let found = Estimate { coverage: if is_certain { LEVEL } else { found.coverage }, ..found };
@@ -141,7 +142,7 @@ fn share(samples: &[f64], estimate: Estimate) -> Estimate {
 
 /// The 95 % interval of the share of yes where `yes` of `n` are yes: Wilson's score interval (E. B. Wilson, *Probable inference,
 /// the law of succession, and statistical inference*, J. Am. Stat. Assoc. 22, 1927).
-pub(crate) fn share_interval(yes: f64, n: f64) -> (f64, f64) {
+pub fn share_interval(yes: f64, n: f64) -> (f64, f64) {
     /// The two-sided 97.5 % point of the normal distribution.
     const Z: f64 = 1.959_964;
     let share = yes / n;

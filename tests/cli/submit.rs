@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{TINY, code, folder_with, report, stderr, stdout};
 
-const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/book/results/two-gpus.json.gz");
+const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/two-gpus.json.gz");
 
 fn read(folder: &Path, name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join(name)).unwrap()).unwrap()
@@ -16,7 +16,7 @@ fn read(folder: &Path, name: &str) -> Value {
 /// A folder with results of a host, of a user and of a GPU that are named all over.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let mut results: Value = serde_json::to_value(syncscope::results::Results::read(Path::new(KEPT)).unwrap()).unwrap();
+    let mut results: Value = serde_json::to_value(syncscope_results::Results::read(Path::new(KEPT)).unwrap()).unwrap();
     for run in results["runs"].as_array_mut().unwrap() {
         let environment = &mut run["environment"];
         let facts =

@@ -9,13 +9,13 @@
 use super::found::{Found, whole};
 use super::operand::{Operand, operands_of};
 use super::source::{OperandSource, source};
-use crate::book::document::{Compare, Document};
+use crate::document::{Compare, Document};
 use crate::measure::{Observations, mean, median};
 use crate::results::{Expression, Lookup, Metric, Outcome, Parameters, Results, Row, Run, no_interval_of};
 use crate::units::Unit;
 
 /// A quantity with what its names stand for.
-pub(in crate::book) struct ResolvedExpression<'a> {
+pub(crate) struct ResolvedExpression<'a> {
     expression: Expression,
     /// How it is compared with the same expression of other rows, whose operands come behind its own.
     compared: Option<Compare>,
@@ -41,7 +41,7 @@ struct Resolved<'a> {
 impl<'a> ResolvedExpression<'a> {
     /// The quantity of `expression` by the rows of `system`, of which those with the parameters `select` count, as far as
     /// they have such parameters.
-    pub(in crate::book) fn of(
+    pub(crate) fn of(
         expression: &Expression,
         document: &Document,
         results: &'a Results,
@@ -95,7 +95,7 @@ impl<'a> ResolvedExpression<'a> {
     ///
     /// # Errors
     /// No run measured both.
-    pub(in crate::book) fn compared(self, how: Compare, other: Self) -> Result<Self, String> {
+    pub(crate) fn compared(self, how: Compare, other: Self) -> Result<Self, String> {
         let operands = self.operands.into_iter().chain(other.operands).collect();
         Self { compared: Some(how), operands, ..self }.in_common()
     }
@@ -127,7 +127,7 @@ impl<'a> ResolvedExpression<'a> {
     ///
     /// # Errors
     /// It has no value, such as a division by zero.
-    pub(in crate::book) fn found(&self) -> Result<Found, String> {
+    pub(crate) fn found(&self) -> Result<Found, String> {
         let middles: Vec<f64> = self.operands.iter().map(Resolved::middle).collect::<Result<_, _>>()?;
         let unit = self.unit(&middles)?;
         let operands = self.operands.iter().map(|operand| (operand.name.clone(), operand.written())).collect();
@@ -205,7 +205,7 @@ impl<'a> ResolvedExpression<'a> {
     }
 
     /// How its value stands in a sentence, where it is one name.
-    pub(in crate::book) fn in_words(&self) -> Option<String> {
+    pub(crate) fn in_words(&self) -> Option<String> {
         self.is_name().then(|| self.operands[0].in_words())
     }
 

@@ -9,7 +9,7 @@ use crate::units::Unit;
 
 /// The unit of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Dimension {
+pub enum Dimension {
     /// That of a number that is written in an expression.
     Free,
     /// One that cannot be told.
@@ -20,12 +20,12 @@ pub(crate) enum Dimension {
 
 impl Dimension {
     /// Without a unit.
-    pub(crate) const NONE: Self = Self::Of(0.0, 0.0);
+    pub const NONE: Self = Self::Of(0.0, 0.0);
     /// Of a time.
-    pub(crate) const TIME: Self = Self::Of(1.0, 0.0);
+    pub const TIME: Self = Self::Of(1.0, 0.0);
 
     /// Of the values in a unit.
-    pub(crate) fn of(unit: Unit) -> Self {
+    pub fn of(unit: Unit) -> Self {
         match unit {
             Unit::Seconds => Self::TIME,
             Unit::Bytes => Self::Of(0.0, 1.0),
@@ -36,12 +36,12 @@ impl Dimension {
     }
 
     /// Whether a value may have another unit than this one.
-    pub(crate) fn is_other_than(self, wanted: Self) -> bool {
+    pub fn is_other_than(self, wanted: Self) -> bool {
         matches!(self, Self::Of(..)) && self != wanted
     }
 
     /// What a value is, in words.
-    pub(crate) fn words(self) -> &'static str {
+    pub fn words(self) -> &'static str {
         match self {
             Self::NONE => "a number without a unit",
             Self::TIME => "a time",

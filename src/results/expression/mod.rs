@@ -15,8 +15,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use dimension::Dimension;
-pub(crate) use parse::{FILTERS, SyntaxError};
+pub use dimension::Dimension;
+pub use parse::{FILTERS, SyntaxError};
 use parse::{Notation, Parser};
 
 use super::row::Parameters;
@@ -46,7 +46,7 @@ pub enum Extreme {
 /// An expression that was read.
 ///
 /// ```
-/// use syncscope::results::Expression;
+/// use syncscope_results::Expression;
 ///
 /// let value = |word: &str| (word == "size").then_some(10.0);
 /// assert_eq!(Expression::formula("2 · size³ / 4").and_then(|formula| formula.evaluate(&value)), Some(500.0));
@@ -93,7 +93,7 @@ impl Expression {
     }
 
     /// Reads an expression of a document.
-    pub(crate) fn parse(text: &str) -> Result<Self, SyntaxError> {
+    pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         Self::read(text, Notation::Document)
     }
 
@@ -104,7 +104,7 @@ impl Expression {
     }
 
     /// The text of which it was read.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.text
     }
 
@@ -115,12 +115,7 @@ impl Expression {
 
     /// The value in a round, from `0`: a name is an operand's sample of that round, or else a numeric parameter. `None` where an
     /// operand has no such sample, or a name has no value.
-    pub(crate) fn evaluate_round(
-        &self,
-        operands: &[(&str, &[f64])],
-        parameters: &Parameters,
-        round: usize,
-    ) -> Option<f64> {
+    pub fn evaluate_round(&self, operands: &[(&str, &[f64])], parameters: &Parameters, round: usize) -> Option<f64> {
         self.evaluate(&|word| match operands.iter().find(|(name, _)| *name == word) {
             Some((_, samples)) => samples.get(round).copied(),
             None => parameters.get(word)?.number(),
@@ -131,22 +126,22 @@ impl Expression {
     ///
     /// # Errors
     /// It adds or compares what has different units.
-    pub(crate) fn dimension(&self, of: &dyn Fn(&str) -> Dimension) -> Result<Dimension, String> {
+    pub fn dimension(&self, of: &dyn Fn(&str) -> Dimension) -> Result<Dimension, String> {
         self.root.dimension(&self.text, of)
     }
 
     /// Its names, each once, in the order of the alphabet.
-    pub(crate) fn names(&self) -> BTreeSet<&str> {
+    pub fn names(&self) -> BTreeSet<&str> {
         self.places().into_iter().map(|at| &self.text[at]).collect()
     }
 
     /// Whether it is a name alone.
-    pub(crate) fn is_name(&self) -> bool {
+    pub fn is_name(&self) -> bool {
         matches!(&self.root.part, Part::Name(at) if *at == self.root.at)
     }
 
     /// The text with others in the place of names.
-    pub(crate) fn filled(&self, of: &dyn Fn(&str) -> String) -> String {
+    pub fn filled(&self, of: &dyn Fn(&str) -> String) -> String {
         let (mut filled, mut behind) = (String::new(), 0);
         for at in self.places() {
             filled.push_str(&self.text[behind..at.start]);

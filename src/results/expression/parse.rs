@@ -5,15 +5,15 @@ use super::{Extreme, Node, Operator, Part};
 /// The most characters of an expression, which is read by recursion.
 const MAX_CHARACTERS: usize = 500;
 /// The filters that give a number.
-pub(crate) const FILTERS: [&str; 3] = ["abs", "max", "min"];
+pub const FILTERS: [&str; 3] = ["abs", "max", "min"];
 
 /// Why a text is no expression.
 #[derive(Debug)]
-pub(crate) struct SyntaxError {
+pub struct SyntaxError {
     /// What is wrong with it.
-    pub(crate) message: String,
+    pub message: String,
     /// The filter that there is not, where that is what is wrong.
-    pub(crate) filter: Option<String>,
+    pub filter: Option<String>,
 }
 
 /// How an expression is written.

@@ -2,8 +2,8 @@
 
 use super::super::{Document, Sentence, Text};
 use super::Source;
-use crate::book::predicate::{Checked, Test, UnknownName, parsed, singled_out};
 use crate::error::FileError;
+use crate::predicate::{Checked, Test, UnknownName, parsed, singled_out};
 use crate::results::{Dimension, Expression, Parameters, nearest};
 use crate::yaml::Way;
 
