@@ -6,9 +6,15 @@ use minijinja::{Environment, UndefinedBehavior, filters, tests};
 
 /// The most steps of a template.
 pub(super) const MAX_STEPS: u64 = 2_000_000;
-/// Where templates are rendered. No filter makes more than it is given, and there is no function.
+
+/// Where templates are rendered: with these filters and tests, without a function, and with so many steps. No filter makes more
+/// than it is given. A name without a value is an error, never something to compare with.
 pub(super) fn of_texts() -> Environment<'static> {
-    let mut environment = of_nothing(MAX_STEPS);
+    let mut environment = Environment::empty();
+    // An error shows the line of the template with its names, however the program was built.
+    environment.set_debug(true);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(MAX_STEPS));
     environment.add_filter("default", filters::default);
     environment.add_filter("first", filters::first);
     environment.add_filter("last", filters::last);
@@ -18,16 +24,5 @@ pub(super) fn of_texts() -> Environment<'static> {
     environment.add_filter("upper", filters::upper);
     environment.add_test("defined", tests::is_defined);
     environment.add_test("none", tests::is_none);
-    environment
-}
-
-/// Without any filter, test or function, and with so many steps. A name without a value is an error, never something to
-/// compare with.
-fn of_nothing(steps: u64) -> Environment<'static> {
-    let mut environment = Environment::empty();
-    // An error shows the line of the template with its names, however the program was built.
-    environment.set_debug(true);
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_fuel(Some(steps));
     environment
 }

@@ -7,7 +7,6 @@ use crate::BookProject;
 use crate::predicate::{Operand, Test, is_selected, operands_of, parsed};
 use crate::results::{MetricSpec, Parameters, preferred};
 use syncscope_suite::experiment::Registry;
-use syncscope_suite::experiment::Registry;
 
 fn documents() -> Vec<Document> {
     BookProject::embedded().documents(&Registry::builtin().catalog("cuda")).unwrap()
