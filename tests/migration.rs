@@ -1,7 +1,5 @@
 //! A results file of schema 1 that was read, written and read again holds all that it held. What it held is taken from
 //! its JSON, not by the program's reader.
-
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
