@@ -70,7 +70,7 @@ pub struct Footprint {
 /// in the order of a queue, and the times of single kernels within a pass are not known on all of its devices. An engine
 /// over either would answer gates, events with times and stream-ordered memory with
 /// [`DeviceError::NotApplicable`], and be of little use for what is measured here.
-pub(crate) trait Engine: Send + Sync {
+pub(crate) trait Engine: Send + Sync + Any {
     /// What is known of the device without asking it again.
     fn properties(&self) -> &Properties;
 
@@ -106,11 +106,6 @@ pub(crate) trait Engine: Send + Sync {
     /// Host time of `launches` bare launches of a small kernel with prepared arguments, by the lowest-level call that
     /// the engine stands on: what no library above it can undercut.
     fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration>;
-
-    /// What calls of the engine's lowest level are tried with; `None` where its own interface is that level.
-    fn rig(&self) -> Option<Result<Box<dyn super::calls::Rig>>> {
-        None
-    }
 
     /// How much work a stream's queue holds before a launch makes the host wait for room; `None` where it never does.
     fn launch_queue(&self) -> Option<usize> {
