@@ -53,15 +53,15 @@ pub enum FileError {
     },
     /// It has a schema version that this program does not read.
     #[error(
-        "{origin}: schema version {found} is not one that this program reads ({supported}); use the syncscope that wrote it, or a newer one"
+        "{origin}: it has the schema version {found}, and this program reads {read}; use the syncscope that wrote it, or a newer one"
     )]
     Version {
         /// The file's name.
         origin: String,
         /// The file's version.
-        found: String,
-        /// The versions that are read.
-        supported: String,
+        found: u64,
+        /// The version that is read.
+        read: u32,
     },
 }
 

@@ -7,7 +7,7 @@ use syncscope_audit::{
 };
 
 use crate::error::FileError;
-use crate::files::{read_packed, read_text};
+use crate::files::{read_bytes, read_text};
 use crate::yaml;
 
 /// The text of a file that may hold an audit.
@@ -22,7 +22,7 @@ pub(crate) fn audit(path: &Path) -> Result<AuditReport, FileError> {
 
 /// A trace of another program, which may be packed.
 pub(crate) fn trace(path: &Path) -> Result<ProgramRecording, FileError> {
-    let bytes = read_packed(path, MAX_TRACE_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
+    let bytes = read_bytes(path, MAX_TRACE_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
     trace_of_bytes(bytes, &path.display().to_string())
 }
 

@@ -57,6 +57,8 @@ pub(super) fn out_of(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().as_bytes();
     let start = name.windows(CHECKPOINT.len()).rposition(|part| part == CHECKPOINT.as_bytes());
     match start.filter(|_| name.ends_with(b".json")) {
+        // A packed file's name stands whole in that of its checkpoint.
+        Some(start) if name[..start].ends_with(b".gz") => file.with_file_name(OsStr::from_bytes(&name[..start])),
         Some(start) => file.with_file_name(joined(OsStr::from_bytes(&name[..start]), ".json")),
         None => file.to_owned(),
     }
@@ -143,12 +145,12 @@ impl Keeper {
         if results.rows.is_empty() || state.target.is_none() {
             return;
         }
-        let Ok(text) = results.to_json(&self.out) else { return };
+        let Ok(content) = results.to_content(&self.out) else { return };
         let itself = state.target.as_ref().filter(|_| state.is_checkpoint);
-        if itself.is_some_and(|target| target.write(text.as_bytes()).is_ok()) {
+        if itself.is_some_and(|target| target.write(&content).is_ok()) {
             return;
         }
-        if let Err(error) = state.checkpoint.write(text.as_bytes())
+        if let Err(error) = state.checkpoint.write(&content)
             && !std::mem::replace(&mut state.checkpoint.failed, true)
         {
             alert!("no checkpoint can be written, and the run goes on without: {error}");
@@ -157,9 +159,9 @@ impl Keeper {
 
     /// Writes a checkpoint for the processes of the runs, and says where it is.
     pub(super) fn checkpoint(&self, results: &Results) -> anyhow::Result<PathBuf> {
-        let text = results.to_json(&self.out)?;
+        let content = results.to_content(&self.out)?;
         let mut state = self.state();
-        let written = state.checkpoint.write(text.as_bytes());
+        let written = state.checkpoint.write(&content);
         let path = written.map_err(|error| anyhow::anyhow!("what is measured can be kept nowhere: {error}"))?;
         // Until the next time it is theirs to write.
         state.checkpoint.current = None;
@@ -196,15 +198,15 @@ impl Keeper {
     /// Writes the results file, or where that fails another, and says so. Where the results are then.
     pub(super) fn finish(&self, results: &Results) -> anyhow::Result<PathBuf> {
         let mut state = self.state();
-        let text = results.to_json(&self.out)?;
+        let content = results.to_content(&self.out)?;
         let target = state.target.take();
-        let written = target.as_ref().map_or(Ok(()), |target| target.write(text.as_bytes()));
+        let written = target.as_ref().map_or(Ok(()), |target| target.write(&content));
         let Err(error) = written else {
             state.checkpoint.remove(&self.out);
             return Ok(self.out.clone());
         };
         alert!("{}: {error}", self.out.display());
-        match state.checkpoint.write(text.as_bytes()) {
+        match state.checkpoint.write(&content) {
             Ok(path) => {
                 alert!("the results went to {} instead", path.display());
                 state.checkpoint.remove(&path);
@@ -328,6 +330,7 @@ mod tests {
             ("a/results.checkpoint.json", "a/results.json"),
             ("a/results.checkpoint-2.json", "a/results.json"),
             ("a/results.json", "a/results.json"),
+            ("a/results.json.gz.checkpoint.json", "a/results.json.gz"),
         ] {
             assert_eq!(out_of(Path::new(file)), Path::new(out));
         }

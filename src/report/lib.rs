@@ -51,7 +51,6 @@ mod planned;
 mod processes;
 mod progress;
 mod recorded;
-mod renamed;
 mod render;
 mod reproduce;
 mod run;
@@ -261,14 +260,14 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Experiments(arguments) => experiments::execute(&arguments, carried),
         Command::Check(arguments) => check::execute(&arguments, carried),
         Command::Schema(arguments) => schema::execute(&arguments, carried),
-        Command::Compare(arguments) => compare::execute(&arguments, carried),
+        Command::Compare(arguments) => compare::execute(&arguments),
         Command::Reproduce(arguments) => reproduce::execute(&arguments, carried),
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Lab(arguments) => lab::execute(arguments, carried),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
-        Command::Collect(arguments) => collect::execute(&arguments, carried),
-        Command::Submit(arguments) => submit::execute(&arguments, carried),
-        Command::History(arguments) => history::execute(&arguments, carried),
+        Command::Collect(arguments) => collect::execute(&arguments),
+        Command::Submit(arguments) => submit::execute(&arguments),
+        Command::History(arguments) => history::execute(&arguments),
         Command::Machines(arguments) => machines::execute(&arguments, carried),
         Command::Fleet(arguments) => fleet::execute(&arguments, carried),
         Command::Plan(arguments) => plan::execute(&arguments, carried),
@@ -323,10 +322,6 @@ fn named(matches: &ArgMatches, command: &clap::Command) -> Option<clap::Error> {
 fn refuse(error: clap::Error, command: &clap::Command) -> End {
     let error = suggested::with_nearest(error, &built(command), std::env::args_os());
     let error = suggested::in_lines(error);
-    if let Some(message) = renamed::explain(&error) {
-        alert!("error: {message}");
-        return End::Refused;
-    }
     if error.kind() == ErrorKind::DisplayVersion {
         show!("{}", version::text());
         return End::Well;

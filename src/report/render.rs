@@ -15,7 +15,7 @@ use syncscope_audit::AuditReport;
 #[derive(Args)]
 #[command(after_help = "Examples:
   report render target/report/results.json --out site-of-my-gpu
-  report render book/results/one-gpu.json --course my-course
+  report render book/results/one-gpu.json.gz --course my-course
   report render target/report/results.json --audit audit.json
   report render target/report/results.json --notebook executed/00-quick-start.ipynb")]
 pub(super) struct Arguments {
@@ -36,7 +36,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let book = with_audits(arguments.place.course.project(carried)?, &arguments.audits)?;
     let book = with_notebooks(book, &arguments.notebooks)?;
     course::check_place(&book, &arguments.place.out)?;
-    let all = arguments.results.iter().map(|path| recorded::shown(path, carried)).collect::<Result<Vec<_>, _>>()?;
+    let all = arguments.results.iter().map(|path| recorded::shown(path)).collect::<Result<Vec<_>, _>>()?;
     course::render(&all, &book, &arguments.place.out, carried)?;
     Ok(End::Well)
 }

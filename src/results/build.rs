@@ -21,7 +21,6 @@ fn main() {
     println!("cargo::rustc-env=SYNCSCOPE_FLAGS={}", shown(&flags()));
     println!("cargo::rustc-env=SYNCSCOPE_FEATURES={}", variable("CARGO_CFG_TARGET_FEATURE").replace(',', ", "));
     println!("cargo::rustc-env=SYNCSCOPE_DIGESTS={}", digests());
-    println!("cargo::rustc-env=SYNCSCOPE_SENTENCES={}", sentences().display());
     println!("cargo::rustc-env=SYNCSCOPE_LOCK={:016x}", digest(fs::read_to_string(LOCK).ok().into_iter()));
     for path in MEASURES.iter().chain([&LOCK]) {
         println!("cargo::rerun-if-changed={path}");
@@ -83,28 +82,6 @@ fn digests() -> String {
     found.push(format!("PyTorch={:016x}", digest(peer.map(|path| without_comments(&read(&path), "#")))));
     found.sort();
     found.join(";")
-}
-
-/// A file with what devices, experiments and their errors say: the texts in their code, one a line.
-fn sentences() -> PathBuf {
-    let path = PathBuf::from(std::env::var("OUT_DIR").unwrap_or_default()).join("sentences.txt");
-    let sources = ["../syncscope/device", "../suite/experiment", "../syncscope/error.rs"].iter().flat_map(files);
-    let said: String = sources.flat_map(|source| texts(&code(&source))).collect();
-    fs::write(&path, said).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    path
-}
-
-/// The texts between quotation marks in code, each on a line of its own. What they are filled with is left out.
-fn texts(code: &str) -> Vec<String> {
-    let code = code.replace("'\"'", "").replace("\\\"", "");
-    let quoted = code.split('"').skip(1).step_by(2);
-    let filled = |text: &str| text.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest)).collect();
-    quoted
-        .map(|text| {
-            let text: String = filled(text);
-            format!("{}\n", text.replace('\n', " "))
-        })
-        .collect()
 }
 
 /// The files in a folder, or the file itself, in the order of their names.

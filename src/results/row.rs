@@ -12,7 +12,7 @@ use std::time::Instant;
 use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::formula::FormulaOperand;
+use super::expression::FormulaOperand;
 use super::work::Work;
 use crate::measure::{Clock, Protocol, Rounds, StoppedBy};
 use crate::units::{Unit, counted};
@@ -69,7 +69,7 @@ pub enum Provenance {
     Derived {
         /// What kind of computation it is.
         derivation: Derivation,
-        /// How: the names of the rows and what is done to them. See [`evaluate`](super::evaluate).
+        /// How: the names of the rows and what is done to them. See [`Expression`](super::Expression).
         formula: String,
         /// The rows that the formula names.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -6,7 +6,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::environment::Environment;
 use super::lookup::Lookup;
@@ -28,7 +30,7 @@ pub const SYNCSCOPE: &str = "syncscope";
 /// use std::path::Path;
 /// use syncscope_results::{Parameters, Results};
 ///
-/// let results = Results::read(Path::new("book/results/two-gpus.json"))?;
+/// let results = Results::read(Path::new("book/results/two-gpus.json.gz"))?;
 /// let idle = results.lookup().estimate("idle-device.other", &Parameters::new());
 /// assert!(results.environment().device.model.starts_with("NVIDIA"));
 /// assert!(idle.is_ok_and(|seconds| seconds.low <= seconds.median && seconds.median <= seconds.high));
@@ -40,7 +42,7 @@ pub struct Results {
     /// The version of this schema.
     pub schema_version: u32,
     /// The suite, as it was read.
-    #[serde(deserialize_with = "super::bounded::value")]
+    #[serde(deserialize_with = "short")]
     pub suite: serde_json::Value,
     /// Which of the suite's rows were to be measured.
     #[serde(default, skip_serializing_if = "Selection::is_all")]
@@ -59,6 +61,16 @@ pub struct Results {
     /// it was kept has none.
     #[serde(default, skip_serializing)]
     pub samples_sha256: Option<String>,
+}
+
+/// Reads a suite, which is refused where it is longer than one may be: in memory a value takes many times the bytes of
+/// its text.
+fn short<'de, D: Deserializer<'de>>(deserializer: D) -> Result<serde_json::Value, D::Error> {
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    match text.get().len() {
+        0..=MAX_SUITE_BYTES => serde_json::from_str(text.get()).map_err(D::Error::custom),
+        _ => Err(D::Error::custom(format!("a suite has {} MB of text at most", MAX_SUITE_BYTES >> 20))),
+    }
 }
 
 /// Which runs a results file is to hold.
@@ -181,8 +193,11 @@ pub enum Recorded {
     Failed(String),
 }
 
+/// The most bytes of a suite: as YAML it has fewer, also where aliases repeat parts of it.
+const MAX_SUITE_BYTES: usize = 16 << 20;
+
 /// How many facts a run may state of its environment: some hundred times as many as a machine has.
-const MOST_FACTS: usize = 10_000;
+const MAX_FACTS: usize = 10_000;
 
 impl Run {
     /// Finds what cannot be of a run, to be read behind its name.
@@ -194,8 +209,8 @@ impl Run {
             return Err(format!("{what} at `{time}`, which is no time such as `2026-11-01T12:00:00Z`"));
         }
         let facts = self.environment.facts().count();
-        if facts > MOST_FACTS {
-            return Err(format!("states {facts} facts of its environment, and {MOST_FACTS} are the most"));
+        if facts > MAX_FACTS {
+            return Err(format!("states {facts} facts of its environment, and {MAX_FACTS} are the most"));
         }
         match self.order.iter().find(|left| left.duration < 0.0) {
             Some(left) => Err(format!("took {} s for `{}`", left.duration, left.name)),

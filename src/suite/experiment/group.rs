@@ -8,7 +8,7 @@ use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Case, Clock, StoppedBy, Stopwatch};
 use crate::results::{
-    Derivation, FormulaOperand, MetricSpec, Outcome, Parameter, Parameters, Provenance, Work, evaluate_round,
+    Derivation, Expression, FormulaOperand, MetricSpec, Outcome, Parameter, Parameters, Provenance, Work,
 };
 use crate::units::Unit;
 
@@ -65,7 +65,7 @@ pub struct Formula {
 
 impl Formula {
     /// A formula as a reader sees it, and the rows that its words stand for: each word with an identifier. Other words are
-    /// numeric parameters of the row. [`evaluate`](crate::results::evaluate) says how it is written.
+    /// numeric parameters of the row. [`Expression`](crate::results::Expression) says how it is written.
     pub fn of<const N: usize>(text: impl Into<String>, operands: [(&str, &'static str); N]) -> Self {
         let operand =
             |(name, id): (&str, &str)| FormulaOperand { name: name.to_owned(), id: id.to_owned(), parameters: None };
@@ -493,8 +493,10 @@ fn compute(bench: &Bench, spec: &MetricSpec) -> Outcome {
     };
     let found: Vec<(&str, &[f64])> = found.iter().map(|(name, samples)| (name.as_str(), *samples)).collect();
     let rounds = found.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
-    let computed = (0..rounds).map(|round| evaluate_round(formula, &found, &spec.parameters, round));
-    match computed.collect() {
+    let of_rounds = |formula: Expression| {
+        (0..rounds).map(|round| formula.evaluate_round(&found, &spec.parameters, round)).collect::<Option<_>>()
+    };
+    match Expression::formula(formula).and_then(of_rounds) {
         Some(samples) => Outcome::Derived { samples },
         None => Outcome::Failed { reason: format!("the formula `{formula}` has a word that stands for nothing") },
     }
