@@ -1,7 +1,5 @@
 //! Experiments on the CPU engine: every registered experiment measures every row that it declares, and what goes wrong is
 //! a row, not an end.
-
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, HashSet};

@@ -1,7 +1,5 @@
 //! A run goes through its experiments in passes: each row takes a share of its samples in each, and what a pass left stays,
 //! whatever becomes of a later one.
-
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::HashMap;

@@ -1,6 +1,4 @@
 //! What another system measured of the same work, and what was measured as a peak rate, beside a run.
-
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "fixtures/run.rs"]

@@ -38,6 +38,7 @@ pub struct JobPlan {
 pub struct MissingTask {
     /// The folder of the job.
     pub folder: PathBuf,
+    /// Its number.
     pub task: u32,
     reason: String,
 }

@@ -175,8 +175,8 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
             let path = path.display();
             return Err(UsageError(format!("{path}: this is checked with its course, whose folder it is in")).into());
         }
-        Some(path) if is_json(path) && audit::kept_text(path).is_ok_and(|text| audit::is_audit(&text)) => {
-            let AuditReport { places, processes, warnings, .. } = audit::read_kept(path)?;
+        Some(path) if is_json(path) && crate::audit_file::text(path).is_ok_and(|text| audit::is_audit(&text)) => {
+            let AuditReport { places, processes, warnings, .. } = crate::audit_file::audit(path)?;
             let file = path.display().to_string();
             checked.audit = Some(KeptAudit { file, places: places.len(), processes: processes.len(), warnings });
         }

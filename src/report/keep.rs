@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn what_was_kept_on_the_way_goes_also_where_the_results_go_elsewhere() {
-        use crate::results::{Environment, Plan, Selection};
+        use crate::results::{Plan, Selection};
 
         let folder = tempfile::tempdir().unwrap();
         let device = syncscope::device::Device::open("cpu:0").unwrap();

@@ -11,6 +11,7 @@ mod output;
 
 mod attach;
 mod audit;
+mod audit_file;
 mod audited;
 mod bench;
 mod benchmark;
@@ -64,8 +65,13 @@ mod version;
 use syncscope::{measure, timeline};
 use syncscope_book as book;
 use syncscope_present::{self as present, clean, units};
-use syncscope_results::{self as results, files, store, yaml};
-use syncscope_suite::{experiment, runner};
+use syncscope_results::{files, store, yaml};
+use syncscope_suite::runner;
+
+// What a crate of one's own experiments needs.
+pub use syncscope;
+pub use syncscope_results as results;
+pub use syncscope_suite::experiment;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

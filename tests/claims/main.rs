@@ -1,6 +1,4 @@
 //! The documents' claims, judged by made-up samples of known truth and by the results that are kept with the program.
-
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../fixtures/run.rs"]

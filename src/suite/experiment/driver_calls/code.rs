@@ -1,7 +1,7 @@
 //! `driver-calls.code`: loading code, and the first launch of what was loaded.
 
 use super::DriverCalls;
-use crate::device::calls::Family;
+use crate::calls::Family;
 use crate::experiment::Bench;
 
 pub(super) fn run(experiment: &DriverCalls, bench: &mut Bench) {

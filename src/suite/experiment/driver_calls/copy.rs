@@ -1,7 +1,7 @@
 //! `driver-calls.copy`: copies in all directions, from and to all kinds of memory.
 
 use super::DriverCalls;
-use crate::device::calls::Family;
+use crate::calls::Family;
 use crate::experiment::Bench;
 
 pub(super) fn run(experiment: &DriverCalls, bench: &mut Bench) {

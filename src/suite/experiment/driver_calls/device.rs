@@ -1,7 +1,7 @@
 //! `driver-calls.device`: contexts, devices, and what lies between two of them.
 
 use super::DriverCalls;
-use crate::device::calls::Family;
+use crate::calls::Family;
 use crate::experiment::Bench;
 
 pub(super) fn run(experiment: &DriverCalls, bench: &mut Bench) {

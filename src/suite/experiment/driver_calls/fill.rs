@@ -1,7 +1,7 @@
 //! `driver-calls.fill`: setting memory of all kinds to a value.
 
 use super::DriverCalls;
-use crate::device::calls::Family;
+use crate::calls::Family;
 use crate::experiment::Bench;
 
 pub(super) fn run(experiment: &DriverCalls, bench: &mut Bench) {

@@ -1,7 +1,7 @@
 //! `driver-calls.wait`: calls that wait for work, ask about it, or are enqueued to order streams.
 
 use super::DriverCalls;
-use crate::device::calls::Family;
+use crate::calls::Family;
 use crate::experiment::Bench;
 
 pub(super) fn run(experiment: &DriverCalls, bench: &mut Bench) {
