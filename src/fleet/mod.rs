@@ -20,7 +20,7 @@ mod tasks;
 
 pub use page::page;
 pub use table::{ClaimAt, ClaimRow, Different, Fleet, FleetRow, Member, Newest};
-pub(crate) use tasks::{JobPlan, MOST_TASKS, MissingTask, PLAN, SCRIPT, missing};
+pub(crate) use tasks::{MOST_TASKS, MissingTask, PLAN, SCRIPT, missing};
 
 #[cfg(doc)]
 use crate::measure::outliers;

@@ -80,7 +80,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         UsageError(format!("--name {}: with a hyphen and the number of a task behind it: {error}", cluster.name))
     })?;
     let job = job(arguments, image, volume, suite, needs_gpu)?;
-    output::whole(&serde_yaml::to_string(&job)?);
+    output::print_json(&job)?;
     Ok(End::Well)
 }
 

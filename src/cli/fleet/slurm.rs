@@ -10,7 +10,7 @@ use super::super::{Carried, End, UsageError, argument, output};
 use super::script::{Script, on_one_line, quote};
 use super::{Arguments, Per, next, whole_path};
 use crate::files::begins_with;
-use crate::fleet::{JobPlan, PLAN, SCRIPT};
+use crate::fleet::{PLAN, SCRIPT};
 
 /// How a script begins.
 const BEGIN: &str = "#!/bin/sh\n# A fleet of syncscope";
@@ -187,7 +187,7 @@ fn write(folder: &Path, script: &str, tasks: u32) -> anyhow::Result<()> {
         OutputFile::claim_inside(folder, name, begins_with(begin))?.write(text.as_bytes())
     };
     put(SCRIPT, BEGIN, script)?;
-    put(PLAN, "tasks:", &serde_yaml::to_string(&JobPlan { tasks })?)?;
+    put(PLAN, "tasks:", &format!("tasks: {tasks}\n"))?;
     Ok(())
 }
 
