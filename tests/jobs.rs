@@ -150,7 +150,6 @@ fn what_no_line_can_hold_and_what_would_move_the_results_is_refused_in_words() {
         (&["job", "--tasks", "0"], "--tasks"),
         (&["job", "--", "--array=0-9"], "is set by the script"),
         (&["job", "--", "gpu"], "is no option of sbatch"),
-        (&["job", "--", "--exclusive", "job.sh"], "`job.sh` is no option of sbatch"),
         (&["job", "--", "--comment=a\nb"], "the character '\\n'"),
     ] {
         let output = report(&[&fleet[..], arguments].concat(), site.path(), &[]);

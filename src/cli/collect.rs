@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::facts::{Facts, Form};
 use super::output_file::OutputFile;
-use super::{Carried, End, argument, recorded};
+use super::{AppContext, End, argument, recorded};
 use crate::error::FileError;
 use crate::files::begins_with;
 use crate::fleet::{MissingTask, SCRIPT, missing};
@@ -94,7 +94,7 @@ impl Facts for Report {
     }
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let store = &arguments.into;
     let mut exports = Exports::begin(arguments)?;
     let list = store.join(INDEX);
@@ -102,7 +102,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         // Of another kind it is refused now. It is not held: others may collect meanwhile.
         drop(own_list(store)?);
     }
-    let read = |path: &Path| recorded::sound(path, carried);
+    let read = |path: &Path| recorded::sound(path, context);
     let mut collected = collect(&arguments.sources, store, &read)?;
     let mut left = Vec::new();
     for folder in arguments.sources.iter().filter(|source| source.is_dir()) {

@@ -27,7 +27,7 @@ pub(super) enum End {
 
 /// Says why a command failed, where no other process did.
 pub(super) fn failed(error: &anyhow::Error) -> End {
-    if let Some(Told(end)) = error.downcast_ref() {
+    if let Some(AlreadyReported(end)) = error.downcast_ref() {
         return *end;
     }
     alert!("error: {}", told(error));
@@ -120,7 +120,7 @@ fn is_of_the_place(error: &std::io::Error) -> bool {
 /// What another process of this program has said already, and how it ended.
 #[derive(Debug, thiserror::Error)]
 #[error("a process of this program failed")]
-pub(super) struct Told(pub(super) End);
+pub(super) struct AlreadyReported(pub(super) End);
 
 /// A wrong argument that clap could not know to be wrong.
 #[derive(Debug, thiserror::Error)]

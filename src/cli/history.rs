@@ -9,7 +9,7 @@ use super::compare::threshold;
 use super::facts::{Facts, Form};
 use super::output_file::OutputFile;
 use super::terminal::TerminalColour;
-use super::{Carried, End, output, recorded};
+use super::{AppContext, End, output, recorded};
 use crate::error::FileError;
 use crate::files::begins_with;
 use crate::history::{
@@ -128,11 +128,11 @@ impl Facts for Report<'_> {
     }
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let own_page = OutputFile::asked(arguments.page.as_ref(), begins_with(PAGE_BEGIN))?;
     let own_junit = OutputFile::asked(arguments.junit.as_ref(), begins_with(JUNIT_BEGIN))?;
     let own_bencher = OutputFile::asked(arguments.bencher.as_ref(), is_bencher)?;
-    let read = |path: &Path| recorded::sound(path, carried);
+    let read = |path: &Path| recorded::sound(path, context);
     let mut history = History::default();
     let index = Index::of(&arguments.store, &read, |listed, results| {
         history.add(listed, results);

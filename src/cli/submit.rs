@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::facts::{Facts, Form};
 use super::output_file::OutputFile;
-use super::{Carried, End, UsageError, argument, output, program, recorded, refuse_input};
+use super::{AppContext, End, UsageError, argument, output, program, recorded, refuse_input};
 use crate::book::kept_results;
 use crate::device::{Device, Properties};
 use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
@@ -98,17 +98,17 @@ fn staying(place: &Place) -> String {
     said.join("; ")
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let path = &arguments.results;
     let out = arguments.out.as_ref().map(|out| refuse_input(out, [path]).map(|()| out)).transpose()?;
     let file = OutputFile::asked(out, |there| Results::read(there).is_ok())?;
-    let results = recorded::sound(path, carried)?;
+    let results = recorded::sound(path, context)?;
     if results.is_partial() {
         let (file, program) = (argument(path), program());
         let message = format!("{}: it did not end; to go on: {program} run --resume {file}", path.display());
         return Err(UsageError(message).into());
     }
-    let (handed_on, places) = results.anonymous(&vocabulary(carried)?)?;
+    let (handed_on, places) = results.anonymous(&vocabulary(context)?)?;
     let handed_on = checked(path, &results, &handed_on)?;
     arguments.form.print(&Report { rows: handed_on.rows.len(), runs: handed_on.runs.len(), places })?;
     let Some((out, file)) = out.zip(file) else { return Ok(End::Well) };
@@ -142,15 +142,15 @@ fn is_agreed(out: &Path) -> anyhow::Result<bool> {
 }
 
 /// What this program says itself: its rows, experiments and suites, its commands, and the results that come with it.
-fn vocabulary(carried: &Carried) -> anyhow::Result<Vocabulary> {
+fn vocabulary(context: &AppContext) -> anyhow::Result<Vocabulary> {
     let mut vocabulary = Vocabulary::new();
-    vocabulary.learn(&recorded::catalog_of(&carried.book, &[], carried).specs())?;
-    for entry in carried.registry.entries() {
+    vocabulary.learn(&recorded::catalog_of(&context.book, &[], context).specs())?;
+    for entry in context.registry.entries() {
         vocabulary.learn(&[entry.name, entry.summary])?;
     }
-    for name in carried.book.suites() {
+    for name in context.book.suites() {
         vocabulary.learn(&[name])?;
-        if let Some((origin, text)) = carried.book.suite(name) {
+        if let Some((origin, text)) = context.book.suite(name) {
             vocabulary.learn(&yaml::parse::<Value>(text, &origin)?)?;
         }
     }
@@ -159,7 +159,7 @@ fn vocabulary(carried: &Carried) -> anyhow::Result<Vocabulary> {
     let Properties { name, model, engine, wait_policy, facts, .. } = engine.properties();
     vocabulary.learn(&[name.as_str(), model, engine, wait_policy])?;
     vocabulary.learn(facts)?;
-    learn_command(&mut vocabulary, &carried.command)?;
+    learn_command(&mut vocabulary, &context.command)?;
     Ok(vocabulary)
 }
 
