@@ -3,7 +3,7 @@
 use super::places::WaitPlace;
 use super::report::{AuditReport, ProcessReport};
 use super::tables;
-use crate::present::{TimelinePlot, escape, page_head};
+use crate::present::{escape, page_head};
 
 const STYLE: &str = include_str!("../../report-templates/syncscope.css");
 /// What mdBook gives the book's pages, and what a table of paths needs; behind the style, whose colours it replaces in the dark.
@@ -31,11 +31,11 @@ const COLUMNS: &str = "Total, median and longest are times lost, not the lengths
                        a device then had nothing to do: a wait costs most where it is long.";
 
 /// What is shown of an audit, as HTML without empty lines.
-pub(crate) struct PageParts {
+pub struct PageParts {
     /// What stands first.
-    pub(crate) first: String,
+    pub first: String,
     /// Headings, and what stands below them.
-    pub(crate) others: Vec<(&'static str, String)>,
+    pub others: Vec<(&'static str, String)>,
 }
 
 impl AuditReport {
@@ -51,7 +51,7 @@ impl AuditReport {
 }
 
 /// What is shown of an audit. `id` is that of the picture; `chapter` makes of a chapter's identifier what names it.
-pub(crate) fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> String) -> PageParts {
+pub fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> String) -> PageParts {
     let mut first =
         format!("<p>{}</p>\n<p class=\"muted\">From {}.</p>\n", escape(&report.command), escape(&report.source));
     for warning in report.warnings.iter().take(WARNINGS) {
@@ -123,5 +123,5 @@ fn picture(report: &AuditReport, id: &str) -> Option<String> {
     let timeline = report.longest_wait.as_ref()?;
     let title = "The time around the longest wait".to_owned();
     // What cannot be drawn is left out: it may be of anybody's file.
-    TimelinePlot { title, machine: timeline.device.clone(), timeline }.to_svg(id).ok()
+    timeline.plot(title, timeline.device.clone()).to_svg(id).ok()
 }

@@ -10,12 +10,12 @@ use crate::present::escape;
 /// An audit of a project.
 pub(super) struct AuditChapter {
     /// The name of its page.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// The heading of its page.
     pub(super) title: String,
     /// The audit's own text, and its path within the project.
-    pub(super) text: String,
-    pub(super) path: String,
+    pub(crate) text: String,
+    pub(crate) path: String,
     report: AuditReport,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct AuditChapter {
 ///
 /// # Errors
 /// A file is no audit, or contradicts itself; the message names it.
-pub(super) fn of(project: &BookProject, taken: &BTreeSet<String>) -> Result<Vec<AuditChapter>, BookError> {
+pub(crate) fn of(project: &BookProject, taken: &BTreeSet<String>) -> Result<Vec<AuditChapter>, BookError> {
     let mut audits: Vec<AuditChapter> = Vec::new();
     for (path, _) in project.below(AUDITS).filter(|(path, _)| path.extension().is_some_and(|ending| ending == "json")) {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();

@@ -113,7 +113,7 @@ struct Playground {
 ///
 /// # Errors
 /// [`FileError`] says what it states that a book may not state, and where.
-pub(super) fn parse(text: &str, origin: &str, has: impl Fn(&Path) -> bool) -> Result<Config, FileError> {
+pub(crate) fn parse(text: &str, origin: &str, has: impl Fn(&Path) -> bool) -> Result<Config, FileError> {
     if text.len() > MOST_BYTES {
         return Err(FileError::whole(origin, format!("it is longer than {} KB", MOST_BYTES >> 10)));
     }

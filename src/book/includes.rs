@@ -23,7 +23,7 @@ const MOST_DIRECTIVES: usize = 10_000;
 pub(super) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// A path as seen from `folder`, without `.` and `..`; `None` where it leads out of the book.
-pub(super) fn within(folder: &Path, path: &Path) -> Option<PathBuf> {
+pub(crate) fn within(folder: &Path, path: &Path) -> Option<PathBuf> {
     let mut found = folder.to_owned();
     for part in path.components() {
         match part {
@@ -42,7 +42,7 @@ pub(super) struct Refusal {
     /// The file that it stands in, by its path in the book.
     pub(super) file: PathBuf,
     /// Its line and column there, from 1.
-    pub(super) place: (usize, usize),
+    pub(crate) place: (usize, usize),
     /// What it is, and why it cannot be followed.
     pub(super) message: String,
     /// What may have been meant.
@@ -51,14 +51,14 @@ pub(super) struct Refusal {
 
 impl Refusal {
     /// As an error of a file that messages call `origin`.
-    pub(super) fn error(self, origin: String) -> FileError {
+    pub(crate) fn error(self, origin: String) -> FileError {
         let Self { place: (line, column), message, hint, .. } = self;
         FileError::Invalid { origin, line, column, message, hint }
     }
 }
 
 /// The line and column, from 1, of a byte of a text.
-pub(super) fn place(text: &str, at: usize) -> (usize, usize) {
+pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
     let before = &text[..at];
     let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
     (before.matches('\n').count() + 1, column)

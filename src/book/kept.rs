@@ -23,7 +23,7 @@ fn unreadable(error: impl ToString) -> BookError {
 ///
 /// # Errors
 /// The file is none that this program can read.
-pub(crate) fn results() -> Result<&'static Results, BookError> {
+pub fn results() -> Result<&'static Results, BookError> {
     static READ: LazyLock<Result<Results, FileError>> = LazyLock::new(|| read(COURSE));
     READ.as_ref().map_err(unreadable)
 }

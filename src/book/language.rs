@@ -51,7 +51,7 @@ fn of_nothing(steps: u64) -> Environment<'static> {
 }
 
 /// Refuses an expression that is too long, or that is no formula of names and numbers.
-pub(super) fn check(expression: &str) -> Result<(), String> {
+pub(crate) fn check(expression: &str) -> Result<(), String> {
     if expression.chars().count() > MOST_CHARACTERS {
         let begin: String = expression.chars().take(40).collect();
         return Err(format!("`{begin}…` is longer than {MOST_CHARACTERS} characters"));

@@ -15,17 +15,17 @@ pub(super) const STYLE: &str = include_str!("cell.css");
 /// A notebook of a project.
 pub(super) struct Notebook {
     /// The name of its file without the ending.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Its first heading.
     pub(super) title: String,
     /// The chapter, as Markdown.
     pub(super) chapter: String,
     /// The notebook's own text.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// The notebooks of a project, in the order of their names.
-pub(super) fn of(project: &BookProject) -> Result<Vec<Notebook>, BookError> {
+pub(crate) fn of(project: &BookProject) -> Result<Vec<Notebook>, BookError> {
     let notebook = |name: String| {
         let path = format!("notebooks/{name}.ipynb");
         let text = project.text(&path)?.to_owned();
@@ -177,7 +177,7 @@ fn hardware(cells: &[NotebookCell]) -> Option<String> {
 ///
 /// # Errors
 /// What is wrong with it; the message begins with `name`.
-pub(crate) fn check(name: &str, text: &str) -> Result<(), BookError> {
+pub fn check(name: &str, text: &str) -> Result<(), BookError> {
     read(name, text).map(drop)
 }
 

@@ -67,7 +67,7 @@ pub(super) fn prepared(content: &str, path: &Path, source: &Source, aside: &mut 
 
 /// Refuses a file whose name is none or which would stand in the place of another, an entry of the table of contents that leads
 /// to no page, and a page that holds what it may not.
-pub(super) fn check(source: &Source, project: &BookProject) -> Result<(), BookError> {
+pub(crate) fn check(source: &Source, project: &BookProject) -> Result<(), BookError> {
     let mut published: BTreeMap<String, &Path> = BTreeMap::new();
     for path in source.all().keys() {
         let refused = |message: String| BookError::Reference { page: project.name(path), message };

@@ -19,11 +19,11 @@ use crate::files::fill;
 use crate::results::Catalog;
 use crate::yaml;
 
-static PROSE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/src");
-static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/report-templates");
-static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/documents");
-static NOTEBOOKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/notebooks");
-static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/suites");
+static PROSE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/src");
+static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../report-templates");
+static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/documents");
+static NOTEBOOKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../notebooks");
+static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/suites");
 
 /// The files at its top, and the folders.
 const FILES: [(&str, &str); 4] = [
@@ -52,12 +52,12 @@ const SCHEMAS: [(&str, &str); 5] =
 /// What a book is made of besides results.
 ///
 /// ```
-/// use syncscope::book::BookProject;
-/// use syncscope::experiment::Registry;
+/// use syncscope_book::BookProject;
+/// use syncscope_suite::experiment::Registry;
 ///
 /// let documents = BookProject::embedded().documents(&Registry::builtin().catalog("cuda"))?;
 /// assert!(!documents.is_empty());
-/// # Ok::<(), syncscope::error::BookError>(())
+/// # Ok::<(), syncscope_book::error::BookError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BookProject {
@@ -80,12 +80,12 @@ impl BookProject {
     }
 
     /// Whether a folder has the settings of a book, which each project has.
-    pub(crate) fn is_begun(folder: &Path) -> bool {
+    pub fn is_begun(folder: &Path) -> bool {
         fs::symlink_metadata(folder.join(FILES[0].0)).is_ok()
     }
 
     /// Whether a file is one of a project that says nothing without the others: its settings, hardware, texts, lessons.
-    pub(crate) fn is_part(file: &Path) -> bool {
+    pub fn is_part(file: &Path) -> bool {
         FILES.iter().any(|(name, _)| file.ends_with(name)) && file.parent().is_some_and(Self::is_begun)
     }
 
@@ -282,7 +282,7 @@ impl BookProject {
     }
 
     /// The files below one of its folders, by their path within the project.
-    pub(crate) fn below<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = (&'a Path, &'a [u8])> {
+    pub fn below<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = (&'a Path, &'a [u8])> {
         let files = self.files.iter().filter(move |(path, _)| path.starts_with(folder));
         files.map(|(path, content)| (path.as_path(), content.as_slice()))
     }
@@ -297,7 +297,7 @@ impl BookProject {
     }
 
     /// The name of a file in messages.
-    pub(super) fn name(&self, path: &Path) -> String {
+    pub(crate) fn name(&self, path: &Path) -> String {
         match &self.folder {
             Some(folder) => folder.join(path).display().to_string(),
             None => {

@@ -42,7 +42,7 @@ const FIGURES: usize = 3;
 ///
 /// # Errors
 /// What went wrong and where; `out/slides` is then as it was.
-pub(crate) fn render_slides(
+pub fn render_slides(
     results: &[Results],
     project: &BookProject,
     catalog: &Catalog,
@@ -325,7 +325,7 @@ fn answer(document: &Document, (results, machine): (&Results, &str)) -> Value {
 mod tests {
     use super::super::trial::nothing;
     use super::*;
-    use crate::experiment::Registry;
+    use syncscope_suite::experiment::Registry;
 
     fn catalog() -> Catalog {
         Registry::builtin().catalog("cuda")

@@ -19,7 +19,7 @@ const OPERATORS: [&str; 12] =
     ["if", "elif", "else", "for", "in", "is", "and", "or", "not", "set", "import", "recursive"];
 
 /// Refuses a template that is too large, or that says something else; the message has the line.
-pub(super) fn check(text: &str) -> Result<(), String> {
+pub(crate) fn check(text: &str) -> Result<(), String> {
     if text.len() > MOST_BYTES {
         return Err(format!("it is longer than {} KB", MOST_BYTES >> 10));
     }

@@ -34,7 +34,7 @@ pub(super) struct Templates<'a> {
 
 impl<'a> Templates<'a> {
     /// The templates of a project.
-    pub(super) fn of(project: &'a BookProject) -> Result<Self, BookError> {
+    pub(crate) fn of(project: &'a BookProject) -> Result<Self, BookError> {
         let mut environment = language::of_texts();
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build();
         let failed = |path: &Path, error: &Error| template_error(project, path, error);

@@ -32,7 +32,7 @@ const MAX: &str = "max";
 /// without a value.
 ///
 /// ```
-/// use syncscope::results::evaluate;
+/// use syncscope_results::evaluate;
 ///
 /// let value = |word: &str| (word == "size").then_some(10.0);
 /// assert_eq!(evaluate("2 · size³ / 4", &value), Some(500.0));
@@ -47,7 +47,7 @@ pub fn evaluate(formula: &str, value: &dyn Fn(&str) -> Option<f64>) -> Option<f6
 
 /// The value of a row's formula in a round, from `0`: a word is an operand's sample of that round, or else a numeric parameter
 /// of the row. `None` where an operand has no such sample, or as [`evaluate`] says.
-pub(crate) fn evaluate_round(
+pub fn evaluate_round(
     formula: &str,
     operands: &[(&str, &[f64])],
     parameters: &Parameters,

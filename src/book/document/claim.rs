@@ -21,7 +21,7 @@ pub struct Claim {
     pub kind: ClaimKind,
     /// What it is about; nothing of a machine where the kind is `arithmetic`.
     pub on: Option<ClaimSubject>,
-    /// What has to hold, each as a quantity with its bounds; see [`predicate`](crate::book::predicate).
+    /// What has to hold, each as a quantity with its bounds; see [`predicate`](crate::predicate).
     pub tests: Vec<String>,
     /// The parameters for which each test is made, one case each.
     #[serde(default)]

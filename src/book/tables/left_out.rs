@@ -2,7 +2,7 @@
 //! line says what and why.
 
 use super::comparison::Machines;
-use crate::book::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
+use crate::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
 use crate::results::{Lookup, MissingReason, Results};
 
 /// Something that is left out.
@@ -17,11 +17,11 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    pub(super) fn new(what: String, reason: String) -> Self {
+    pub(crate) fn new(what: String, reason: String) -> Self {
         Self { what, case: None, reason }
     }
 
-    pub(in crate::book) fn of(row: &DocumentRow, case: &TableCase, reason: String) -> Self {
+    pub(crate) fn of(row: &DocumentRow, case: &TableCase, reason: String) -> Self {
         Self { case: case.heading().map(str::to_owned), ..Self::new(row.label.clone(), reason) }
     }
 
@@ -48,12 +48,12 @@ impl LeftOut {
     }
 
     /// The same in words: each reason with the rows that share it and the same cases.
-    pub(in crate::book) fn listed(all: &[Self]) -> Vec<(&str, String)> {
+    pub(crate) fn listed(all: &[Self]) -> Vec<(&str, String)> {
         Self::grouped(all).into_iter().map(|(what, reason, cases)| (reason, what + &in_brackets(&cases))).collect()
     }
 
     /// All of them in one sentence: what they are, for which cases, and why; nothing where nothing is left out.
-    pub(in crate::book) fn sentence(all: &[Self], machine: &str) -> Option<String> {
+    pub fn sentence(all: &[Self], machine: &str) -> Option<String> {
         let (parts, mut sentence) = (Self::grouped(all), String::new());
         for (place, (what, reason, cases)) in parts.iter().enumerate() {
             let cases = in_brackets(cases);
@@ -66,7 +66,7 @@ impl LeftOut {
     }
 
     /// The same with one entry in place of those of all `cases` of a row.
-    pub(in crate::book) fn collapsed(all: Vec<Self>, cases: usize) -> Vec<Self> {
+    pub(crate) fn collapsed(all: Vec<Self>, cases: usize) -> Vec<Self> {
         let count =
             |one: &Self| all.iter().filter(|other| other.what == one.what && other.reason == one.reason).count();
         let is_whole: Vec<bool> = all.iter().map(|one| cases > 1 && count(one) >= cases).collect();
@@ -89,7 +89,7 @@ pub struct Unmeasured {
 }
 
 impl Unmeasured {
-    pub(super) fn of(what: &str, reasons: impl Iterator<Item = MissingReason>) -> Self {
+    pub(crate) fn of(what: &str, reasons: impl Iterator<Item = MissingReason>) -> Self {
         let mut known: Vec<String> = Vec::new();
         for reason in reasons.map(|reason| reason.to_string()) {
             if !known.contains(&reason) {
@@ -103,7 +103,7 @@ impl Unmeasured {
     }
 
     /// All of them in one sentence; nothing where there are none.
-    pub(in crate::book) fn sentence(all: &[Self], machine: &str) -> Option<String> {
+    pub fn sentence(all: &[Self], machine: &str) -> Option<String> {
         let one = |one: &Self| format!("“{}” ({})", one.what, one.reasons.join("; "));
         let parts: Vec<String> = all.iter().map(one).collect();
         (!parts.is_empty())
@@ -112,7 +112,7 @@ impl Unmeasured {
 }
 
 /// Says that no run has a row of a table, where that is so: then it is left out. A table of a text's figures shows these.
-pub(in crate::book) fn nothing_of(table: &DocumentTable, machines: &Machines<'_>) -> Option<String> {
+pub(crate) fn nothing_of(table: &DocumentTable, machines: &Machines<'_>) -> Option<String> {
     let (cases, mut is_lacking) = (table.cases_in(machines.results), false);
     for entry in TableEntry::all(table, &cases) {
         for (_, lookup) in machines.systems.iter().flatten() {
@@ -144,7 +144,7 @@ pub(super) fn without_meaning(table: &DocumentTable, machines: &Machines<'_>, pl
 }
 
 /// Which columns of a table are left out, and why, in a sentence each.
-pub(in crate::book) fn columns_left_out(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
+pub(crate) fn columns_left_out(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
     let named = machines.named().enumerate().filter_map(|(place, (results, machine))| {
         let (system, reason) = (&results.run().system, without_meaning(table, machines, place)?);
         let reason = reason.trim_end_matches('.');
@@ -175,7 +175,7 @@ pub(super) fn left_out(entry: TableEntry<'_>, machines: &Machines<'_>) -> Option
 
 /// Why there is no measurement on a machine; `None` where there is one. What has no meaning in the system of the first run is
 /// looked for in the others.
-pub(in crate::book) fn absence<T>(
+pub(crate) fn absence<T>(
     results: &Results,
     measured: impl Fn(&Lookup<'_>) -> Result<T, MissingReason>,
 ) -> Option<MissingReason> {
@@ -195,7 +195,7 @@ pub(in crate::book) fn absence<T>(
 }
 
 /// All that is left out of a table.
-pub(in crate::book) fn left_out_of(table: &DocumentTable, machines: &Machines<'_>) -> Vec<LeftOut> {
+pub(crate) fn left_out_of(table: &DocumentTable, machines: &Machines<'_>) -> Vec<LeftOut> {
     let cases = table.cases_in(machines.results);
     let entries = TableEntry::all(table, &cases);
     let all = entries.filter_map(|entry| Some(LeftOut::of(entry.row, entry.case, left_out(entry, machines)?)));

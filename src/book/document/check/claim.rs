@@ -2,10 +2,10 @@
 
 use super::sentence::bounded;
 use super::{Source, twice};
-use crate::book::document::{Claim, ClaimKind, Document};
-use crate::book::predicate::{Checked, Dimension, Test, environment, operands_of, singled_out};
+use crate::document::{Claim, ClaimKind, Document};
 use crate::error::FileError;
 use crate::measure::AcceptedRegion;
+use crate::predicate::{Checked, Dimension, Test, environment, operands_of, singled_out};
 use crate::results::{Parameters, nearest};
 use crate::yaml::Way;
 

@@ -2,9 +2,7 @@
 
 use super::single::{self, Several};
 use super::{Source, twice};
-use crate::book::document::{
-    Document, DocumentTable, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows,
-};
+use crate::document::{Document, DocumentTable, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows};
 use crate::error::FileError;
 use crate::present::StackPlot;
 use crate::results::{Catalog, Parameter, Parameters, nearest};

@@ -173,11 +173,11 @@ tables:
         }
     }
 
-    pub(super) fn parse(text: &str) -> Result<Document, FileError> {
+    pub(crate) fn parse(text: &str) -> Result<Document, FileError> {
         Document::parse("d.yaml", text, &names())
     }
 
-    pub(super) fn error(tail: &str) -> String {
+    pub(crate) fn error(tail: &str) -> String {
         parse(&format!("{HEAD}{tail}")).unwrap_err().to_string()
     }
 
@@ -337,7 +337,7 @@ tables:
 
     #[test]
     fn every_name_of_the_own_documents_stands_for_one_row_of_each_kept_file() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results");
+        let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results");
         let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
         let kept: Vec<Results> = files.map(|path| Results::read(&path).unwrap()).collect();
@@ -346,8 +346,8 @@ tables:
             catalog.with_together(results.lookup_of(system).specs().cloned())
         };
         let systems = kept.iter().flat_map(|results| results.systems().into_iter().map(move |own| (results, own)));
-        let catalog = systems.fold(crate::experiment::Registry::builtin().catalog("cuda"), together);
-        let read = crate::book::BookProject::embedded().documents(&catalog);
+        let catalog = systems.fold(syncscope_suite::experiment::Registry::builtin().catalog("cuda"), together);
+        let read = crate::BookProject::embedded().documents(&catalog);
         assert!(read.is_ok(), "{}", read.unwrap_err());
     }
 }

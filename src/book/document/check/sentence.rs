@@ -2,8 +2,8 @@
 
 use super::super::{Document, Sentence, Text};
 use super::Source;
-use crate::book::predicate::{Checked, Dimension, Test, UnknownName, environment, singled_out};
 use crate::error::FileError;
+use crate::predicate::{Checked, Dimension, Test, UnknownName, environment, singled_out};
 use crate::results::{Parameters, nearest};
 use crate::yaml::Way;
 

@@ -3,10 +3,10 @@
 
 use super::super::{AdviceRow, Document, DocumentTable, Matrix};
 use super::single::{holds, of_row, published_with};
-use crate::book::BookProject;
-use crate::book::predicate::{Operand, Test, is_selected, operands_of};
-use crate::experiment::Registry;
+use crate::BookProject;
+use crate::predicate::{Operand, Test, is_selected, operands_of};
 use crate::results::{MetricSpec, Parameters, preferred};
+use syncscope_suite::experiment::Registry;
 
 fn documents() -> Vec<Document> {
     BookProject::embedded().documents(&Registry::builtin().catalog("cuda")).unwrap()

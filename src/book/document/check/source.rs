@@ -8,7 +8,7 @@ use crate::yaml::Way;
 /// The text that a document was read from, to say where in it something is wrong.
 pub(super) struct Source<'a> {
     pub(super) origin: &'a str,
-    pub(super) text: &'a str,
+    pub(crate) text: &'a str,
 }
 
 impl Source<'_> {
