@@ -20,21 +20,6 @@ use crate::files::read_text;
 use crate::nearest;
 use crate::{MOST_BYTES as MAX_TEXT, MOST_VALUES as MAX_VALUES};
 
-/// Keys of older programs with what stands in their place, where that key may stand.
-const RENAMED: [(&str, &str); 8] = [
-    ("on_cpu", "engines: {cpu: …}"),
-    ("turns", "iterations"),
-    ("turns", "iters"),
-    ("stated", "published_with"),
-    ("holds", "tests: [quantity < bound]"),
-    ("predicate", "tests: [quantity < bound]"),
-    ("because", "rationale"),
-    ("says", "caption"),
-];
-
-/// A key of older programs that nothing stands in the place of.
-const UNIT: (&str, &str) = ("unit", "; it is the unit of the row, which is not stated");
-
 /// The most bytes of a suite, a document or a description of hardware.
 const MAX_BYTES: usize = 1 << 20;
 
@@ -80,8 +65,7 @@ pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileErr
 /// # Errors
 /// As [`parse`].
 pub fn content(text: &str, origin: &str) -> Result<Value, FileError> {
-    let content = parse(text, origin)?;
-    check_filled(&content, text, origin, None).map(|()| content)
+    parse_filled(text, origin, None)
 }
 
 /// Reads a text by a seed.
@@ -148,13 +132,15 @@ fn invalid(error: &Error, path: &Path, text: &str, origin: &str) -> FileError {
         _ => own(),
     };
     let (line, column) = place.unwrap_or_default();
-    let (message, way) = (in_words(said), way.in_words());
+    let rest = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().chars().skip(column.saturating_sub(1));
+    let found: String = rest.take_while(|character| !",]}#".contains(*character)).collect();
+    let (message, way) = (in_words(said, found.trim()), way.in_words());
     let message = if way.is_empty() { message } else { format!("{way}: {message}") };
     FileError::Invalid { origin: origin.to_owned(), line, column, message, hint: hint(said) }
 }
 
 /// The parser's words for what is wrong as those of this program.
-fn in_words(said: &str) -> String {
+fn in_words(said: &str, found: &str) -> String {
     const SAID: [(&str, &str); 9] = [
         ("expected sequence start", "expected a list"),
         ("expected mapping start", "expected a mapping"),
@@ -172,15 +158,13 @@ fn in_words(said: &str) -> String {
     if let Some(key) = said.strip_prefix("duplicate mapping key: ").and_then(|rest| rest.rsplit_once(", set ")) {
         return format!("the key `{}` stands twice in one mapping", key.0);
     }
-    // A plain value of another type is not repeated.
     match said.strip_prefix("invalid ").filter(|kind| !kind.contains([' ', ':'])) {
-        Some(kind) => in_plain_words(&format!("found something else, expected {kind}")),
+        Some(kind) => in_plain_words(&format!("found `{found}`, expected {kind}")),
         None => in_plain_words(said),
     }
 }
 
-/// What an unknown name may stand for: the name of today of one that was renamed, else the nearest of those that are
-/// expected.
+/// What an unknown name may stand for: the nearest of those that are expected.
 fn hint(said: &str) -> String {
     let parts = said.strip_prefix("unknown ").and_then(|rest| rest.split_once("`, expected "));
     let Some((unknown, expected)) = parts.and_then(|(kind, rest)| Some((kind.split_once('`')?.1, rest))) else {
@@ -188,12 +172,7 @@ fn hint(said: &str) -> String {
     };
     let expected = expected.strip_prefix("one of ").unwrap_or(expected);
     let known: Vec<&str> = expected.split([',', ' ']).map(|name| name.trim_matches('`')).collect();
-    let may_stand = |new: &str| known.iter().any(|name| new.split(':').next() == Some(name));
-    match RENAMED.iter().find(|(old, new)| *old == unknown && may_stand(new)) {
-        Some((_, new)) => format!("; it is called `{new}` now"),
-        None if unknown == UNIT.0 => UNIT.1.to_owned(),
-        None => nearest(unknown, known.into_iter().filter(|name| !name.is_empty())),
-    }
+    nearest(unknown, known.into_iter().filter(|name| !name.is_empty()))
 }
 
 #[cfg(test)]

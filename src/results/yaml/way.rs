@@ -45,33 +45,17 @@ impl Way {
     }
 
     /// Whether it leads by the value of this key.
-    pub(crate) fn leads_by(&self, key: &str) -> bool {
+    pub(super) fn leads_by(&self, key: &str) -> bool {
         self.0.iter().any(|step| matches!(step, Step::Key(own) if own == key))
     }
 
     /// On to the first of the values within `value`, or to itself, that is wanted.
     pub fn first(&self, value: &Value, is_wanted: &impl Fn(&Self, &Value) -> bool) -> Option<Self> {
-        let mut way = self.clone();
-        way.go_to_first(value, is_wanted).then_some(way)
-    }
-
-    /// Goes on to it, or stays where none is.
-    fn go_to_first(&mut self, value: &Value, is_wanted: &impl Fn(&Self, &Value) -> bool) -> bool {
-        if is_wanted(self, value) {
-            return true;
-        }
-        let mut is_within = |step: Step, value: &Value| {
-            self.0.push(step);
-            let is_found = self.go_to_first(value, is_wanted);
-            if !is_found {
-                self.0.pop();
-            }
-            is_found
-        };
         match value {
-            Value::Array(items) => items.iter().enumerate().any(|(place, item)| is_within(Step::Item(place), item)),
-            Value::Object(map) => map.iter().any(|(key, value)| is_within(Step::Key(key.clone()), value)),
-            _ => false,
+            _ if is_wanted(self, value) => Some(self.clone()),
+            Value::Array(items) => (0..).zip(items).find_map(|(place, item)| self.item(place).first(item, is_wanted)),
+            Value::Object(map) => map.iter().find_map(|(key, value)| self.key(key).first(value, is_wanted)),
+            _ => None,
         }
     }
 
