@@ -24,7 +24,7 @@ use syncscope_results::{
     Environment, Lookup, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan, Recomputation, Recorded,
     Results, Row, RunOutcome, Selection, evaluate, titled,
 };
-use syncscope_suite::experiment::{AnyExperiment, Bench, Experiment, Registry, RunObserver};
+use syncscope_suite::experiment::{AnyExperiment, Bench, Experiment, Group, GroupBuilder, Registry, RunObserver};
 use syncscope_suite::runner::{Session, Suite, empty_results, planned, run_one};
 
 struct Unobserved;
@@ -168,7 +168,7 @@ fn every_registered_experiment_measures_every_row_that_it_declares_on_the_cpu_en
     let ran: HashSet<&str> = results.run().order.iter().map(|experiment| experiment.name.as_str()).collect();
     assert_eq!(ran.len(), results.experiments().len());
     let suite = tiny(&registry);
-    let planned = suite.experiments_on("cpu").iter().flat_map(|experiment| Bench::plan(experiment.as_ref(), "cpu"));
+    let planned = suite.experiments_on("cpu").iter().flat_map(|experiment| experiment.plan("cpu"));
     let declared: Vec<MetricSpec> = planned.collect();
     assert_eq!(results.rows.iter().map(|row| row.spec.clone()).collect::<Vec<_>>(), declared);
     let lacking = lacking(&device());
@@ -203,7 +203,7 @@ fn every_scenario_is_recorded_and_named_by_a_row() {
 fn a_plan_needs_no_device_and_names_each_row_of_its_experiment_once() {
     for engine in ["cuda", "cpu"] {
         for entry in Registry::builtin().entries() {
-            let plan = Bench::plan(entry.default_for(engine).as_ref(), engine);
+            let plan = entry.default_for(engine).plan(engine);
             assert!(!plan.is_empty(), "{} declares no row on {engine}", entry.name);
             let mut titles = HashSet::new();
             for spec in &plan {
@@ -262,7 +262,7 @@ fn the_rows_of_the_kept_results_are_declared_by_their_experiments_of_today() {
         let unstated: Vec<Box<dyn AnyExperiment>> = unstated.map(|entry| entry.default_for(engine)).collect();
         let ran = |name: &str| results.run().order.iter().any(|experiment| experiment.name == name);
         let experiments = stated.iter().chain(&unstated).filter(|experiment| ran(experiment.name()));
-        let plan = experiments.flat_map(|experiment| Bench::plan(experiment.as_ref(), engine));
+        let plan = experiments.flat_map(|experiment| experiment.plan(engine));
         // A row may have been added since; none may have gone, or changed its unit.
         let planned: BTreeMap<String, Unit> = plan.map(|spec| (spec.title(), spec.unit)).collect();
         for row in &results.rows {
@@ -373,7 +373,7 @@ fn iterations_and_element_types_can_be_chosen_where_an_experiment_has_them() {
     let mut chosen = registry.get("sync-points").unwrap().default_for("cuda");
     *chosen.iterations().unwrap() = 7.try_into().unwrap();
     *chosen.element_types().unwrap() = vec!["bf16".parse().unwrap()];
-    let plan = Bench::plan(chosen.as_ref(), "cuda");
+    let plan = chosen.plan("cuda");
     let loops: Vec<&MetricSpec> = plan.iter().filter(|spec| spec.id == "sync-points.big.async").collect();
     assert_eq!(loops.len(), 1);
     assert_eq!((&loops[0].parameters["iters"], &loops[0].parameters["dtype"]), (&7_usize.into(), &"bf16".into()));
@@ -548,17 +548,15 @@ impl Experiment for Defective {
     const NAME: &'static str = "defective";
     const SUMMARY: &'static str = "What becomes of a run with a defect";
 
-    fn run(&self, bench: &mut Bench) {
-        bench.group("Before", []).host_time("defective.before", "Before", |_| Ok(|| Ok(()))).run();
+    fn groups(&self, _: &str) -> Vec<Group> {
         assert!(!self.while_declaring, "a defect while declaring");
-        bench
-            .group("Defect", [])
-            .host_time("defective.at", "At", |_| {
-                let holds = true;
-                Ok(move || if holds { panic!("a defect while measuring") } else { Ok(()) })
-            })
-            .run();
-        bench.group("After", []).host_time("defective.after", "After", |_| Ok(|| Ok(()))).run();
+        let before = Group::of("Before", []).host_time("defective.before", "Before", |_| Ok(|| Ok(())));
+        let defect = Group::of("Defect", []).host_time("defective.at", "At", |_| {
+            let holds = true;
+            Ok(move || if holds { panic!("a defect while measuring") } else { Ok(()) })
+        });
+        let after = Group::of("After", []).host_time("defective.after", "After", |_| Ok(|| Ok(())));
+        [before, defect, after].map(GroupBuilder::build).into()
     }
 }
 
@@ -585,7 +583,7 @@ fn an_experiment_that_panics_while_it_declares_fails_and_ends_neither_the_plan_n
     let selection = Selection { only: vec!["defective".to_owned(), "idle-device".to_owned()], skip: vec![] };
     let results = run_on_cpu(&suite_of(&others, &registry), &registry, &selection, false);
     let ids: Vec<&str> = results.rows.iter().map(|row| row.spec.id.as_str()).collect();
-    assert_eq!(ids[..2], ["defective.before", "idle-device.other"]);
+    assert_eq!(ids[0], "idle-device.other", "what it declares is not known");
     assert_eq!(results.run().order[0].failure.as_deref(), Some("a defect while declaring"));
     assert!(
         results

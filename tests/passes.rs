@@ -19,7 +19,7 @@ use syncscope::error::DeviceError;
 use syncscope::measure::{Progress, StoppedBy};
 use syncscope_present::units::Unit;
 use syncscope_results::{Environment, Outcome, Parameters, Pass, Plan, Results, Row, RunOutcome, SYNCSCOPE, Selection};
-use syncscope_suite::experiment::{Bench, Experiment, Formula, Registry, RunObserver};
+use syncscope_suite::experiment::{Experiment, Formula, Group, GroupBuilder, Registry, RunObserver};
 use syncscope_suite::runner::{Session, Suite, empty_results};
 
 const PASSES: usize = 3;
@@ -67,31 +67,25 @@ impl Experiment for Passes {
     const NAME: &'static str = "passes";
     const SUMMARY: &'static str = "Rows that are sampled in passes";
 
-    fn run(&self, bench: &mut Bench) {
+    fn groups(&self, _: &str) -> Vec<Group> {
         let script = self.script;
-        bench
-            .group("Together", [])
+        let together = Group::of("Together", [])
             .observed("passes.a", "A", Unit::Number, move |_| Ok(move || call(script)))
             .observed("passes.b", "B", Unit::Number, |_| Ok(|| Ok(1.0)))
-            .derived("passes.sum", "Sum", Unit::Number, Formula::of("a + b", [("a", "passes.a"), ("b", "passes.b")]))
-            .run();
+            .derived("passes.sum", "Sum", Unit::Number, Formula::of("a + b", [("a", "passes.a"), ("b", "passes.b")]));
         // Its rounds take longer than those of short rows, whatever the speed of the machine.
-        bench
-            .group("Long", [])
-            .observed("passes.l", "L", Unit::Number, |_| {
-                Ok(|| {
-                    std::thread::sleep(Duration::from_millis(11));
-                    Ok(1.0)
-                })
+        let long = Group::of("Long", []).observed("passes.l", "L", Unit::Number, |_| {
+            Ok(|| {
+                std::thread::sleep(Duration::from_millis(11));
+                Ok(1.0)
             })
-            .run();
-        bench.group("Apart", []).observed("passes.c", "C", Unit::Number, |_| Ok(|| Ok(1.0))).run();
-        bench
-            .group("Decided", [])
-            .trials(NonZeroUsize::new(2).unwrap())
-            .observed("passes.d", "D", Unit::Number, |_| Ok(|| Ok(1.0)))
-            .run();
-        bench.group("Recorded", []).recorded().observed("passes.e", "E", Unit::Number, |_| Ok(|| Ok(1.0))).run();
+        });
+        let apart = Group::of("Apart", []).observed("passes.c", "C", Unit::Number, |_| Ok(|| Ok(1.0)));
+        let decided = Group::of("Decided", []).trials(NonZeroUsize::new(2).unwrap());
+        let decided = decided.observed("passes.d", "D", Unit::Number, |_| Ok(|| Ok(1.0)));
+        let recorded = Group::of("Recorded", []).recorded();
+        let recorded = recorded.observed("passes.e", "E", Unit::Number, |_| Ok(|| Ok(1.0)));
+        [together, long, apart, decided, recorded].map(GroupBuilder::build).into()
     }
 }
 

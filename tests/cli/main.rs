@@ -20,7 +20,7 @@ use std::process::{Command, Output};
 
 use syncscope::device::Device;
 use syncscope_results::{MetricSpec, Outcome, Plan, Provenance, Results, RunOutcome};
-use syncscope_suite::experiment::{Bench, Registry};
+use syncscope_suite::experiment::Registry;
 
 const TINY: &str = "title: Tiny
 runs: 1
@@ -33,7 +33,7 @@ experiments:
 /// The rows that the suite's experiment declares, without their parameters.
 fn planned() -> Vec<MetricSpec> {
     let experiment = Registry::builtin().get("launch-path").unwrap().default_for("cpu");
-    let mut planned = Bench::plan(experiment.as_ref(), "cpu");
+    let mut planned = experiment.plan("cpu");
     let mut seen = std::collections::BTreeSet::new();
     planned.retain(|spec| seen.insert(spec.id.clone()));
     planned
@@ -152,7 +152,7 @@ fn one_experiment_is_summed_up_with_what_its_document_makes_of_it() {
     let text = stdout(&output);
     assert!(text.contains("Takeaways:\n  - "), "{text}");
     let experiment = Registry::builtin().get("idle-device").unwrap().default_for("cpu");
-    assert!(Bench::plan(experiment.as_ref(), "cpu").iter().all(|spec| text.contains(&spec.label)), "{text}");
+    assert!(experiment.plan("cpu").iter().all(|spec| text.contains(&spec.label)), "{text}");
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn the_lists_name_what_there_is() {
     assert_eq!(devices.contains("no GPU: "), Device::cuda_unavailable().is_some(), "{devices}");
     let experiments = stdout(&report(&["experiments"], folder.path()));
     for entry in Registry::builtin().entries() {
-        for spec in Bench::plan(entry.default_for("cuda").as_ref(), "cuda") {
+        for spec in entry.default_for("cuda").plan("cuda") {
             let listed = |line: &str| line.contains(&format!(" {} ", spec.id)) && line.contains(&spec.label);
             assert!(experiments.lines().any(listed), "{}", spec.id);
             assert!(experiments.lines().any(|line| line.trim() == spec.group), "{}", spec.group);

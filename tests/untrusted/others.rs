@@ -12,7 +12,7 @@ use syncscope_audit::AuditReport;
 use syncscope_book::document::{Document, Names};
 use syncscope_book::{BookProject, Machines, comparison_table, system_table};
 use syncscope_results::{Outcome, Results, System};
-use syncscope_suite::experiment::{Bench, Registry};
+use syncscope_suite::experiment::Registry;
 use syncscope_suite::runner::Suite;
 
 use super::mutation::{Change, Seed, change, one_of, shorten, smallest};
@@ -182,7 +182,7 @@ fn a_mutated_suite_is_refused_or_can_be_used() {
                 uses.turn(|_| {
                     for engine in ["cpu", "cuda"] {
                         for experiment in suite.experiments_on(engine) {
-                            let _ = Bench::plan(experiment.as_ref(), engine);
+                            let _ = experiment.plan(engine);
                         }
                     }
                 });

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::experiment::{AnyExperiment, Bench, Registry};
+use crate::experiment::{AnyExperiment, Registry};
 use crate::results::{Catalog, Results};
 
 /// Puts heading, label, clock and work of rows, and what experiments ask, where the file does not say it: a file of
@@ -23,7 +23,7 @@ pub fn describe(results: &mut Results, registry: &Registry) {
 fn catalog(results: &Results, registry: &Registry) -> Catalog {
     let engine = &results.environment().device.engine;
     let planned = experiments(&results.suite, engine, registry);
-    let planned = planned.iter().flat_map(|experiment| Bench::plan(experiment.as_ref(), engine));
+    let planned = planned.iter().flat_map(|experiment| experiment.plan(engine));
     Catalog::new(planned).with(registry.catalog(engine).specs().iter().cloned())
 }
 
@@ -43,7 +43,7 @@ mod tests {
     use serde::{Deserialize, Serialize};
 
     use super::*;
-    use crate::experiment::Experiment;
+    use crate::experiment::{Experiment, Group};
 
     static ASKED: AtomicUsize = AtomicUsize::new(0);
 
@@ -55,8 +55,9 @@ mod tests {
         const NAME: &'static str = "counted";
         const SUMMARY: &'static str = "How often is it asked?";
 
-        fn run(&self, _: &mut Bench) {
+        fn groups(&self, _: &str) -> Vec<Group> {
             ASKED.fetch_add(1, Ordering::Relaxed);
+            Vec::new()
         }
     }
 
@@ -84,7 +85,7 @@ mod tests {
             { "launch-path": { "operations": [7], "elements": 64 } },
         ]);
         describe(&mut results, &Registry::builtin());
-        let planned = Bench::plan(Registry::builtin().get("launch-path").unwrap().default_for("cpu").as_ref(), "cpu");
+        let planned = Registry::builtin().get("launch-path").unwrap().default_for("cpu").plan("cpu");
         let declared = planned.iter().find(|spec| spec.id == id).unwrap();
         assert_eq!(results.rows[0].spec.label, declared.label);
         assert_eq!(results.rows[0].spec.group, declared.group);

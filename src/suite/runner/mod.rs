@@ -27,7 +27,7 @@ pub use suite::Suite;
 use crate::affinity;
 use crate::device::Device;
 use crate::error::panic_message;
-use crate::experiment::{AnyExperiment, Bench, Part, Registry, RegistryEntry, RunObserver, Turn, record_scenarios};
+use crate::experiment::{AnyExperiment, Bench, Group, Part, Registry, RegistryEntry, RunObserver, record_scenarios};
 use crate::measure::{HostSpeed, Protocol, Sampler};
 use crate::results::{
     Environment, ExperimentRun, MetricSpec, Outcome, Plan, Recorded, RecordedTimeline, Results, Row, Rows, Run,
@@ -149,10 +149,8 @@ impl Session<'_> {
         let mut random = random(self.suite.sampling.seed, &running.id);
         let chosen = experiments(self.suite, self.registry, engine);
         let selection = running.results.selection.clone();
-        let has_rows = |experiment: &&dyn AnyExperiment| {
-            Bench::plan(*experiment, engine).iter().any(|spec| selection.holds(&spec.id))
-        };
-        let mut experiments: Vec<&dyn AnyExperiment> = chosen.iter().map(Chosen::get).filter(has_rows).collect();
+        let declared: Vec<Declared<'_>> = chosen.iter().map(|own| Declared::of(own.get(), engine)).collect();
+        let mut experiments: Vec<&Declared<'_>> = declared.iter().filter(|own| own.is_chosen(&selection)).collect();
         let passes = self.suite.sampling.all_passes();
         for pass in 0..passes {
             experiments.shuffle(&mut random);
@@ -162,12 +160,12 @@ impl Session<'_> {
                     self.observer.experiment(
                         pass * experiments.len() + place,
                         passes * experiments.len(),
-                        experiment.name(),
+                        experiment.experiment.name(),
                     );
                 }
                 let (device, begun) = (self.device, running.begun);
-                let (left, sensed) = watched(device, begun, experiment.name(), || {
-                    self.measure_part(running, *experiment, Part::Timed, pass, &mut random)
+                let (left, sensed) = watched(device, begun, experiment.experiment.name(), || {
+                    self.measure_part(running, experiment, Part::Timed, pass, &mut random)
                 });
                 running.run().telemetry.extend(sensed);
                 running.add(left);
@@ -184,9 +182,9 @@ impl Session<'_> {
         // Once a file is enough.
         if running.results.timelines.is_empty() && !self.is_interrupted() {
             let id = running.id.clone();
-            let planned = planned(self.suite, self.registry, engine);
-            let recorded =
-                experiments.iter().flat_map(|experiment| record_scenarios(*experiment, &selection, self.device, &id));
+            let planned: Vec<&MetricSpec> = declared.iter().flat_map(Declared::rows).collect();
+            let record = |own: &&Declared<'_>| record_scenarios(own.experiment, &selection, self.device, &id);
+            let recorded = experiments.iter().flat_map(record);
             running.results.timelines = recorded.map(|scenario| timed(scenario, &planned)).collect();
         }
         self.measure_later(running, &experiments, Part::Last, &mut random);
@@ -197,16 +195,12 @@ impl Session<'_> {
     fn measure_later(
         &self,
         running: &mut Running,
-        experiments: &[&dyn AnyExperiment],
+        experiments: &[&Declared<'_>],
         part: Part,
         random: &mut Xoshiro256PlusPlus,
     ) {
-        let engine = self.device.properties().engine;
-        for experiment in experiments {
-            if Bench::plan_of(*experiment, engine, part).is_empty() {
-                continue;
-            }
-            let left = self.measure_part(running, *experiment, part, 0, random);
+        for experiment in experiments.iter().filter(|own| own.groups.iter().any(|group| group.part() == part)) {
+            let left = self.measure_part(running, experiment, part, 0, random);
             running.add(left);
         }
         self.observer.keep(&running.so_far());
@@ -216,7 +210,7 @@ impl Session<'_> {
     fn measure_part(
         &self,
         running: &mut Running,
-        experiment: &dyn AnyExperiment,
+        declared: &Declared<'_>,
         part: Part,
         pass: usize,
         random: &mut Xoshiro256PlusPlus,
@@ -230,9 +224,13 @@ impl Session<'_> {
             .selecting(running.results.selection.clone())
             .in_pass(pass, sampling.clone())
             .continuing(
-                running.rows.iter().chain(&running.earlier).filter(|row| row.spec.experiment() == experiment.name()),
+                running
+                    .rows
+                    .iter()
+                    .chain(&running.earlier)
+                    .filter(|row| row.spec.experiment() == declared.experiment.name()),
             );
-        let (left, rows) = run_parts(experiment, bench, self.device.properties().engine, &[part], random.random());
+        let (left, rows) = run_parts(declared, bench, &[part], random.random());
         running.put(rows);
         left
     }
@@ -251,7 +249,7 @@ impl Session<'_> {
 }
 
 /// A scenario that a row times; one that none does failed, since no reader finds it.
-fn timed(scenario: RecordedTimeline, rows: &[MetricSpec]) -> RecordedTimeline {
+fn timed(scenario: RecordedTimeline, rows: &[&MetricSpec]) -> RecordedTimeline {
     let is_timed = rows.iter().any(|row| row.id == scenario.name);
     match scenario.recorded {
         Recorded::Timeline(_) if !is_timed => {
@@ -264,7 +262,7 @@ fn timed(scenario: RecordedTimeline, rows: &[MetricSpec]) -> RecordedTimeline {
 
 /// The rows that a run of a suite measures on a device of `engine`, in the order of the suite; needs no device.
 pub fn planned(suite: &Suite, registry: &Registry, engine: &str) -> Vec<MetricSpec> {
-    experiments(suite, registry, engine).iter().flat_map(|own| Bench::plan(own.get(), engine)).collect()
+    experiments(suite, registry, engine).iter().flat_map(|own| own.get().plan(engine)).collect()
 }
 
 /// The experiments of a run on a device of `engine` that its suite does not name: those of every run, and the others where it
@@ -405,39 +403,59 @@ fn watched<T>(
     })
 }
 
+/// An experiment of a run, and what it declared.
+struct Declared<'a> {
+    experiment: &'a dyn AnyExperiment,
+    groups: Vec<Group>,
+    /// Why it declared nothing.
+    failure: Option<String>,
+}
+
+impl<'a> Declared<'a> {
+    fn of(experiment: &'a dyn AnyExperiment, engine: &str) -> Self {
+        let (groups, failure) = match experiment.declared(engine) {
+            Ok(groups) => (groups, None),
+            Err(failure) => (Vec::new(), Some(failure)),
+        };
+        Self { experiment, groups, failure }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &MetricSpec> {
+        self.groups.iter().flat_map(Group::rows)
+    }
+
+    /// Whether a selection holds any of it. One with a defect is run, so that the results say so.
+    fn is_chosen(&self, selection: &Selection) -> bool {
+        self.rows().any(|spec| selection.holds(&spec.id))
+            || (self.failure.is_some() && selection.holds(self.experiment.name()))
+    }
+}
+
 /// Runs one experiment on `bench`, its groups in an order that is drawn by `seed`: what is said of it as a whole, and its
 /// rows.
 pub fn run_one(experiment: &dyn AnyExperiment, bench: Bench, engine: &str, seed: u64) -> (ExperimentRun, Vec<Row>) {
-    run_parts(experiment, bench, engine, &Part::ALL, seed)
+    run_parts(&Declared::of(experiment, engine), bench, &Part::ALL, seed)
 }
 
 /// Runs these parts of one experiment.
-fn run_parts(
-    experiment: &dyn AnyExperiment,
-    mut bench: Bench,
-    engine: &str,
-    parts: &[Part],
-    seed: u64,
-) -> (ExperimentRun, Vec<Row>) {
-    let planned = parts.iter().flat_map(|part| Bench::plan_of(experiment, engine, *part)).collect();
-    let groups = Bench::groups(experiment, engine);
+fn run_parts(declared: &Declared<'_>, mut bench: Bench, parts: &[Part], seed: u64) -> (ExperimentRun, Vec<Row>) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let start = Instant::now();
-    let mut failure = None;
+    let (start, mut failure, mut planned) = (Instant::now(), declared.failure.clone(), Vec::new());
     for part in parts {
-        let mut turns: Vec<Turn> = (0..groups.len()).filter(|place| groups[*place] == *part).map(Turn::Group).collect();
-        turns.shuffle(&mut random);
-        for turn in turns.into_iter().chain([Turn::Derived]) {
-            bench.begin(*part, turn);
+        let groups: Vec<&Group> = declared.groups.iter().filter(|group| group.part() == *part).collect();
+        planned.extend(groups.iter().flat_map(|group| group.rows()).cloned());
+        let mut drawn = groups.clone();
+        drawn.shuffle(&mut random);
+        for group in drawn {
             // A panic in one group is a defect of that one: the others run, and the results say what happened.
-            let run = || affinity::kept(|| experiment.run(&mut bench));
-            let outcome = catch_unwind(AssertUnwindSafe(run));
+            let outcome = catch_unwind(AssertUnwindSafe(|| affinity::kept(|| bench.sample(group))));
             failure = failure.or(outcome.err().map(|panic| panic_message(&*panic)));
         }
+        groups.into_iter().for_each(|group| bench.compute(group));
     }
     let (rows, given_up) = bench.finish(planned, failure.as_deref());
     let failure = failure.or(given_up);
-    let (name, summary) = (experiment.name().to_owned(), experiment.summary().to_owned());
+    let (name, summary) = (declared.experiment.name().to_owned(), declared.experiment.summary().to_owned());
     let code = code_of(&name).map(str::to_owned);
     (ExperimentRun { name, summary, duration: start.elapsed().as_secs_f64(), code, failure }, rows)
 }
