@@ -18,7 +18,9 @@ use syncscope::device::Device;
 use syncscope::error::DeviceError;
 use syncscope::measure::{Progress, StoppedBy};
 use syncscope_present::units::Unit;
-use syncscope_results::{Environment, Outcome, Parameters, Pass, Plan, Results, Row, RunOutcome, SYNCSCOPE, Selection};
+use syncscope_results::{
+    Environment, Outcome, Parameters, Pass, Piece, Plan, Results, Row, RunOutcome, SYNCSCOPE, Selection,
+};
 use syncscope_suite::experiment::{Experiment, Formula, Group, GroupBuilder, Registry, RunObserver};
 use syncscope_suite::runner::{Session, Suite, empty_results};
 
@@ -89,16 +91,16 @@ impl Experiment for Passes {
     }
 }
 
-/// Keeps what a killed process would have left, after each experiment of each pass.
+/// Keeps the pieces that a killed process would have left, after each experiment of each pass.
 #[derive(Default)]
-struct Kept(Mutex<Vec<Results>>);
+struct Kept(Mutex<Vec<Piece>>);
 
 impl RunObserver for Kept {
     fn experiment(&self, _: usize, _: usize, _: &str) {}
     fn group(&self, _: &[&str], _: &Parameters) {}
     fn progress(&self, _: Progress) {}
-    fn keep(&self, results: &Results) {
-        self.0.lock().unwrap().push(results.clone());
+    fn keep(&self, piece: &Piece) {
+        self.0.lock().unwrap().push(piece.clone());
     }
 }
 
@@ -127,10 +129,13 @@ impl Trial {
         Self { registry, suite, device, kept, selection, interrupt }
     }
 
-    fn first(&self) -> Results {
+    fn empty(&self) -> Results {
         let environment = Environment::now(&self.device, Vec::new());
-        let source = self.suite.source.clone();
-        self.next(empty_results(source, self.selection.clone(), Plan::default(), environment))
+        empty_results(self.suite.source.clone(), self.selection.clone(), Plan::default(), environment)
+    }
+
+    fn first(&self) -> Results {
+        self.next(self.empty())
     }
 
     fn next(&self, results: Results) -> Results {
@@ -250,7 +255,12 @@ fn an_interrupt_in_a_later_pass_keeps_all_and_the_next_try_adds_what_is_missing(
 fn a_process_that_is_killed_between_two_passes_leaves_what_the_next_goes_on_with() {
     let trial = Trial::new(4, Script::default());
     let first = trial.first();
-    let left = trial.kept.0.lock().unwrap().clone();
+    let pieces = trial.kept.0.lock().unwrap().clone();
+    // What each end of the process would have left: the pieces until then.
+    let left = pieces.into_iter().scan(trial.empty(), |results, piece| {
+        results.add(piece);
+        Some(results.clone())
+    });
     let passes = |results: &Results| {
         let row = results.rows.iter().find(|row| row.spec.id == "passes.c");
         row.map_or(0, |_| measured(results, "passes.c").1.len())

@@ -26,13 +26,25 @@ impl Results {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, path: &Path) -> Result<Self, FileError> {
-        let mut results = migrate::read(text, &path.display().to_string())?;
-        let wrong = |message: String| FileError::whole(path.display().to_string(), message);
+        let origin = path.display().to_string();
+        // A checkpoint has pieces behind the file that it began as.
+        let (text, pieces) = text.split_at(text.find("\n}\n").map_or(text.len(), |end| end + 3));
+        let mut results = migrate::read(text, &origin)?;
+        let wrong = |message: String| FileError::whole(origin.clone(), message);
         results.check().map_err(wrong)?;
-        match results.samples_sha256.take() {
-            Some(stated) if stated != results.samples_digest() => Err(wrong(ALTERED.to_owned())),
-            _ => Ok(results),
+        if results.samples_sha256.take().is_some_and(|stated| stated != results.samples_digest()) {
+            return Err(wrong(ALTERED.to_owned()));
         }
+        if !pieces.trim().is_empty() {
+            // The process that wrote the last may have ended meanwhile.
+            let whole = pieces.rfind('\n').map_or("", |end| &pieces[..end]);
+            for line in whole.lines() {
+                let syntax = |error| FileError::json(&origin, "a piece of a run", &error);
+                results.add(serde_json::from_str(line).map_err(syntax)?);
+            }
+            results.check().map_err(wrong)?;
+        }
+        Ok(results)
     }
 
     /// Finds the first reference that leads nowhere, and the first run, row or timeline that contradicts itself.
@@ -40,8 +52,8 @@ impl Results {
         if self.runs.is_empty() {
             return Err("it holds no run".to_owned());
         }
-        if self.runs.len() > MOST_RUNS {
-            return Err(format!("it holds {} runs, and {MOST_RUNS} are the most", self.runs.len()));
+        if self.runs.len() > MAX_RUNS {
+            return Err(format!("it holds {} runs, and {MAX_RUNS} are the most", self.runs.len()));
         }
         if self.plan.runs == 0 {
             return Err("its plan is of 0 runs, and one is the fewest".to_owned());
@@ -51,8 +63,8 @@ impl Results {
             return Err(format!("two runs are named `{}`", run.id));
         }
         let all = self.systems().len();
-        if all > MOST_SYSTEMS {
-            return Err(format!("it holds runs of {all} systems, and {MOST_SYSTEMS} are the most"));
+        if all > MAX_SYSTEMS {
+            return Err(format!("it holds runs of {all} systems, and {MAX_SYSTEMS} are the most"));
         }
         self.runs.iter().try_for_each(|run| run.check().map_err(|why| format!("the run `{}` {why}", run.id)))?;
         let mut places = HashMap::new();
@@ -137,9 +149,9 @@ const ALTERED: &str = "its samples are not those that were written: their digest
 /// The most bytes of a results file, or of what another system measured, that are read.
 pub const MOST_BYTES: usize = 256 << 20;
 /// How many runs one may hold: ten systems, each with as many as a suite may have.
-const MOST_RUNS: usize = 10_000;
+const MAX_RUNS: usize = 10_000;
 /// Of how many systems.
-const MOST_SYSTEMS: usize = 100;
+const MAX_SYSTEMS: usize = 100;
 
 fn io(path: &Path, cause: std::io::Error) -> FileError {
     FileError::Io { path: path.to_owned(), cause }

@@ -81,7 +81,7 @@ pub use row::{by_size, in_another_unit};
 pub use rows::Rows;
 pub use run::throttle_reasons;
 pub use run::{
-    ExperimentRun, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
+    ExperimentRun, Piece, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
     TelemetrySample,
 };
 pub use same_code::{Comparisons, SameCode};

@@ -129,7 +129,7 @@ impl Target {
                 stream.flush()
             }
             Self::File { path, .. } => {
-                within_limit(content)?;
+                within_limit(content.len() as u64)?;
                 let mut file = working(path)?;
                 file.write_all(content)?;
                 file.as_file().sync_all()?;
@@ -138,6 +138,21 @@ impl Target {
                 Ok(())
             }
         }
+    }
+
+    /// Adds to what is there. Where the process ends meanwhile, a plain file has a beginning of `content` more; where it cannot
+    /// be added, nothing.
+    pub fn append(&self, content: &[u8]) -> io::Result<()> {
+        let Self::File { path, .. } = self else { return self.write(content) };
+        let mut file = fs::File::options().append(true).open(path)?;
+        let before = file.metadata()?.len();
+        within_limit(before + content.len() as u64)?;
+        let added = file.write_all(content).and_then(|()| file.sync_all());
+        if added.is_err() {
+            // What cannot be cut off stays as a part of a line, which readers leave out.
+            let _ = file.set_len(before);
+        }
+        added
     }
 }
 
@@ -215,15 +230,12 @@ fn closed(path: &Path, error: io::Error) -> io::Error {
 }
 
 /// Refuses what the user's limit (`ulimit -f`) does not let a file hold: the system would end the program at the write.
-fn within_limit(content: &[u8]) -> io::Result<()> {
+fn within_limit(length: u64) -> io::Result<()> {
     #[cfg(unix)]
-    if rustix::process::getrlimit(rustix::process::Resource::Fsize)
-        .current
-        .is_some_and(|most| content.len() as u64 > most)
-    {
+    if rustix::process::getrlimit(rustix::process::Resource::Fsize).current.is_some_and(|most| length > most) {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than a file may be here (see `ulimit -f`)"));
     }
-    let _ = content;
+    let _ = length;
     Ok(())
 }
 

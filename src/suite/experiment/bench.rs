@@ -15,7 +15,7 @@ use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Progress, Protocol, Sampler, StoppedBy};
 use crate::results::{
-    FormulaOperand, MetricSpec, Outcome, Parameters, Provenance, Results, Row, Selection, Series, evaluate_round,
+    FormulaOperand, MetricSpec, Outcome, Parameters, Piece, Provenance, Row, Selection, Series, evaluate_round,
 };
 use crate::tensor::Tensor;
 
@@ -33,8 +33,8 @@ pub trait RunObserver: Send + Sync {
     /// The rows of the experiment that is running, as far as they are measured.
     fn measured(&self, _rows: &[Row]) {}
 
-    /// All that the run has left, before its first experiment and after each.
-    fn keep(&self, _results: &Results) {}
+    /// What the run has left since it was last told: as it begins, and after each experiment.
+    fn keep(&self, _piece: &Piece) {}
 }
 
 /// Where the groups of an experiment are measured, in one pass of a run.

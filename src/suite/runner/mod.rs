@@ -8,7 +8,7 @@ mod length;
 mod schema;
 mod suite;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ use crate::error::panic_message;
 use crate::experiment::{AnyExperiment, Bench, Group, Part, Registry, RegistryEntry, RunObserver, record_scenarios};
 use crate::measure::{HostSpeed, Protocol, Sampler};
 use crate::results::{
-    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Recorded, RecordedTimeline, Results, Row, Rows, Run,
+    Environment, ExperimentRun, MetricSpec, Outcome, Piece, Plan, Recorded, RecordedTimeline, Results, Row, Rows, Run,
     RunOutcome, SCHEMA_VERSION, SYNCSCOPE, Selection, TelemetrySample, code_of, host_clock, now,
 };
 
@@ -128,16 +128,12 @@ impl Session<'_> {
             results.runs[at].resumed.push(now());
         }
         let id = results.runs[at].id.clone();
-        let earlier = results.take_rows(&id);
-        let order = std::mem::take(&mut results.runs[at].order);
         // Where the host's thread has no processor of its own, what computes beside it is part of the run.
         let host = affinity::measuring().map(|_| Arc::new(HostSpeed::new()));
-        let mut running = Running { results, at, id, begun: Instant::now(), host, rows: Vec::new(), earlier, order };
+        let mut running = Running { results, at, id, begun: Instant::now(), host };
+        self.observer.keep(&running.piece(Vec::new(), Vec::new()));
         self.measure(&mut running);
-        let Running { mut results, id, rows, earlier, .. } = running;
-        results.merge(rows);
-        // What was finished and is no longer in the suite's order.
-        results.merge(earlier);
+        let Running { mut results, id, .. } = running;
         self.sort(&mut results);
         let finished = results.rows.iter().filter_map(|row| row.outcome(&id)).all(Outcome::is_finished);
         results.runs[at].outcome = if finished { RunOutcome::Complete } else { RunOutcome::Interrupted };
@@ -155,7 +151,6 @@ impl Session<'_> {
         for pass in 0..passes {
             experiments.shuffle(&mut random);
             for (place, experiment) in experiments.iter().enumerate() {
-                self.observer.keep(&running.so_far());
                 if !self.is_interrupted() {
                     self.observer.experiment(
                         pass * experiments.len() + place,
@@ -164,18 +159,16 @@ impl Session<'_> {
                     );
                 }
                 let (device, begun) = (self.device, running.begun);
-                let (left, sensed) = watched(device, begun, experiment.experiment.name(), || {
+                let ((left, rows), sensed) = watched(device, begun, experiment.experiment.name(), || {
                     self.measure_part(running, experiment, Part::Timed, pass, &mut random)
                 });
-                running.run().telemetry.extend(sensed);
-                running.add(left);
+                self.observer.keep(&running.leave(left, rows, sensed));
             }
             if self.is_interrupted() {
                 running.cut_short(&self.suite.sampling);
                 break;
             }
         }
-        self.observer.keep(&running.so_far());
         self.measure_later(running, &experiments, Part::Connected, &mut random);
         // Recordings leave their traces in the process: not before the last row that needs none has been measured.
         self.measure_later(running, &experiments, Part::Recorded, &mut random);
@@ -185,10 +178,13 @@ impl Session<'_> {
             let planned: Vec<&MetricSpec> = declared.iter().flat_map(Declared::rows).collect();
             let record = |own: &&Declared<'_>| record_scenarios(own.experiment, &selection, self.device, &id);
             let recorded = experiments.iter().flat_map(record);
-            running.results.timelines = recorded.map(|scenario| timed(scenario, &planned)).collect();
+            let timelines: Vec<_> = recorded.map(|scenario| timed(scenario, &planned)).collect();
+            let piece = Piece { timelines, ..running.piece(Vec::new(), Vec::new()) };
+            running.results.timelines.clone_from(&piece.timelines);
+            self.observer.keep(&piece);
         }
         self.measure_later(running, &experiments, Part::Last, &mut random);
-        running.run().algorithms = self.device.algorithms();
+        running.results.runs[running.at].algorithms = self.device.algorithms();
     }
 
     /// Measures those rows of experiments that are of a later part of a run.
@@ -200,21 +196,20 @@ impl Session<'_> {
         random: &mut Xoshiro256PlusPlus,
     ) {
         for experiment in experiments.iter().filter(|own| own.groups.iter().any(|group| group.part() == part)) {
-            let left = self.measure_part(running, experiment, part, 0, random);
-            running.add(left);
+            let (left, rows) = self.measure_part(running, experiment, part, 0, random);
+            self.observer.keep(&running.leave(left, rows, Vec::new()));
         }
-        self.observer.keep(&running.so_far());
     }
 
     /// Measures the rows of an experiment that are of one part of a run, in one of its passes. Those of the later parts have one.
     fn measure_part(
         &self,
-        running: &mut Running,
+        running: &Running,
         declared: &Declared<'_>,
         part: Part,
         pass: usize,
         random: &mut Xoshiro256PlusPlus,
-    ) -> ExperimentRun {
+    ) -> (ExperimentRun, Vec<Row>) {
         let sampling = &self.suite.sampling;
         let share = if part == Part::Timed { sampling.of_pass(pass) } else { sampling.clone() };
         let protocol = Protocol { seed: random.random(), ..share };
@@ -223,16 +218,8 @@ impl Session<'_> {
         let bench = Bench::new(self.device, sampler, Arc::clone(&self.observer), &running.id, running.begun)
             .selecting(running.results.selection.clone())
             .in_pass(pass, sampling.clone())
-            .continuing(
-                running
-                    .rows
-                    .iter()
-                    .chain(&running.earlier)
-                    .filter(|row| row.spec.experiment() == declared.experiment.name()),
-            );
-        let (left, rows) = run_parts(declared, bench, &[part], random.random());
-        running.put(rows);
-        left
+            .continuing(running.results.rows.iter().filter(|row| row.spec.experiment() == declared.experiment.name()));
+        run_parts(declared, bench, &[part], random.random())
     }
 
     fn is_interrupted(&self) -> bool {
@@ -303,7 +290,7 @@ impl Chosen<'_> {
 
 /// A run that is being measured.
 struct Running {
-    /// The other runs, and this one without its rows.
+    /// The other runs, and what this one has left.
     results: Results,
     /// Where this run stands among them.
     at: usize,
@@ -311,57 +298,33 @@ struct Running {
     begun: Instant,
     /// How fast the host computes, where its thread is kept on a processor of its own.
     host: Option<Arc<HostSpeed>>,
-    /// What it has left.
-    rows: Vec<Row>,
-    /// What an earlier try of it left of experiments that it has not reached.
-    earlier: Vec<Row>,
-    /// The experiments of that try.
-    order: Vec<ExperimentRun>,
 }
 
 impl Running {
-    fn run(&mut self) -> &mut Run {
-        &mut self.results.runs[self.at]
+    /// What it left since the last piece.
+    fn piece(&self, rows: Vec<Row>, telemetry: Vec<TelemetrySample>) -> Piece {
+        Piece { run: Run { telemetry, ..self.results.runs[self.at].clone() }, rows, timelines: Vec::new() }
     }
 
-    fn so_far(&self) -> Results {
-        let mut all = self.results.clone();
-        all.merge(self.rows.clone());
-        all.merge(self.earlier.clone());
-        let reached = |left: &&ExperimentRun| !all.runs[self.at].order.iter().any(|own| own.name == left.name);
-        let before: Vec<ExperimentRun> = self.order.iter().filter(reached).cloned().collect();
-        all.runs[self.at].order.extend(before);
-        all
-    }
-
-    /// Adds what a pass or a part left of an experiment to what stands of it; what an earlier try took is counted once.
-    fn add(&mut self, mut left: ExperimentRun) {
-        let is_it = |own: &ExperimentRun| own.name == left.name;
-        if let Some(place) = self.order.iter().position(is_it) {
-            left.duration += self.order.remove(place).duration;
-        }
-        match self.run().order.iter_mut().find(|own| own.name == left.name) {
+    /// Adds what a pass or a part left of an experiment, which is a piece of the run.
+    fn leave(&mut self, left: ExperimentRun, rows: Vec<Row>, telemetry: Vec<TelemetrySample>) -> Piece {
+        let order = &mut self.results.runs[self.at].order;
+        match order.iter_mut().find(|own| own.name == left.name) {
             Some(whole) => {
                 whole.duration += left.duration;
                 whole.failure = whole.failure.take().or(left.failure);
             }
-            None => self.run().order.push(left),
+            None => order.push(left),
         }
-    }
-
-    /// Puts rows in the place of what stood of them.
-    fn put(&mut self, rows: Vec<Row>) {
-        let titles: HashSet<String> = rows.iter().map(|row| row.spec.title()).collect();
-        let experiments: HashSet<&str> = rows.iter().map(|row| row.spec.experiment()).collect();
-        let stays = |row: &Row| !(experiments.contains(row.spec.experiment()) && titles.contains(&row.spec.title()));
-        self.earlier.retain(stays);
-        self.rows.retain(stays);
-        self.rows.extend(rows);
+        let piece = self.piece(rows, telemetry);
+        self.results.add(piece.clone());
+        piece
     }
 
     /// Marks the rows of which passes are missing: the run was interrupted.
     fn cut_short(&mut self, sampling: &Protocol) {
-        for series in self.rows.iter_mut().flat_map(|row| &mut row.series).filter(|series| series.run == self.id) {
+        let series = self.results.rows.iter_mut().flat_map(|row| &mut row.series);
+        for series in series.filter(|series| series.run == self.id) {
             if series.outcome.is_finished() && series.outcome.passes_done(sampling) < sampling.all_passes() {
                 let outcome = std::mem::replace(&mut series.outcome, Outcome::Interrupted);
                 series.outcome = outcome.followed_by(Outcome::Interrupted);
