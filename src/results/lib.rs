@@ -34,6 +34,8 @@ pub mod files;
 mod formula;
 pub mod host_clock;
 mod lookup;
+#[cfg(test)]
+mod measuring_code;
 mod migrate;
 mod missing;
 mod provenance;
@@ -71,7 +73,7 @@ pub use formula::{FormulaOperand, evaluate};
 pub use lookup::{Lookup, Metric};
 pub use lookup::{preferred, share_interval};
 pub use missing::{Lacking, MissingReason};
-pub use provenance::code_of;
+pub use provenance::{code_of, code_of_system};
 pub use recompute::{Contradiction, Recomputation};
 pub use roofline::{MatmulRate, PeakShare, matmul_rates, memory_rate, share_of_peak};
 pub use row::{

@@ -304,12 +304,14 @@ mod tests {
     use crate::results::code_of;
 
     #[test]
-    fn the_code_of_every_experiment_of_the_library_has_a_digest_of_its_own() {
+    fn the_code_of_each_experiment_on_each_engine_has_a_digest_of_its_own() {
         let mut seen = std::collections::BTreeSet::new();
         for entry in Registry::builtin().entries() {
-            let code = code_of(entry.name);
-            assert!(code.is_some_and(|code| code.len() == 16 && seen.insert(code)), "{}: {code:?}", entry.name);
+            for engine in ["cuda", "cpu"] {
+                let code = code_of(entry.name, engine);
+                assert!(code.is_some_and(|code| code.len() == 16 && seen.insert(code)), "{}: {code:?}", entry.name);
+            }
         }
-        assert_eq!(code_of("gone"), None);
+        assert_eq!(code_of("gone", "cpu"), None);
     }
 }

@@ -369,18 +369,19 @@ fn watched<T>(
 /// An experiment of a run, and what it declared.
 struct Declared<'a> {
     experiment: &'a dyn AnyExperiment,
+    engine: &'a str,
     groups: Vec<Group>,
     /// Why it declared nothing.
     failure: Option<String>,
 }
 
 impl<'a> Declared<'a> {
-    fn of(experiment: &'a dyn AnyExperiment, engine: &str) -> Self {
+    fn of(experiment: &'a dyn AnyExperiment, engine: &'a str) -> Self {
         let (groups, failure) = match experiment.declared(engine) {
             Ok(groups) => (groups, None),
             Err(failure) => (Vec::new(), Some(failure)),
         };
-        Self { experiment, groups, failure }
+        Self { experiment, engine, groups, failure }
     }
 
     fn rows(&self) -> impl Iterator<Item = &MetricSpec> {
@@ -419,6 +420,6 @@ fn run_parts(declared: &Declared<'_>, mut bench: Bench, parts: &[Part], seed: u6
     let (rows, given_up) = bench.finish(planned, failure.as_deref());
     let failure = failure.or(given_up);
     let (name, summary) = (declared.experiment.name().to_owned(), declared.experiment.summary().to_owned());
-    let code = code_of(&name).map(str::to_owned);
+    let code = code_of(&name, declared.engine).map(str::to_owned);
     (ExperimentRun { name, summary, duration: start.elapsed().as_secs_f64(), code, failure }, rows)
 }
