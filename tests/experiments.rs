@@ -1,7 +1,6 @@
 //! Experiments on the CPU engine: every registered experiment measures every row that it declares, and what goes wrong is
 //! a row, not an end.
 
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, HashSet};
@@ -21,8 +20,8 @@ use syncscope_book::BookProject;
 use syncscope_book::document::TableEntry;
 use syncscope_present::units::Unit;
 use syncscope_results::{
-    Environment, Lookup, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan, Recomputation, Recorded,
-    Results, Row, RunOutcome, Selection, evaluate, titled,
+    Environment, Lookup, Measured, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan, Recomputation,
+    Recorded, Results, Row, RunOutcome, Selection, evaluate, titled,
 };
 use syncscope_suite::experiment::{AnyExperiment, Bench, Experiment, Group, GroupBuilder, Registry, RunObserver};
 use syncscope_suite::runner::{Session, Suite, empty_results, planned, run_one};
@@ -174,9 +173,10 @@ fn every_registered_experiment_measures_every_row_that_it_declares_on_the_cpu_en
     let lacking = lacking(&device());
     for (row, outcome) in results.outcomes() {
         match outcome {
-            Outcome::Measured { samples, order, started, .. } => {
-                assert!(samples.iter().all(|sample| sample.is_finite()), "{}: {samples:?}", row.spec.title());
-                assert_eq!([samples.len(), order.len(), started.len()], [SAMPLES; 3], "{}", row.spec.title());
+            Outcome::Measured(Measured { samples, .. }) => {
+                assert!(samples.iter().all(|sample| sample.value.is_finite()), "{}: {samples:?}", row.spec.title());
+                assert!(samples.iter().all(|sample| sample.order.is_some() && sample.started.is_some()));
+                assert_eq!(samples.len(), SAMPLES, "{}", row.spec.title());
             }
             Outcome::Derived { samples } => assert_eq!(samples.len(), SAMPLES, "{}", row.spec.title()),
             Outcome::NotApplicable { reason } => {
@@ -478,11 +478,8 @@ fn rows_that_come_from_recordings_are_measured_after_all_others() {
     let is_recorded = |row: &Row| recorded.iter().any(|name| row.spec.id.starts_with(name));
     let times = |of_recorded: bool| {
         let rows = whole().outcomes().filter(move |(row, _)| is_recorded(row) == of_recorded);
-        let started = rows.filter_map(|(_, outcome)| match outcome {
-            Outcome::Measured { started, .. } => Some(started.clone()),
-            _ => None,
-        });
-        started.flatten().collect::<Vec<f64>>()
+        let samples = rows.flat_map(|(_, outcome)| outcome.samples());
+        samples.filter_map(|sample| sample.started).collect::<Vec<f64>>()
     };
     let (last, first) =
         (times(false).into_iter().fold(0.0, f64::max), times(true).into_iter().fold(f64::MAX, f64::min));
@@ -504,11 +501,9 @@ fn every_chapter_with_a_document_measures_the_same_code_twice_in_turn() {
 }
 
 /// When the samples of a row began in the run; none where it was not measured.
-fn began<'a>(results: &'a Results, spec: &MetricSpec) -> &'a [f64] {
-    match results.outcomes().find(|(row, _)| row.spec == *spec).map(|(_, outcome)| outcome) {
-        Some(Outcome::Measured { started, .. }) => started,
-        _ => &[],
-    }
+fn began(results: &Results, spec: &MetricSpec) -> Vec<f64> {
+    let found = results.outcomes().find(|(row, _)| row.spec == *spec);
+    found.map_or(&[][..], |(_, outcome)| outcome.samples()).iter().filter_map(|sample| sample.started).collect()
 }
 
 #[test]
@@ -522,7 +517,7 @@ fn the_rows_of_each_case_of_a_table_are_sampled_in_turn_but_for_four_tables_that
             for case in table.cases_in(std::slice::from_ref(results)) {
                 let entries = table.rows.iter().map(|row| TableEntry { table, row, case: &case });
                 let found = entries.filter_map(|entry| entry.measured(&results.lookup()).ok());
-                let times: Vec<&[f64]> = found.map(|measured| began(results, measured.metric.spec)).collect();
+                let times: Vec<Vec<f64>> = found.map(|measured| began(results, measured.metric.spec)).collect();
                 let measured = || times.iter().filter(|times| !times.is_empty());
                 let last_begin = measured().map(|times| times[0]).fold(0.0, f64::max);
                 let first_end = measured().map(|times| times[times.len() - 1]).fold(f64::MAX, f64::min);

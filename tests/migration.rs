@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use syncscope_results::{Outcome, Parameters, Provenance, Results, Row};
+use syncscope_results::{Measured, Outcome, Parameters, Provenance, Results, Row};
 
 /// The files of schema 1 in the repository: the fixture, and what is kept of old runs.
 fn files() -> Vec<(PathBuf, Value)> {
@@ -70,8 +70,8 @@ fn check(title: &str, old: &Value, row: &Row, outcome: &Outcome) {
     }
     let (kind, body) = old.as_object().unwrap().iter().next().unwrap();
     match (kind.as_str(), outcome) {
-        ("measured", Outcome::Measured { samples: new, stopped_by, .. }) => {
-            assert_eq!(bits(new), samples(&body["samples"]), "{title}");
+        ("measured", Outcome::Measured(Measured { stopped_by, .. })) => {
+            assert_eq!(bits(&outcome.values().unwrap()), samples(&body["samples"]), "{title}");
             assert_eq!(serde_json::to_value(stopped_by).unwrap(), body["stopped_by"], "{title}");
             let Provenance::Measured { clock, .. } = &row.spec.provenance else { panic!("{title} is not measured") };
             let instrument = match serde_json::to_value(clock).unwrap().as_str().unwrap() {

@@ -1,7 +1,6 @@
 //! A run goes through its experiments in passes: each row takes a share of its samples in each, and what a pass left stays,
 //! whatever becomes of a later one.
 
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::HashMap;
@@ -19,7 +18,7 @@ use syncscope::error::DeviceError;
 use syncscope::measure::{Progress, StoppedBy};
 use syncscope_present::units::Unit;
 use syncscope_results::{
-    Environment, Outcome, Parameters, Pass, Piece, Plan, Results, Row, RunOutcome, SYNCSCOPE, Selection,
+    Environment, Measured, Outcome, Parameters, Pass, Piece, Plan, Results, Row, RunOutcome, SYNCSCOPE, Selection,
 };
 use syncscope_suite::experiment::{Experiment, Formula, Group, GroupBuilder, Registry, RunObserver};
 use syncscope_suite::runner::{Session, Suite, empty_results};
@@ -155,9 +154,11 @@ fn row<'a>(results: &'a Results, id: &str) -> &'a Row {
 }
 
 /// The samples, the passes and the rule that ended the sampling of a measured row.
-fn measured<'a>(results: &'a Results, id: &str) -> (&'a [f64], &'a [Pass], StoppedBy) {
+fn measured<'a>(results: &'a Results, id: &str) -> (Vec<f64>, &'a [Pass], StoppedBy) {
     match row(results, id).outcome(&run()) {
-        Some(Outcome::Measured { samples, passes, stopped_by, .. }) => (samples, passes, *stopped_by),
+        Some(Outcome::Measured(Measured { samples, passes, stopped_by, .. })) => {
+            (samples.iter().map(|sample| sample.value).collect(), passes, *stopped_by)
+        }
         other => panic!("{id}: {other:?}"),
     }
 }
@@ -172,7 +173,7 @@ fn assert_complete(results: &Results) {
         let (samples, passes, stopped_by) = measured(results, id);
         assert_eq!((samples.len(), counts(passes), stopped_by), (SAMPLES, vec![3, 2, 2], StoppedBy::Samples), "{id}");
     }
-    assert_eq!(row(results, "passes.sum").outcome(&run()).unwrap().samples().unwrap().len(), SAMPLES);
+    assert_eq!(row(results, "passes.sum").outcome(&run()).unwrap().values().unwrap().len(), SAMPLES);
     assert_eq!(results.run().outcome, RunOutcome::Complete);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.json");
@@ -185,7 +186,8 @@ fn each_pass_takes_a_share_of_the_samples_of_every_row_before_the_next_begins() 
     let results = Trial::new(1, Script::default()).first();
     assert_complete(&results);
     // The case counts its calls: those of the warm-ups are not kept.
-    let [first @ .., d, e, f, g] = measured(&results, "passes.a").0 else { panic!("too few") };
+    let values = measured(&results, "passes.a").0;
+    let [first @ .., d, e, f, g] = &values[..] else { panic!("too few") };
     assert_eq!((first, e - d, g - f), (&[3.0, 4.0, 5.0][..], 1.0, 1.0));
     assert!(*d >= 7.0 && f - e >= 2.0, "{d} {e} {f}");
     let began = |id: &str| measured(&results, id).1.iter().map(|pass| pass.began).collect::<Vec<_>>();

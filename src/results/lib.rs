@@ -77,7 +77,8 @@ pub use provenance::{code_of, code_of_system};
 pub use recompute::{Contradiction, Recomputation};
 pub use roofline::{MatmulRate, PeakShare, matmul_rates, memory_rate, share_of_peak};
 pub use row::{
-    Derivation, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Row, Series, begins, in_words, titled,
+    Derivation, Measured, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Row, Sample, Series, begins,
+    in_words, titled,
 };
 pub use row::{by_size, in_another_unit};
 pub use rows::Rows;

@@ -43,7 +43,7 @@ fn a_mutated_system_is_refused_or_can_stand_beside_a_run() {
     let results = Results::parse(&small_results(), Path::new("r.json")).unwrap();
     let measured = |row: &&syncscope_results::Row| matches!(row.series[0].outcome, Outcome::Measured { .. });
     let rows = results.rows.iter().filter(measured).take(3).map(|row| {
-        let Outcome::Measured { samples, .. } = &row.series[0].outcome else { unreachable!() };
+        let samples = row.series[0].outcome.values().unwrap();
         let measured = json!({ "samples": samples, "stopped_by": "samples" });
         let (id, parameters, unit) = (&row.spec.id, &row.spec.parameters, row.spec.unit);
         json!({ "id": id, "parameters": parameters, "unit": unit, "outcome": { "measured": measured } })

@@ -78,9 +78,7 @@ impl SampleTable {
         for row in &results.rows {
             let of_row = [&*row.spec.id, &*in_words(&row.spec.parameters), row.spec.unit.base()].map(ByteArray::from);
             for series in &row.series {
-                let (Outcome::Measured { samples, .. } | Outcome::Derived { samples }) = &series.outcome else {
-                    continue;
-                };
+                let Some(samples) = series.outcome.values() else { continue };
                 let run = results.runs.iter().find(|run| run.id == series.run);
                 let of_run = [run.map_or("", |run| &*run.system), &*series.run].map(ByteArray::from);
                 let line = of_file.iter().chain(&of_run).chain(&of_row);
@@ -88,7 +86,7 @@ impl SampleTable {
                     column.extend(std::iter::repeat_n(text, samples.len()).cloned());
                 }
                 self.rounds.extend((0..).take(samples.len()));
-                self.values.extend(samples);
+                self.values.extend(&*samples);
             }
         }
         if self.values.len() >= GROUP { self.write_group() } else { Ok(()) }

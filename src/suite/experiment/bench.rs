@@ -3,6 +3,7 @@
 //! The rows of a [`Group`] are sampled together, interleaved, so that they can be compared. A group that fails leaves each
 //! of its rows as failed, with the reason, and the others are measured.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::fs::File;
@@ -192,8 +193,8 @@ impl Bench {
                 self.interrupted |= kept.stopped_by == StoppedBy::Interrupt;
                 let in_passes = self.takes_part_in_passes(group);
                 let sampled = Outcome::of_rounds(kept, self.begun).map(|mut outcome| {
-                    if let (Outcome::Measured { passes, .. }, false) = (&mut outcome, in_passes) {
-                        passes.clear();
+                    if let (Outcome::Measured(measured), false) = (&mut outcome, in_passes) {
+                        measured.passes.clear();
                     }
                     outcome
                 });
@@ -216,7 +217,7 @@ impl Bench {
             let samples = self.samples(&operand.id, operand.parameters.as_ref().unwrap_or(&spec.parameters))?;
             Ok((operand.name.clone(), samples))
         };
-        let found = match operands.iter().map(of).collect::<Result<Vec<(String, &[f64])>, Box<Outcome>>>() {
+        let found = match operands.iter().map(of).collect::<Result<Vec<(String, Cow<'_, [f64]>)>, Box<Outcome>>>() {
             Err(absent) => match *absent {
                 Outcome::Skipped { reason } if reason == NOT_CHOSEN => {
                     return skipped("the rows that it is computed from were left out by choice");
@@ -225,7 +226,7 @@ impl Bench {
             },
             Ok(found) => found,
         };
-        let found: Vec<(&str, &[f64])> = found.iter().map(|(name, samples)| (name.as_str(), *samples)).collect();
+        let found: Vec<(&str, &[f64])> = found.iter().map(|(name, samples)| (name.as_str(), &**samples)).collect();
         let rounds = found.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
         let computed = (0..rounds).map(|round| evaluate_round(formula, &found, &spec.parameters, round));
         match computed.collect() {
@@ -289,15 +290,12 @@ impl Bench {
     }
 
     /// The samples of a row that stands here, or the outcome of one that has none.
-    pub(super) fn samples(&self, id: &str, parameters: &Parameters) -> Result<&[f64], Box<Outcome>> {
-        match self.outcome(id, parameters) {
-            Some(Outcome::Measured { samples, .. } | Outcome::Derived { samples }) => Ok(samples),
-            Some(absent) => Err(Box::new(absent.clone())),
-            None => {
-                let reason = format!("there is no row `{id}` to compute it from");
-                Err(Box::new(Outcome::Failed { reason }))
-            }
-        }
+    pub(super) fn samples(&self, id: &str, parameters: &Parameters) -> Result<Cow<'_, [f64]>, Box<Outcome>> {
+        let Some(outcome) = self.outcome(id, parameters) else {
+            let reason = format!("there is no row `{id}` to compute it from");
+            return Err(Box::new(Outcome::Failed { reason }));
+        };
+        outcome.values().ok_or_else(|| Box::new(outcome.clone()))
     }
 }
 
