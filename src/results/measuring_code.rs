@@ -4,7 +4,7 @@
 //! what takes the samples, and the engine. Comments, tests and what is computed of samples later are left out. Paths are
 //! from the root of the repository; a folder stands for all files in it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ pub(crate) fn digests(root: &Path) -> Vec<(String, String)> {
         fs::read_dir(root.join(EXPERIMENTS)).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     experiments.sort();
     let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut found = Vec::new();
+    let (mut found, mut known) = (Vec::new(), BTreeMap::new());
     for path in experiments.iter().filter(|path| !is_harness(path)) {
         let own: String = files(path).iter().map(|file| code(file)).collect();
         let borrows = |other: &&PathBuf| {
@@ -69,7 +69,11 @@ pub(crate) fn digests(root: &Path) -> Vec<(String, String)> {
             let shared = SHARED.iter().chain(of_engine).map(|path| root.join(path));
             let all = shared.chain(others.clone().cloned()).chain([path.clone()]).flat_map(|path| files(&path));
             let all: BTreeSet<PathBuf> = all.filter(runs).collect();
-            let digest = digest(all.iter().map(|file| code(file)));
+            let of_file = |file: &PathBuf| {
+                let own = known.entry(file.clone()).or_insert_with(|| digest([code(file)].into_iter()));
+                own.to_string()
+            };
+            let digest = digest(all.iter().map(of_file));
             found.push((format!("{} {engine}", stem(path).replace('_', "-")), format!("{digest:016x}")));
         }
     }
