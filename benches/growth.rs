@@ -155,7 +155,7 @@ fn computed_rows_of(n: usize) -> Results {
 /// A measured row of the kept results, `n` times: they differ in a parameter.
 fn rows_of(n: usize) -> Results {
     let mut results =
-        Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json"))
+        Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json.gz"))
             .unwrap();
     let run = results.run().id.clone();
     let row = results.rows.iter().find(|row| row.outcome(&run).is_some_and(|outcome| outcome.values().is_some()));

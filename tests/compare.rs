@@ -1,6 +1,4 @@
 //! Comparing runs of known truth: what is claimed of equal runs, what of a slower one, and what a user is told.
-
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 #[path = "fixtures/run.rs"]

@@ -1,6 +1,5 @@
 //! Experiments on the CPU engine: every registered experiment measures every row that it declares, and what goes wrong is
 //! a row, not an end.
-
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, HashSet};
@@ -20,8 +19,8 @@ use syncscope_book::BookProject;
 use syncscope_book::document::TableEntry;
 use syncscope_present::units::Unit;
 use syncscope_results::{
-    Environment, Lookup, Measured, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan, Recomputation,
-    Recorded, Results, Row, RunOutcome, Selection, evaluate, titled,
+    Environment, Expression, Lookup, Measured, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan,
+    Recomputation, Recorded, Results, Row, RunOutcome, Selection, titled,
 };
 use syncscope_suite::experiment::{AnyExperiment, Bench, Experiment, Group, GroupBuilder, Registry, RunObserver};
 use syncscope_suite::runner::{Session, Suite, empty_results, planned, run_one};
@@ -238,7 +237,8 @@ fn the_formula_of_the_work_of_a_row_gives_its_amount() {
             ("width", _) => Some(4.0),
             _ => spec.parameters.get(word)?.number(),
         };
-        let amount = evaluate(&work.formula, &value).unwrap_or_else(|| panic!("{}: {}", spec.id, work.formula));
+        let amount = Expression::formula(&work.formula).and_then(|formula| formula.evaluate(&value));
+        let amount = amount.unwrap_or_else(|| panic!("{}: {}", spec.id, work.formula));
         assert_eq!(amount, work.amount, "{}: {}", titled(&spec.id, &spec.parameters), work.formula);
         checked += 1;
     }
@@ -250,7 +250,7 @@ fn the_rows_of_the_kept_results_are_declared_by_their_experiments_of_today() {
     let registry = Registry::builtin();
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results");
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
+    let paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ending| ending == "gz")).collect();
     assert!(!paths.is_empty());
     for path in paths {
         let results = Results::read(&path).unwrap();

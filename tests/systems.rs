@@ -1,6 +1,4 @@
 //! What another system measured of the same work, and what was measured as a peak rate, beside a run.
-
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "fixtures/run.rs"]
@@ -13,7 +11,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 use syncscope_book::{BookProject, Machines, comparison_table, system_table};
 use syncscope_results::{
-    Catalog, FINGERPRINT, MEASURING_CODE, Outcome, Parameters, Results, System, code_of, share_of_peak,
+    Catalog, FINGERPRINT, MEASURING_CODE, Outcome, Parameters, Results, System, code_of_system, share_of_peak,
 };
 use syncscope_suite::experiment::Registry;
 
@@ -343,7 +341,7 @@ fn the_script_and_the_build_compute_the_same_digest_of_the_measuring_code() {
         .output()
         .unwrap();
     let digest = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(Some(digest.trim()), code_of("PyTorch"), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(Some(digest.trim()), code_of_system("PyTorch"), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

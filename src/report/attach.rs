@@ -46,7 +46,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     }
     // From the reading to the writing: of two at once, the second adds to what the first has written.
     let target = Target::claim_to_add(path).map_err(at)?;
-    let mut results = recorded::sound(path, carried)?;
+    let mut results = recorded::sound(path)?;
     let system = System::read(&arguments.system, &recorded::catalog(std::slice::from_ref(&results), carried))?;
     let (name, rows) = (system.name.clone(), system.rows.len());
     if let Err(mismatches) = results.attach(system) {
@@ -54,7 +54,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         let (system, results, lines) = (arguments.system.display(), path.display(), lines.concat());
         return Err(UsageError(format!("{system} was measured on another machine than {results}:{lines}")).into());
     }
-    target.write(results.to_json(path)?.as_bytes()).map_err(FileError::unwritten(path))?;
+    target.write(&results.to_content(path)?).map_err(FileError::unwritten(path))?;
     say!("{name}: {rows} rows put into {}", path.display());
     Ok(End::Well)
 }

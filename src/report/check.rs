@@ -13,6 +13,7 @@ use super::{Carried, End, UsageError, output, recorded, told};
 use crate::book::document::Document;
 use crate::book::{BookProject, Warning};
 use crate::error::{BookError, FileError};
+use crate::files::is_json;
 use crate::units::counted;
 use crate::yaml;
 use syncscope_audit::{self as audit, AuditReport};
@@ -174,13 +175,13 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
             let path = path.display();
             return Err(UsageError(format!("{path}: this is checked with its course, whose folder it is in")).into());
         }
-        Some(path) if is_json(path) && audit::kept_text(path).is_ok_and(|text| audit::is_audit(&text)) => {
-            let AuditReport { places, processes, warnings, .. } = audit::read_kept(path)?;
+        Some(path) if is_json(path) && crate::audit_file::text(path).is_ok_and(|text| audit::is_audit(&text)) => {
+            let AuditReport { places, processes, warnings, .. } = crate::audit_file::audit(path)?;
             let file = path.display().to_string();
             checked.audit = Some(KeptAudit { file, places: places.len(), processes: processes.len(), warnings });
         }
         Some(path) if is_json(path) => {
-            let results = recorded::sound(path, carried)?;
+            let results = recorded::sound(path)?;
             let declared = recorded::catalog(&[], carried);
             let warnings: Vec<Warning> =
                 Warning::of(&results).into_iter().chain(Warning::of_units(&results, &declared)).collect();
@@ -202,10 +203,6 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
         }
     }
     Ok(checked)
-}
-
-fn is_json(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "json")
 }
 
 /// The text of a file that holds a document: what is no document is taken for a suite.

@@ -129,7 +129,7 @@ impl Facts for Claims {
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
     let book = arguments.course.project(carried)?;
-    let results = recorded::shown(&arguments.results, carried)?;
+    let results = recorded::shown(&arguments.results)?;
     let documents = book.documents(&recorded::catalog_of(&book, std::slice::from_ref(&results), carried))?;
     let judged = |document: &Document| {
         let own = |claim: &Claim| {

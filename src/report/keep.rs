@@ -57,6 +57,8 @@ pub(super) fn out_of(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().as_bytes();
     let start = name.windows(CHECKPOINT.len()).rposition(|part| part == CHECKPOINT.as_bytes());
     match start.filter(|_| name.ends_with(b".json")) {
+        // A packed file's name stands whole in that of its checkpoint.
+        Some(start) if name[..start].ends_with(b".gz") => file.with_file_name(OsStr::from_bytes(&name[..start])),
         Some(start) => file.with_file_name(joined(OsStr::from_bytes(&name[..start]), ".json")),
         None => file.to_owned(),
     }
@@ -149,10 +151,10 @@ impl Keeper {
         if *is_in_target && piece.to_line().is_ok_and(|line| target.append(line.as_bytes()).is_ok()) {
             return;
         }
-        let Ok(text) = kept.to_json(&self.out) else { return };
-        *is_in_target = target.write(text.as_bytes()).is_ok();
+        let Ok(content) = kept.to_content(&self.out) else { return };
+        *is_in_target = target.write(&content).is_ok();
         if !*is_in_target
-            && let Err(error) = checkpoint.write(text.as_bytes())
+            && let Err(error) = checkpoint.write(&content)
             && !std::mem::replace(&mut checkpoint.failed, true)
         {
             alert!("no checkpoint can be written, and the run goes on without: {error}");
@@ -161,9 +163,9 @@ impl Keeper {
 
     /// Writes a checkpoint for the processes of the runs, and says where it is.
     pub(super) fn checkpoint(&self, results: &Results) -> anyhow::Result<PathBuf> {
-        let text = results.to_json(&self.out)?;
+        let content = results.to_content(&self.out)?;
         let mut state = self.state();
-        let written = state.checkpoint.write(text.as_bytes());
+        let written = state.checkpoint.write(&content);
         let path = written.map_err(|error| anyhow::anyhow!("what is measured can be kept nowhere: {error}"))?;
         // Until the next time it is theirs to write.
         state.checkpoint.current = None;
@@ -200,15 +202,15 @@ impl Keeper {
     /// Writes the results file, or where that fails another, and says so. Where the results are then.
     pub(super) fn finish(&self, results: &Results) -> anyhow::Result<PathBuf> {
         let mut state = self.state();
-        let text = results.to_json(&self.out)?;
+        let content = results.to_content(&self.out)?;
         let target = state.target.take();
-        let written = target.as_ref().map_or(Ok(()), |target| target.write(text.as_bytes()));
+        let written = target.as_ref().map_or(Ok(()), |target| target.write(&content));
         let Err(error) = written else {
             state.checkpoint.remove(&self.out);
             return Ok(self.out.clone());
         };
         alert!("{}: {error}", self.out.display());
-        match state.checkpoint.write(text.as_bytes()) {
+        match state.checkpoint.write(&content) {
             Ok(path) => {
                 alert!("the results went to {} instead", path.display());
                 state.checkpoint.remove(&path);
@@ -334,6 +336,7 @@ mod tests {
             ("a/results.checkpoint.json", "a/results.json"),
             ("a/results.checkpoint-2.json", "a/results.json"),
             ("a/results.json", "a/results.json"),
+            ("a/results.json.gz.checkpoint.json", "a/results.json.gz"),
         ] {
             assert_eq!(out_of(Path::new(file)), Path::new(out));
         }
@@ -343,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_was_kept_on_the_way_goes_also_where_the_results_go_elsewhere() {
-        use crate::results::{Environment, Plan, Selection};
+        use crate::results::{Plan, Selection};
 
         let folder = tempfile::tempdir().unwrap();
         let device = syncscope::device::Device::open("cpu:0").unwrap();

@@ -11,6 +11,7 @@ mod output;
 
 mod attach;
 mod audit;
+mod audit_file;
 mod audited;
 mod bench;
 mod benchmark;
@@ -50,7 +51,6 @@ mod planned;
 mod processes;
 mod progress;
 mod recorded;
-mod renamed;
 mod render;
 mod reproduce;
 mod run;
@@ -65,8 +65,13 @@ mod version;
 use syncscope::{measure, timeline};
 use syncscope_book as book;
 use syncscope_present::{self as present, clean, units};
-use syncscope_results::{self as results, files, store, yaml};
-use syncscope_suite::{experiment, runner};
+use syncscope_results::{files, store, yaml};
+use syncscope_suite::runner;
+
+// What a crate of one's own experiments needs.
+pub use syncscope;
+pub use syncscope_results as results;
+pub use syncscope_suite::experiment;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -257,14 +262,14 @@ fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
         Command::Experiments(arguments) => experiments::execute(&arguments, carried),
         Command::Check(arguments) => check::execute(&arguments, carried),
         Command::Schema(arguments) => schema::execute(&arguments, carried),
-        Command::Compare(arguments) => compare::execute(&arguments, carried),
+        Command::Compare(arguments) => compare::execute(&arguments),
         Command::Reproduce(arguments) => reproduce::execute(&arguments, carried),
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Lab(arguments) => lab::execute(arguments, carried),
         Command::Attach(arguments) => attach::execute(&arguments, carried),
-        Command::Collect(arguments) => collect::execute(&arguments, carried),
-        Command::Submit(arguments) => submit::execute(&arguments, carried),
-        Command::History(arguments) => history::execute(&arguments, carried),
+        Command::Collect(arguments) => collect::execute(&arguments),
+        Command::Submit(arguments) => submit::execute(&arguments),
+        Command::History(arguments) => history::execute(&arguments),
         Command::Machines(arguments) => machines::execute(&arguments, carried),
         Command::Fleet(arguments) => fleet::execute(&arguments, carried),
         Command::Plan(arguments) => plan::execute(&arguments, carried),
@@ -319,10 +324,6 @@ fn named(matches: &ArgMatches, command: &clap::Command) -> Option<clap::Error> {
 fn refuse(error: clap::Error, command: &clap::Command) -> End {
     let error = suggested::with_nearest(error, &built(command), std::env::args_os());
     let error = suggested::in_lines(error);
-    if let Some(message) = renamed::explain(&error) {
-        alert!("error: {message}");
-        return End::Refused;
-    }
     if error.kind() == ErrorKind::DisplayVersion {
         show!("{}", version::text());
         return End::Well;

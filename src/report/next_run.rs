@@ -16,10 +16,10 @@ use super::keep::Keeper;
 use super::processes::command_line;
 use super::progress::RunBar;
 use super::run::same_place;
-use super::{Carried, End, device, output, recorded};
+use super::{Carried, End, device, output};
 use crate::experiment::RunObserver;
 use crate::measure::Progress;
-use crate::results::{Parameters, Piece, Row};
+use crate::results::{Parameters, Piece, Results, Row};
 use crate::runner::{Session, Suite};
 use syncscope::device::Device;
 
@@ -42,7 +42,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         return Ok(End::Well);
     }
     let Some(file) = &arguments.file else { return Ok(End::Refused) };
-    let results = recorded::read(file, carried)?;
+    let results = Results::read(file)?;
     let suite = Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
     let device = Device::open(&results.environment().device.name)?;
     let mut environment = crate::environment::environment(&device, command_line());

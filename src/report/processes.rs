@@ -18,7 +18,7 @@ use super::interrupt::Forward;
 use super::keep::Keeper;
 use super::peer::OtherSystem;
 use super::terminal::OutputOptions;
-use super::{Carried, End, Told, argument, program, recorded, told};
+use super::{Carried, End, Told, argument, program, told};
 use crate::book::Warning;
 use crate::error::explained;
 use crate::results::{Environment, Outcome, Results, SYNCSCOPE, without_folders};
@@ -190,7 +190,7 @@ impl Runs<'_> {
             self.keeper.take_over(&elsewhere);
             self.file = elsewhere;
         }
-        self.results = recorded::read(&self.file, self.carried).map_err(|error| {
+        self.results = Results::read(&self.file).map_err(|error| {
             // It may hold more than is known here.
             self.keeper.leave(&self.file);
             anyhow::anyhow!("run {number} left what cannot be read, and it stays as it is: {error}")

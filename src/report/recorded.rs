@@ -6,26 +6,16 @@ use super::{Carried, UsageError, argument, program};
 use crate::book::BookProject;
 use crate::error::FileError;
 use crate::results::{Catalog, MetricSpec, Results};
-use crate::runner::{Suite, describe};
+use crate::runner::Suite;
 use crate::store::{Index, Refused};
 use crate::units::counted;
-
-/// Reads a results file. What an older file does not say of its rows and experiments comes from those of this program.
-///
-/// # Errors
-/// As [`Results::read`].
-pub(crate) fn read(path: &Path, carried: &Carried) -> Result<Results, FileError> {
-    let mut results = Results::read(path)?;
-    describe(&mut results, &carried.registry);
-    Ok(results)
-}
 
 /// Reads a results file from which something is concluded: one that contradicts itself is refused.
 ///
 /// # Errors
 /// As [`Results::read`], and where a computed row does not follow from the samples beside it.
-pub(super) fn sound(path: &Path, carried: &Carried) -> Result<Results, FileError> {
-    let results = read(path, carried)?;
+pub(super) fn sound(path: &Path) -> Result<Results, FileError> {
+    let results = Results::read(path)?;
     contradiction(path, &results).map_or(Ok(results), Err)
 }
 
@@ -33,8 +23,8 @@ pub(super) fn sound(path: &Path, carried: &Carried) -> Result<Results, FileError
 ///
 /// # Errors
 /// As [`Results::read`].
-pub(super) fn shown(path: &Path, carried: &Carried) -> Result<Results, FileError> {
-    let results = read(path, carried)?;
+pub(super) fn shown(path: &Path) -> Result<Results, FileError> {
+    let results = Results::read(path)?;
     if let Some(error) = contradiction(path, &results) {
         alert!("{error}");
     }

@@ -23,7 +23,7 @@ Runs on another machine or driver too, and says first what differs.
 Exit codes: 0 where nothing differs, 1 where a row differs, with the error held over all rows, or failed, 2 where nothing could be run, 130 interrupted.
 
 Example:
-  report reproduce book/results/one-gpu.json --out target/report/reproduced.json")]
+  report reproduce book/results/one-gpu.json.gz --out target/report/reproduced.json")]
 pub(super) struct Arguments {
     /// The results file whose numbers are to be reproduced
     #[arg(value_name = "RESULTS.json")]
@@ -39,7 +39,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let published = recorded::sound(&arguments.results, carried)?;
+    let published = recorded::sound(&arguments.results)?;
     let suite = runnable(&published, arguments, carried)?;
     let device = arguments.device.as_deref().unwrap_or(&published.environment().device.name);
     let environment = processes::describe(device, Multicast::Off)?;

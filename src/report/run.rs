@@ -11,7 +11,7 @@ use super::course::CourseArgument;
 use super::keep::{self, Keeper};
 use super::peer::OtherSystem;
 use super::processes::{self, FinishedRuns, Multicast, RunOptions};
-use super::{Carried, End, UsageError, argument, program, recorded};
+use super::{Carried, End, UsageError, argument, program};
 use crate::book::BookProject;
 use crate::results::{Environment, Plan, Results, Selection};
 use crate::runner::{Suite, empty_results, planned};
@@ -180,13 +180,13 @@ fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &Carried)
     let out = named.map_or_else(|| keep::out_of(file), Path::to_owned);
     // Of two processes that go on with one file, the second reads what the first has written.
     let keeper = Keeper::resume(file, &out)?;
-    let results = recorded::read(file, carried)?;
+    let results = Results::read(file)?;
     let is_checkpoint = out != file && keep::out_of(file) == out;
     if !results.is_partial() && !is_checkpoint {
         return Err(UsageError(format!("{}: the run is complete", file.display())).into());
     }
     if named.is_none() && out != file {
-        check_other(&out, &results, carried)?;
+        check_other(&out, &results)?;
     }
     // Its process was killed before the results were in their place.
     if !results.is_partial() {
@@ -206,8 +206,8 @@ fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &Carried)
 }
 
 /// Refuses to replace a results file that the user did not name, where it holds another run or more of this one.
-fn check_other(out: &Path, results: &Results, carried: &Carried) -> Result<(), UsageError> {
-    let Ok(there) = recorded::read(out, carried) else { return Ok(()) };
+fn check_other(out: &Path, results: &Results) -> Result<(), UsageError> {
+    let Ok(there) = Results::read(out) else { return Ok(()) };
     let (is, was) = (results.run(), there.run());
     let is_other = (&is.id, &is.started, &is.environment) != (&was.id, &was.started, &was.environment);
     let why = match there.is_partial() {

@@ -26,7 +26,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let (project, out) = (arguments.place.course.project(carried)?, &arguments.place.out);
     course::check_apart(&project, out)?;
     book::check_slides_place(out)?;
-    let all = arguments.results.iter().map(|path| recorded::shown(path, carried)).collect::<Result<Vec<_>, _>>()?;
+    let all = arguments.results.iter().map(|path| recorded::shown(path)).collect::<Result<Vec<_>, _>>()?;
     let rendered = book::render_slides(&all, &project, &recorded::catalog_of(&project, &all, carried), out);
     let index = rendered.map_err(course::unwritten)?;
     say!("slides: {}", index.display());

@@ -5,15 +5,16 @@
 mod measuring_code;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use measuring_code::{code, digest, digests, files};
+use measuring_code::{digest, digests};
 
 /// The root of the repository, from this folder.
 const ROOT: &str = "../..";
 /// Where the code lies that measures.
-const MEASURES: [&str; 7] = [
+const MEASURES: [&str; 8] = [
+    "../calls",
     "../syncscope",
     "../suite",
     "../../kernels",
@@ -30,7 +31,6 @@ fn main() {
     println!("cargo::rustc-env=SYNCSCOPE_FEATURES={}", variable("CARGO_CFG_TARGET_FEATURE").replace(',', ", "));
     let digests = digests(Path::new(ROOT)).into_iter().map(|(name, digest)| format!("{name}={digest}"));
     println!("cargo::rustc-env=SYNCSCOPE_DIGESTS={}", digests.collect::<Vec<_>>().join(";"));
-    println!("cargo::rustc-env=SYNCSCOPE_SENTENCES={}", sentences().display());
     println!("cargo::rustc-env=SYNCSCOPE_LOCK={:016x}", digest(fs::read_to_string(LOCK).ok().into_iter()));
     for path in MEASURES.iter().chain([&LOCK]) {
         println!("cargo::rerun-if-changed={path}");
@@ -62,27 +62,4 @@ fn compiler() -> String {
     let version = Command::new(variable("RUSTC")).arg("--version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
     format!("{version}, {}, opt-level {}", variable("TARGET"), variable("OPT_LEVEL"))
-}
-
-/// A file with what devices, experiments and their errors say: the texts in their code, one a line.
-fn sentences() -> PathBuf {
-    let path = PathBuf::from(std::env::var("OUT_DIR").unwrap_or_default()).join("sentences.txt");
-    let sources = ["../syncscope/device", "../suite/experiment", "../syncscope/error.rs"];
-    let sources = sources.iter().flat_map(|path| files(Path::new(path)));
-    let said: String = sources.flat_map(|source| texts(&code(&source))).collect();
-    fs::write(&path, said).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    path
-}
-
-/// The texts between quotation marks in code, each on a line of its own. What they are filled with is left out.
-fn texts(code: &str) -> Vec<String> {
-    let code = code.replace("'\"'", "").replace("\\\"", "");
-    let quoted = code.split('"').skip(1).step_by(2);
-    let filled = |text: &str| text.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest)).collect();
-    quoted
-        .map(|text| {
-            let text: String = filled(text);
-            format!("{}\n", text.replace('\n', " "))
-        })
-        .collect()
 }

@@ -24,19 +24,11 @@ const SHARED: [&str; 9] = [
 const LEFT_OUT: [&str; 1] = ["src/syncscope/measure/statistics"];
 /// What only an engine runs.
 const OF_ENGINE: [(&str, &[&str]); 2] = [
-    (
-        "cpu",
-        &[
-            "src/syncscope/device/cpu",
-            "src/syncscope/device/calls/own.rs",
-            "src/syncscope/device/calls/own_waiting.rs",
-            "src/syncscope/device/calls/own_ways.rs",
-        ],
-    ),
-    ("cuda", &["src/syncscope/device/cuda", "kernels"]),
+    ("cpu", &["src/syncscope/device/cpu", "src/calls/own.rs", "src/calls/own_waiting.rs", "src/calls/own_ways.rs"]),
+    ("cuda", &["src/syncscope/device/cuda", "src/calls/cuda", "kernels"]),
 ];
 /// The trials of driver calls, and what code that uses them has.
-const CALLS: (&str, &str) = ("src/syncscope/device/calls", "calls::");
+const CALLS: (&str, &str) = ("src/calls", "calls::");
 /// The experiments: a file or a folder each.
 const EXPERIMENTS: &str = "src/suite/experiment";
 /// The system that is measured beside this one, as book/peers/pytorch_system/code.py computes it.
@@ -66,7 +58,7 @@ pub(crate) fn digests(root: &Path) -> Vec<(String, String)> {
                 let is_left_out = LEFT_OUT.iter().any(|left| below(file, left));
                 !is_others && !is_left_out && (uses_calls || !below(file, CALLS.0))
             };
-            let shared = SHARED.iter().chain(of_engine).map(|path| root.join(path));
+            let shared = SHARED.iter().chain([&CALLS.0]).chain(of_engine).map(|path| root.join(path));
             let all = shared.chain(others.clone().cloned()).chain([path.clone()]).flat_map(|path| files(&path));
             let all: BTreeSet<PathBuf> = all.filter(runs).collect();
             let of_file = |file: &PathBuf| {
@@ -85,7 +77,7 @@ pub(crate) fn digests(root: &Path) -> Vec<(String, String)> {
 }
 
 /// The files in a folder, or the file itself, in the order of their names.
-pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
+fn files(path: &Path) -> Vec<PathBuf> {
     if path.is_file() {
         return vec![path.to_owned()];
     }
@@ -96,7 +88,7 @@ pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
 }
 
 /// What a file of Rust or CUDA C++ has beside comments on lines of their own, and the tests at its end.
-pub(crate) fn code(path: &Path) -> String {
+fn code(path: &Path) -> String {
     let text = read(path);
     let tests = ["mod tests", "pub(super) mod tests"].map(|module| format!("\n#[cfg(test)]\n{module}"));
     let end = tests.iter().filter_map(|tests| text.find(tests)).min().unwrap_or(text.len());
@@ -126,8 +118,9 @@ mod tests {
     /// A copy of the sources, of which one can be changed.
     fn copy() -> tempfile::TempDir {
         let (root, folder) = (Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")), tempfile::tempdir().unwrap());
-        for file in
-            ["src/syncscope", "src/suite", "kernels", "book/peers"].iter().flat_map(|path| files(&root.join(path)))
+        for file in ["src/syncscope", "src/calls", "src/suite", "kernels", "book/peers"]
+            .iter()
+            .flat_map(|path| files(&root.join(path)))
         {
             let to = folder.path().join(file.strip_prefix(root).unwrap());
             fs::create_dir_all(to.parent().unwrap()).unwrap();

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::formula::{FormulaOperand, evaluate_round};
+use super::expression::{Expression, FormulaOperand};
 use super::lookup::Lookup;
 use super::row::{Outcome, Provenance, Row};
 use super::run::Results;
@@ -79,6 +79,8 @@ impl Results {
 struct Computed<'a> {
     row: &'a Row,
     formula: &'a str,
+    /// The formula, where it is no prose.
+    expression: Option<Expression>,
     /// The rows that the formula names, with what each run left of them; `None` where one is not there.
     operands: Option<Vec<Operand<'a>>>,
 }
@@ -96,7 +98,8 @@ impl<'a> Computed<'a> {
             let outcomes = lookup.outcomes(found).map(|(_, outcome)| outcome).collect();
             Some(Operand { name: &operand.name, unit: found.spec.unit, outcomes })
         };
-        Self { row, formula, operands: operands.iter().map(operand).collect() }
+        let expression = Expression::formula(formula);
+        Self { row, formula, expression, operands: operands.iter().map(operand).collect() }
     }
 
     /// The first of the values of a run, which has this place and name, that does not follow. Outer `None` where it cannot be
@@ -114,7 +117,7 @@ impl<'a> Computed<'a> {
             if sets.iter().any(|(_, samples, _)| samples.len() <= round) {
                 return Some(Some(differs(round, stored, None)));
             }
-            let computed = evaluate_round(self.formula, &operands, &self.row.spec.parameters, round)?;
+            let computed = self.expression.as_ref()?.evaluate_round(&operands, &self.row.spec.parameters, round)?;
             // A small difference of two large values has lost digits.
             let of_unit =
                 sets.iter().filter(|(_, _, unit)| *unit == self.row.spec.unit).map(|(_, samples, _)| samples[round]);

@@ -6,7 +6,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::environment::Environment;
 use super::lookup::Lookup;
@@ -28,7 +30,7 @@ pub const SYNCSCOPE: &str = "syncscope";
 /// use std::path::Path;
 /// use syncscope_results::{Parameters, Results};
 ///
-/// let results = Results::read(Path::new("book/results/two-gpus.json"))?;
+/// let results = Results::read(Path::new("book/results/two-gpus.json.gz"))?;
 /// let idle = results.lookup().estimate("idle-device.other", &Parameters::new());
 /// assert!(results.environment().device.model.starts_with("NVIDIA"));
 /// assert!(idle.is_ok_and(|seconds| seconds.low <= seconds.median && seconds.median <= seconds.high));
@@ -40,7 +42,7 @@ pub struct Results {
     /// The version of this schema.
     pub schema_version: u32,
     /// The suite, as it was read.
-    #[serde(deserialize_with = "super::bounded::value")]
+    #[serde(deserialize_with = "short")]
     pub suite: serde_json::Value,
     /// Which of the suite's rows were to be measured.
     #[serde(default, skip_serializing_if = "Selection::is_all")]
@@ -83,6 +85,16 @@ impl Piece {
             false => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
         };
         Ok(serde_json::to_string(self)?.chars().map(escaped).chain(["\n".to_owned()]).collect())
+    }
+}
+
+/// Reads a suite, which is refused where it is longer than one may be: in memory a value takes many times the bytes of
+/// its text.
+fn short<'de, D: Deserializer<'de>>(deserializer: D) -> Result<serde_json::Value, D::Error> {
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    match text.get().len() {
+        0..=MAX_SUITE_BYTES => serde_json::from_str(text.get()).map_err(D::Error::custom),
+        _ => Err(D::Error::custom(format!("a suite has {} MB of text at most", MAX_SUITE_BYTES >> 20))),
     }
 }
 
@@ -205,6 +217,9 @@ pub enum Recorded {
     /// It was not, for this reason.
     Failed(String),
 }
+
+/// The most bytes of a suite: as YAML it has fewer, also where aliases repeat parts of it.
+const MAX_SUITE_BYTES: usize = 16 << 20;
 
 /// How many facts a run may state of its environment: some hundred times as many as a machine has.
 const MAX_FACTS: usize = 10_000;

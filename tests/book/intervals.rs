@@ -96,7 +96,7 @@ fn in_turn(mut results: Results) -> Results {
 #[test]
 fn no_claim_or_sentence_about_the_kept_results_prints_an_interval_that_a_table_withholds() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results");
-    let files = ["one-gpu.json", "calls.json"].map(|name| Results::read(&folder.join(name)).unwrap());
+    let files = ["one-gpu.json.gz", "calls.json.gz"].map(|name| Results::read(&folder.join(name)).unwrap());
     let mut withheld = 0;
     let documents = documents();
     for (kept, document) in files.iter().flat_map(|kept| documents.iter().map(move |document| (kept, document))) {

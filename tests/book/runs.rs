@@ -153,8 +153,8 @@ fn the_first_page_shows_the_file_that_measured_most() {
 
 #[test]
 fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved_away_from_1() {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json");
-    let mut results = Results::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json.gz");
+    let mut results = Results::read(&path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
     let counted = |results: &Results| syncscope_results::SameCode::of(results).within_runs;
     // Of fewer than six samples no interval of a median holds it in 95 % of cases.
@@ -177,8 +177,8 @@ fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved
 /// What one file may owe to chance, all of them do not.
 #[test]
 fn comparisons_of_the_same_code_are_counted_over_all_files_of_the_book_too() {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json");
-    let mut results = Results::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json.gz");
+    let mut results = Results::read(&path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
     let own = syncscope_results::SameCode::of(&results).within_runs;
     let said = |factor: usize| {

@@ -198,7 +198,7 @@ fn where_a_file_has_several_systems_each_answers_by_its_own_rows_under_its_own_n
 #[test]
 fn each_system_of_the_kept_results_is_named_in_what_is_said_of_it_in_the_end() {
     let kept =
-        Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json"))
+        Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json.gz"))
             .unwrap();
     let said = takeaways(&documents(), &kept);
     assert!(said.iter().all(|line| line.starts_with("syncscope: ") || line.starts_with("PyTorch: ")), "{said:#?}");

@@ -1,6 +1,4 @@
 //! The documents' claims, judged by made-up samples of known truth and by the results that are kept with the program.
-
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../fixtures/run.rs"]
@@ -508,9 +506,9 @@ fn a_quantity_that_divides_by_zero_is_no_verdict() {
     assert!(matches!(&none, ClaimVerdict::NotJudged(why) if why.contains("divides by 0")), "{none:?}");
 }
 
-const ONE_GPU: &str = "book/results/one-gpu.json";
-const TWO_GPUS: &str = "book/results/two-gpus.json";
-const KEPT: [&str; 3] = [ONE_GPU, TWO_GPUS, "book/results/calls.json"];
+const ONE_GPU: &str = "book/results/one-gpu.json.gz";
+const TWO_GPUS: &str = "book/results/two-gpus.json.gz";
+const KEPT: [&str; 3] = [ONE_GPU, TWO_GPUS, "book/results/calls.json.gz"];
 
 fn kept(name: &str) -> Results {
     Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(name)).unwrap()

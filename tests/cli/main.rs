@@ -191,9 +191,6 @@ fn a_missing_device_experiment_or_file_is_named() {
         (&["slides", "none.json"], 2, "none.json"),
         (&["run", "--out", "suite.yaml/r.json", "--device", "cpu:0"], 2, "suite.yaml"),
         (&["frobnicate"], 2, "frobnicate"),
-        (&["peers", "p.json", "--into", "r.json"], 2, "`peers` is called `attach` now"),
-        (&["verify", "r.json"], 2, "`verify` is called `reproduce` now"),
-        (&["compare", "a.json", "b.json", "--across"], 2, "`--across` is called `--allow-mismatch` now"),
     ] {
         let output = report(arguments, folder.path());
         let text = stderr(&output);
@@ -483,7 +480,7 @@ fn a_notebook_of_one_s_own_run_stands_in_the_place_of_the_book_s_and_says_its_ha
     fs::write(folder.path().join("00-quick-strat.ipynb"), notebook.to_string()).unwrap();
     fs::create_dir(folder.path().join("none")).unwrap();
     fs::write(folder.path().join("none/00-quick-start.ipynb"), "{\"nbformat\": 3}").unwrap();
-    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/two-gpus.json");
+    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/two-gpus.json.gz");
     let render = |notebook: &str| report(&["render", results, "--notebook", notebook, "--out", "out"], folder.path());
     for (notebook, why) in [
         ("00-quick-strat.ipynb", "did you mean `00-quick-start`?"),
@@ -543,12 +540,32 @@ fn results_of_an_experiment_that_this_program_has_not_are_rendered_and_not_run()
 }
 
 #[test]
-fn a_file_of_schema_1_is_read_by_every_command_that_reads_results() {
+fn a_packed_results_file_gives_the_same_answers_and_the_same_book_as_the_plain_one() {
     let folder = tempfile::tempdir().unwrap();
-    let fixture = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/fixtures/results-v1.json");
-    let fixture = fixture.to_str().unwrap();
-    for command in [&["render", fixture, "--out", "out"][..], &["claims", fixture], &["compare", fixture, fixture]] {
-        let output = report(command, folder.path());
-        assert_eq!(code(&output), 0, "{command:?}: {}", stderr(&output));
+    let at = |name: &str| folder.path().join(name);
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/two-gpus.json.gz");
+    std::fs::copy(kept, at("packed.json.gz")).unwrap();
+    let results = Results::read(&at("packed.json.gz")).unwrap();
+    results.write(&at("plain.json")).unwrap();
+    results.write(&at("again.json.gz")).unwrap();
+    assert!(std::fs::read(at("again.json.gz")).unwrap().len() < std::fs::read(at("plain.json")).unwrap().len() / 4);
+    let said = |arguments: &[&str]| {
+        let output = report(arguments, folder.path());
+        assert_eq!(code(&output), 0, "{arguments:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    for command in ["check", "claims"] {
+        let plain = said(&[command, "plain.json"]);
+        for packed in ["packed.json.gz", "again.json.gz"] {
+            assert_eq!(said(&[command, packed]).replace(packed, "plain.json"), plain, "{command}");
+        }
     }
+    said(&["compare", "plain.json", "packed.json.gz", "--fail-on", "slower,different,missing"]);
+    for (name, file) in [("one", "plain.json"), ("other", "packed.json.gz")] {
+        said(&["render", file, "--out", name]);
+    }
+    let same = Command::new("diff").args(["-r", "one/site", "other/site"]).current_dir(folder.path()).output().unwrap();
+    assert!(same.status.success(), "{}", stdout(&same));
+    said(&["collect", "packed.json.gz", "--into", "store"]);
+    assert!(said(&["collect", "plain.json", "--into", "store"]).contains("0 added, 1 duplicates"));
 }

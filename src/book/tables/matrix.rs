@@ -208,7 +208,7 @@ mod tests {
     }
 
     fn plotted(rows: Vec<Row>) -> Vec<MatrixRow> {
-        let mut results = crate::kept_results().unwrap().clone();
+        let mut results = crate::kept::results().unwrap().clone();
         results.runs.truncate(1);
         results.rows = rows.into();
         let matrix: Matrix = serde_yaml::from_str(MATRIX).unwrap();

@@ -260,7 +260,7 @@ impl KeptPlace {
             let last = fs::read(out).with_context(|| out.display().to_string())?;
             self.last.write(&last)?;
         }
-        self.now.write(now.to_json(out)?.as_bytes())?;
+        self.now.write(&now.to_content(out)?)?;
         say!("results: {}", out.display());
         Ok(())
     }
@@ -416,7 +416,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("program");
-        let results = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/fixtures/results-v1.json");
+        let results = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json.gz");
         for (begin, stands) in [("test -e \"$2\" && exit 7", true), ("exit 7", false)] {
             // `program --next-run FILE`.
             fs::write(&program, format!("#!/bin/sh\n{begin}\ncp '{}' \"$2\"\n", results.display())).unwrap();

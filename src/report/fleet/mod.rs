@@ -16,7 +16,7 @@ use super::run::Choice;
 use super::{Carried, End, UsageError, program};
 use crate::runner::{ENGINES, Suite};
 use syncscope::device::Device;
-use syncscope_fleet::MOST_TASKS;
+use syncscope_fleet::MAX_TASKS;
 
 /// Measure a suite on many GPUs or nodes, by Slurm or Kubernetes
 #[derive(Args)]
@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     choice: Choice,
     /// How many tasks there are
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TASKS)))]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_TASKS)))]
     tasks: u32,
     /// What each task has for itself
     #[arg(long, value_name = "WHAT", default_value = "gpu")]

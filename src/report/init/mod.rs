@@ -64,11 +64,11 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
 /// Writes the crate into a folder that is empty or not there.
 fn write_crate(folder: &Path) -> anyhow::Result<()> {
     let name = crate_name(folder)?;
-    let syncscope = dependency(None, "")?;
+    let report = dependency(None, "src/report", "")?;
     // The schema of suites names the experiments, also those of the crate: its own program writes it.
     let schema = output::json(&Document::schema())?;
     let files = CRATE.into_iter().chain([("schemas/document.json", schema.as_str())]).map(|(path, text)| {
-        let text = text.replace("@NAME@", &name).replace("@SYNCSCOPE@", &syncscope);
+        let text = text.replace("@NAME@", &name).replace("@REPORT@", &report);
         (PathBuf::from(path), text.into_bytes())
     });
     match fill(folder, &files.collect())? {

@@ -46,6 +46,7 @@ impl Scratch {
         Err(last)
     }
 
+    /// Where it is.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -101,7 +101,7 @@ impl Target {
     }
 
     /// Removes what processes that were killed left of files in a folder, also of those that nobody will claim again.
-    pub(crate) fn sweep(folder: &Path) {
+    pub fn sweep(folder: &Path) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let left = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(LOCK).or_else(|| of_part(rest)));

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::formula::FormulaOperand;
+use super::expression::FormulaOperand;
 use super::work::Work;
 use crate::measure::Clock;
 use crate::units::Unit;
@@ -72,7 +72,7 @@ pub enum Provenance {
     Derived {
         /// What kind of computation it is.
         derivation: Derivation,
-        /// How: the names of the rows and what is done to them. See [`evaluate`](super::evaluate).
+        /// How: the names of the rows and what is done to them. See [`Expression`](super::Expression).
         formula: String,
         /// The rows that the formula names.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

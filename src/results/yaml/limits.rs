@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use saphyr_parser::Event;
 
-// The most values, those that aliases repeat counted each time, and the most bytes of texts, counted in the same way: as many
-// as of a suite in a results file, so that what is read here can be read there.
-use crate::{MOST_BYTES, MOST_VALUES};
-
+/// The most values, keys among them; those that aliases repeat are counted each time.
+const MAX_VALUES: usize = 200_000;
+/// The most bytes of texts, counted in the same way.
+const MAX_BYTES: usize = 4 << 20;
 /// The deepest nesting of lists and maps.
 const MOST_DEEP: usize = 64;
 
@@ -58,11 +58,11 @@ impl Count {
             _ => {}
         }
         match self.size {
-            Size { values, .. } if values > MOST_VALUES => {
-                Err(format!("more than {MOST_VALUES} values, with those that aliases repeat"))
+            Size { values, .. } if values > MAX_VALUES => {
+                Err(format!("more than {MAX_VALUES} values, with those that aliases repeat"))
             }
-            Size { bytes, .. } if bytes > MOST_BYTES => {
-                Err(format!("more than {} MB of text, with what aliases repeat", MOST_BYTES >> 20))
+            Size { bytes, .. } if bytes > MAX_BYTES => {
+                Err(format!("more than {} MB of text, with what aliases repeat", MAX_BYTES >> 20))
             }
             _ => Ok(()),
         }
@@ -88,7 +88,7 @@ mod tests {
         }
         let deep = "[".repeat(100_000);
         let block: String = (0..2_000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
-        let many = "- 1\n".repeat(MOST_VALUES + 1);
+        let many = "- 1\n".repeat(MAX_VALUES + 1);
         let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(200_000), vec!["*a"; 20_000].join(", "));
         for (text, says) in [
             (&laughs, "more than"),

@@ -16,21 +16,6 @@ use crate::error::{FileError, in_plain_words};
 use crate::files::read_text;
 use crate::nearest;
 
-/// Keys of older programs with what stands in their place, where that key may stand.
-const RENAMED: [(&str, &str); 8] = [
-    ("on_cpu", "engines: {cpu: …}"),
-    ("turns", "iterations"),
-    ("turns", "iters"),
-    ("stated", "published_with"),
-    ("holds", "tests: [quantity < bound]"),
-    ("predicate", "tests: [quantity < bound]"),
-    ("because", "rationale"),
-    ("says", "caption"),
-];
-
-/// A key of older programs that nothing stands in the place of.
-const UNIT: (&str, &str) = ("unit", "; it is the unit of the row, which is not stated");
-
 /// The most bytes of a suite, a document or a description of hardware.
 const MOST_BYTES: usize = 1 << 20;
 
@@ -151,19 +136,13 @@ fn without_places(text: &str) -> (String, Option<(usize, usize)>) {
     (message.to_owned(), numbers.next().zip(numbers.next()))
 }
 
-/// What an unknown name may stand for: the name of today of one that was renamed, else the nearest of those that serde
-/// lists as expected. serde puts every name in backticks, the unknown one first.
+/// What an unknown name may stand for: the nearest of those that serde lists as expected. serde puts every name in
+/// backticks, the unknown one first.
 fn hint(message: &str) -> String {
     let Some(known) = message.find("unknown ").map(|start| &message[start..]) else { return String::new() };
     let mut names = known.split('`').skip(1).step_by(2);
     let Some(unknown) = names.next() else { return String::new() };
-    let expected: Vec<&str> = names.collect();
-    let may_stand = |new: &str| expected.iter().any(|name| new.split(':').next() == Some(name));
-    match RENAMED.iter().find(|(old, new)| *old == unknown && may_stand(new)) {
-        Some((_, new)) => format!("; it is called `{new}` now"),
-        None if unknown == UNIT.0 => UNIT.1.to_owned(),
-        None => nearest(unknown, expected.into_iter()),
-    }
+    nearest(unknown, names)
 }
 
 #[cfg(test)]

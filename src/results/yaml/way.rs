@@ -43,7 +43,7 @@ impl Way {
     }
 
     /// Whether it leads by the value of this key.
-    pub(crate) fn leads_by(&self, key: &str) -> bool {
+    pub fn leads_by(&self, key: &str) -> bool {
         self.0.iter().any(|step| matches!(step, Step::Key(own) if own == key))
     }
 

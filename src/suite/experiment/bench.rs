@@ -16,7 +16,7 @@ use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Progress, Protocol, Sampler, StoppedBy};
 use crate::results::{
-    FormulaOperand, MetricSpec, Outcome, Parameters, Piece, Provenance, Row, Selection, Series, evaluate_round,
+    Expression, FormulaOperand, MetricSpec, Outcome, Parameters, Piece, Provenance, Row, Selection, Series,
 };
 use crate::tensor::Tensor;
 
@@ -228,8 +228,10 @@ impl Bench {
         };
         let found: Vec<(&str, &[f64])> = found.iter().map(|(name, samples)| (name.as_str(), &**samples)).collect();
         let rounds = found.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
-        let computed = (0..rounds).map(|round| evaluate_round(formula, &found, &spec.parameters, round));
-        match computed.collect() {
+        let of_rounds = |formula: Expression| {
+            (0..rounds).map(|round| formula.evaluate_round(&found, &spec.parameters, round)).collect::<Option<_>>()
+        };
+        match Expression::formula(formula).and_then(of_rounds) {
             Some(samples) => Outcome::Derived { samples },
             None => Outcome::Failed { reason: format!("the formula `{formula}` has a word that stands for nothing") },
         }

@@ -122,7 +122,7 @@ pub struct Formula {
 
 impl Formula {
     /// A formula as a reader sees it, and the rows that its words stand for: each word with an identifier. Other words are
-    /// numeric parameters of the row. [`evaluate`](crate::results::evaluate) says how it is written.
+    /// numeric parameters of the row. [`Expression`](crate::results::Expression) says how it is written.
     pub fn of<const N: usize>(text: impl Into<String>, operands: [(&str, &'static str); N]) -> Self {
         let operand =
             |(name, id): (&str, &str)| FormulaOperand { name: name.to_owned(), id: id.to_owned(), parameters: None };

@@ -23,9 +23,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Experiment, Formula, Group, count, counts};
-use crate::device::calls::catalogue::{Action, Call, GraphCall};
-use crate::device::calls::layer::Layer;
-use crate::device::calls::{CallUnderTest, On};
+use crate::calls::catalogue::{Action, Call, GraphCall};
+use crate::calls::layer::Layer;
+use crate::calls::{CallUnderTest, On};
 use crate::device::{Device, Graph};
 use crate::error::DeviceError;
 use crate::measure::{Clock, Stopwatch};
@@ -66,7 +66,7 @@ impl Experiment for Layers {
 
 /// The time of a call of the driver, which is made once before.
 fn timed(device: &Device, call: &Call) -> Result<impl FnMut() -> Result<f64, DeviceError> + use<>, DeviceError> {
-    let mut call: CallUnderTest = device.call_under_test(call)?;
+    let mut call: CallUnderTest = CallUnderTest::new(device, call)?;
     call.time(None, None)?;
     Ok(move || call.time(None, None))
 }

@@ -23,8 +23,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Experiment, Group, count, counts};
+use crate::calls::ways::{Heading, MemoryWay, MovedBy, Ways};
 use crate::device::Device;
-use crate::device::calls::ways::{Heading, MemoryWay, MovedBy};
 use crate::error::DeviceError;
 use crate::measure::Clock;
 
@@ -74,7 +74,7 @@ type Made = Result<Rc<MemoryWay>, DeviceError>;
 
 /// Those of them that are asked for, of one size.
 fn all<const N: usize>(device: &Device, ways: [MovedBy; N], bytes: usize) -> Result<[Made; N], DeviceError> {
-    let of_device = device.ways()?;
+    let of_device = Ways::new(device)?;
     Ok(ways.map(|way| of_device.of(way, bytes).map(Rc::new)))
 }
 
@@ -131,7 +131,7 @@ impl MemoryWays {
     fn same(&self) -> Group {
         let bytes = self.same.get();
         Group::of("The same code twice", [("bytes", bytes.into())])
-            .setup(move |device| device.ways()?.of(MovedBy::Pageable, bytes).map(Rc::new))
+            .setup(move |device| Ways::new(device)?.of(MovedBy::Pageable, bytes).map(Rc::new))
             .twice(["memory-ways.same.a", "memory-ways.same.b", "memory-ways.same.ratio"], |way| {
                 let way = Rc::clone(way);
                 Ok(move || way.time(Heading::Away))

@@ -32,8 +32,8 @@ use serde::{Deserialize, Serialize};
 use super::each_round::EachRound;
 use super::idle_device::iterate;
 use super::{Experiment, Formula, Group, count, counts};
-use crate::device::calls::ranks::{AllReduce, FirstCalls};
-use crate::device::calls::ways::{Heading, MemoryWay, MovedBy};
+use crate::calls::ranks::{AllReduce, FirstCalls};
+use crate::calls::ways::{Heading, MemoryWay, MovedBy, Ways};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
 use crate::measure::{Clock, Stopwatch};
@@ -195,7 +195,7 @@ impl MultiDevice {
         )
         .skipped(devices.lacking.clone())
         .setup(move |device| {
-            let way = device.ways()?.of(MovedBy::Peer { access: true }, bytes)?;
+            let way = Ways::new(device)?.of(MovedBy::Peer { access: true }, bytes)?;
             Ok((Rc::new(way), device.stream()?))
         })
         .time_by(Clock::Host, "multi-device.copy.alone", "The copy", |(way, _): &(Rc<MemoryWay>, Stream)| {
@@ -231,7 +231,7 @@ impl MultiDevice {
             .connected()
             .skipped(devices.lacking.clone())
             .setup(move |device| {
-                let work = Beside { sum: device.all_reduce(bytes)?, matmuls: Matmuls::new(&all, size)? };
+                let work = Beside { sum: AllReduce::new(device, bytes)?, matmuls: Matmuls::new(&all, size)? };
                 let work = Rc::new(work);
                 let both = [false, true].map(|sum_first| {
                     let work = Rc::clone(&work);
@@ -395,7 +395,7 @@ fn all_reduce(devices: &Devices, bytes: usize) -> Group {
     Group::of("All-reduce", parameters)
         .connected()
         .skipped(devices.lacking.clone())
-        .setup(move |device| device.all_reduce(bytes).map(Rc::new))
+        .setup(move |device| AllReduce::new(device, bytes).map(Rc::new))
         .host_time_within("multi-device.all-reduce.enqueue", "Enqueue on all devices", |sum: &Rc<AllReduce>| {
             let sum = Rc::clone(sum);
             Ok(move |stopwatch: &mut Stopwatch| enqueue(&sum, stopwatch))
@@ -432,7 +432,7 @@ fn first(devices: &Devices) -> Group {
         .connected()
         .skipped(devices.lacking.clone())
         .setup(|device| {
-            let sum = RefCell::new(device.all_reduce(size_of::<f32>())?);
+            let sum = RefCell::new(AllReduce::new(device, size_of::<f32>())?);
             Ok(EachRound::new(move || sum.borrow_mut().first_calls()))
         })
         .time_by(Clock::Host, "multi-device.first.connect", "Connect the devices", part(0, |calls| calls.connect))

@@ -6,7 +6,7 @@
 //! The parameter `work_seconds` is the length of the work.
 //!
 //! - *latency*: from the end of the work to the waiting thread's next instruction. The device's clock says when the work ended,
-//!   and that is told on the host's clock ([`waiting`](crate::device::calls::waiting));
+//!   and that is told on the host's clock ([`waiting`](crate::calls::waiting));
 //! - *bound*: by how much the latency may be off, in either direction, because two clocks were compared;
 //! - *processor*: in which share of the wait the waiting thread computes;
 //! - *neighbour*: the host's time of a launch by another thread meanwhile; beside it, while nobody waits (*alone*).
@@ -26,8 +26,8 @@ use serde::{Deserialize, Serialize};
 
 use super::each_round::EachRound;
 use super::{Experiment, Formula, Group, count, counts};
+use crate::calls::waiting::{Manner, Waited, Waits};
 use crate::device::Device;
-use crate::device::calls::waiting::{Manner, Waited, Waits};
 use crate::error::DeviceError;
 use crate::measure::Clock;
 use crate::units::{Seconds, Unit};
@@ -84,7 +84,7 @@ const LONG: Duration = Duration::from_millis(1);
 /// All ways for one length: one group. The rows of a way are of the same wait.
 fn waits(length: Duration, count: Option<NonZeroUsize>) -> Group {
     let setup = move |device: &Device| {
-        let waits = Rc::new(device.waits()?);
+        let waits = Rc::new(Waits::new(device)?);
         Ok(Manner::ALL.map(|manner| tried(&waits, manner, length)))
     };
     let of = |place: usize, row: usize, part: fn(&Waited) -> f64| {
@@ -137,7 +137,7 @@ impl WaitModes {
     fn neighbours(&self) -> Group {
         let (busy, launches) = (self.busy.duration(), self.launches.get());
         let all = [("busy_seconds", busy.as_secs_f64().into()), ("launches", launches.into())];
-        let group = Group::of("A neighbour's launches", all).setup(|device| device.waits().map(Rc::new));
+        let group = Group::of("A neighbour's launches", all).setup(|device| Waits::new(device).map(Rc::new));
         let shared = group.parameters();
         let launch = move |manner: Option<Manner>| {
             move |waits: &Rc<Waits>| {
@@ -175,7 +175,7 @@ fn same() -> Group {
     const LENGTH: Duration = Duration::from_millis(1);
     let manner = Manner::Query;
     Group::of("The same code twice", [("work_seconds", LENGTH.as_secs_f64().into()), ("wait", manner.name().into())])
-        .setup(|device| device.waits().map(Rc::new))
+        .setup(|device| Waits::new(device).map(Rc::new))
         .twice(["wait-modes.same.a", "wait-modes.same.b", "wait-modes.same.ratio"], move |waits| {
             let waits = Rc::clone(waits);
             let wait = move || waits.wait(manner, LENGTH);

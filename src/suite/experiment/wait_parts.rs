@@ -6,7 +6,7 @@
 //! `call` the engine's own call, `memory` the kind of memory on the host; `work_seconds` is the length of the work.
 //!
 //! - *enqueue*: from before the work is enqueued until the call begins;
-//! - *residual*: from there to the end of the work, as the device's clock says ([`parts`](crate::device::calls::parts));
+//! - *residual*: from there to the end of the work, as the device's clock says ([`parts`](crate::calls::parts));
 //! - *call*: the same call with nothing pending;
 //! - *total*: from before the work is enqueued until the call has returned;
 //! - *error*: the total less the three parts: what the call takes longer behind work than with nothing pending, or, below 0,
@@ -23,10 +23,10 @@ use serde::{Deserialize, Serialize};
 
 use super::each_round::EachRound;
 use super::{Experiment, Formula, Group};
+use crate::calls::catalogue::{Action, Allocate, Call, Code, Copy, CopyDirection, Launch, Memory, Wait, calls};
+use crate::calls::parts::{CallInParts, Parts};
+use crate::calls::{Family, OwnCall, WaitMode};
 use crate::device::Device;
-use crate::device::calls::catalogue::{Action, Allocate, Call, Code, Copy, CopyDirection, Launch, Memory, Wait, calls};
-use crate::device::calls::parts::{CallInParts, Parts};
-use crate::device::calls::{Family, OwnCall, WaitMode};
 use crate::error::DeviceError;
 use crate::measure::Clock;
 use crate::results::Parameter;
@@ -194,7 +194,7 @@ struct Called {
 impl Called {
     fn new(device: &Device, call: &Call) -> Result<Self, DeviceError> {
         let mode = WaitMode::of(device.properties().engine)[0];
-        Ok(Self { call: Rc::new(RefCell::new(device.call_in_parts(call)?)), mode })
+        Ok(Self { call: Rc::new(RefCell::new(CallInParts::new(device, call)?)), mode })
     }
 
     fn behind(&self, length: Duration) -> Result<Parts, DeviceError> {

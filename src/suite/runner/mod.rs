@@ -3,7 +3,6 @@
 //! A run is one process. What it measures joins what earlier runs of the same results file measured, so that a file can
 //! be added to run by run: see [`Session::next`].
 
-mod describe;
 mod length;
 mod schema;
 mod suite;
@@ -16,7 +15,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use describe::describe;
 pub use length::{Length, length};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;

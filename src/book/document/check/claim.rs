@@ -5,8 +5,8 @@ use super::{Source, twice};
 use crate::document::{Claim, ClaimKind, Document};
 use crate::error::FileError;
 use crate::measure::AcceptedRegion;
-use crate::predicate::{Checked, Dimension, Test, environment, operands_of, singled_out};
-use crate::results::{Parameters, nearest};
+use crate::predicate::{Checked, Test, operands_of, singled_out};
+use crate::results::{Dimension, Parameters, nearest};
 use crate::yaml::Way;
 
 /// Finds the first contradiction in the claims of a document.
@@ -86,7 +86,7 @@ impl Subject<'_> {
     fn read(&self, way: &Way, text: &str) -> Result<(Test, Checked), FileError> {
         let unknown = |unknown| self.source.unknown(way, &format!("claim `{}`: ", self.claim.id), unknown);
         let test = Test::parse(text).map_err(unknown)?;
-        let checked = Checked::of(&environment(), &test.quantity, self.document).map_err(unknown)?;
+        let checked = Checked::of(&test.quantity, self.document).map_err(unknown)?;
         let none = [Parameters::new()];
         let cases = if self.claim.cases.is_empty() { &none[..] } else { &self.claim.cases };
         singled_out(&checked.operands, self.document, cases, self.claim.each.as_deref()).map_err(unknown)?;

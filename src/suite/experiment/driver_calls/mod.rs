@@ -39,9 +39,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Experiment, Group, GroupBuilder, count, counts};
+use crate::calls::catalogue::{Call, calls};
+use crate::calls::{CallUnderTest, Family, Gated, WaitMode};
 use crate::device::Device;
-use crate::device::calls::catalogue::{Call, calls};
-use crate::device::calls::{CallUnderTest, Family, Gated, WaitMode};
 use crate::error::DeviceError;
 use crate::measure::Clock;
 use crate::results::Parameter;
@@ -248,7 +248,7 @@ fn waits_by(mode: Option<WaitMode>) -> (&'static str, Parameter) {
 type Rehearsed = (Rc<RefCell<CallUnderTest>>, Duration);
 
 fn rehearsed(device: &Device, call: &Call) -> Result<Rehearsed, DeviceError> {
-    let mut call = device.call_under_test(call)?;
+    let mut call = CallUnderTest::new(device, call)?;
     let alone = call.rehearse()?;
     Ok((Rc::new(RefCell::new(call)), alone))
 }

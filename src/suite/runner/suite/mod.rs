@@ -371,12 +371,6 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_an_older_program_is_an_error_that_names_the_one_of_today() {
-        let text = error(&format!("{GOOD}on_cpu: []\n"));
-        assert!(text.starts_with("s.yaml:5:1:") && text.contains("`engines: {cpu: …}`"), "{text}");
-    }
-
-    #[test]
     fn an_unknown_engine_has_its_place() {
         let text = error(&format!("{GOOD}engines:\n  cpu: [sync-points: {{}}]\n  gpu: [sync-points: {{}}]\n"));
         assert!(text.starts_with("s.yaml:7:3:") && text.contains("`gpu`"), "{text}");
