@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::facts::{Facts, Form};
 use super::terminal::TerminalColour;
 use super::{AppContext, End, output};
-use crate::experiment::{Bench, RegistryEntry};
+use crate::experiment::RegistryEntry;
 use crate::measure::Clock;
 use crate::results::{MetricSpec, Provenance};
 
@@ -54,7 +54,7 @@ impl Facts for Experiments {
 
 pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let listed = |entry: &RegistryEntry| {
-        let rows = Bench::plan(entry.default_for("cuda").as_ref(), "cuda");
+        let rows = entry.default_for("cuda").plan("cuda");
         Listed { name: entry.name, summary: entry.summary, rows }
     };
     let experiments = context.registry.entries().iter().map(listed).collect();

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::course::{self, CoursePlace};
-use super::run::{What, measure};
+use super::run::{MeasureArgs, measure};
 use super::terminal::TerminalColour;
 use super::{AppContext, End, failed, output, recorded};
 use crate::book::{self, BookProject};
@@ -12,7 +12,7 @@ use crate::results::{Diagnosed, Results};
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    what: What,
+    what: MeasureArgs,
     #[command(flatten)]
     place: CoursePlace,
 }

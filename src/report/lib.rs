@@ -99,7 +99,9 @@ use crate::files::is_same;
 /// #     impl syncscope_suite::experiment::Experiment for Sums {
 /// #         const NAME: &'static str = "sums";
 /// #         const SUMMARY: &'static str = "What a sum costs its caller";
-/// #         fn run(&self, _: &mut syncscope_suite::experiment::Bench) {}
+/// #         fn groups(&self, _: &str) -> Vec<syncscope_suite::experiment::Group> {
+/// #             Vec::new()
+/// #         }
 /// #     }
 /// # }
 /// # const SUMS: &str = "";

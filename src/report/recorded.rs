@@ -5,7 +5,6 @@ use std::path::Path;
 use super::{AppContext, UsageError, argument, program};
 use crate::book::BookProject;
 use crate::error::FileError;
-use crate::experiment::Bench;
 use crate::results::{Catalog, MetricSpec, Results};
 use crate::runner::Suite;
 use crate::store::{Index, Refused};
@@ -70,7 +69,7 @@ pub(super) fn catalog_of(book: &BookProject, all: &[Results], context: &AppConte
     let parsed = |(origin, text): (String, &str)| Suite::parse(text, &origin, &context.registry).ok();
     let suites: Vec<Suite> = book.suites().filter_map(|name| book.suite(name)).filter_map(parsed).collect();
     let planned = |suite: &Suite| -> Vec<MetricSpec> {
-        let on = |engine| suite.experiments_on(engine).iter().map(move |own| Bench::plan(own.as_ref(), engine));
+        let on = |engine| suite.experiments_on(engine).iter().map(move |own| own.plan(engine));
         ["cuda", "cpu"].into_iter().flat_map(on).flatten().collect()
     };
     catalog(all, context).with(suites.iter().flat_map(planned))

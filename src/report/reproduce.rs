@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::compare::Judging;
 use super::keep::Keeper;
-use super::processes::{self, Means, Multicast};
+use super::processes::{self, Multicast, RunOptions};
 use super::{AppContext, End, UsageError, recorded, refuse_input};
 use crate::book::Wording;
 use crate::results::{Plan, Results, SYNCSCOPE, mismatches, remarks};
@@ -51,7 +51,7 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
     let runs = published.runs_of(SYNCSCOPE).count().try_into().unwrap_or(u32::MAX).max(suite.runs.get());
     let plan = Plan { runs, with: Vec::new() };
     let results = empty_results(suite.source, published.selection.clone(), plan, environment);
-    let attended = processes::measure(results, &Keeper::begin(&arguments.out)?, &Means::default(), context)?;
+    let attended = processes::measure(results, &Keeper::begin(&arguments.out)?, &RunOptions::default(), context)?;
     let compared = arguments.judging.compare(&published, &attended.results, Wording::Reproduce)?;
     note!("results: {}", attended.file.display());
     let differs = compared.pairs.iter().any(|pair| pair.survives);

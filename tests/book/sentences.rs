@@ -31,8 +31,7 @@ fn slow_by(factor: f64) -> Results {
     let mut results = fixture::with_run(fixture::with_run(once_slow_by(factor), 1.0), 1.0);
     for row in results.rows.iter_mut().filter(|row| row.spec.id == "probe.slow") {
         for (series, scatter) in row.series.iter_mut().zip([1.0, 1.01, 0.99]) {
-            let Outcome::Measured { samples, .. } = &mut series.outcome else { continue };
-            samples.iter_mut().for_each(|sample| *sample *= scatter);
+            series.outcome.values_mut().into_iter().for_each(|sample| *sample *= scatter);
         }
     }
     results
@@ -260,9 +259,8 @@ fn measured_thrice() -> Results {
     let is_timed = |row: &&mut Row| !matches!(row.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. });
     for (place, row) in results.rows.iter_mut().filter(is_timed).enumerate() {
         for (run, series) in row.series.iter_mut().enumerate() {
-            let Outcome::Measured { samples, .. } = &mut series.outcome else { continue };
             let factor = 1.0 + 1e-4 * ((7 * place + 5 * run) % 11) as f64;
-            samples.iter_mut().for_each(|sample| *sample *= factor);
+            series.outcome.values_mut().into_iter().for_each(|sample| *sample *= factor);
         }
     }
     fixture::with_pytorch(results)

@@ -146,6 +146,20 @@ impl Target {
             }
         }
     }
+
+    /// Adds to what is there. Where the process ends meanwhile, a plain file has a beginning of `content` more; where it cannot
+    /// be added, nothing.
+    pub fn append(&self, content: &[u8]) -> io::Result<()> {
+        let Self::File { path, .. } = self else { return self.write(content) };
+        let mut file = fs::File::options().append(true).open(path)?;
+        let before = file.metadata()?.len();
+        let added = file.write_all(content).and_then(|()| file.sync_all()).map_err(limited);
+        if added.is_err() {
+            // What cannot be cut off stays as a part of a line, which readers leave out.
+            let _ = file.set_len(before);
+        }
+        added
+    }
 }
 
 /// Refuses a path from `root` on which a link stands.
