@@ -76,7 +76,6 @@ pub(crate) use self::{
     foreign::read as read_trace,
     kept::{is_audit, read as read_kept, text as kept_text},
     lanes::timeline,
-    page::{PageParts, parts},
     record::read as read_records,
     recording::ProgramRecording,
     report::JudgedCalls,

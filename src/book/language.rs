@@ -1,22 +1,25 @@
-//! The language of templates and of tests: the part of Jinja that ends, in a bounded memory, whoever wrote it.
+//! The language of tests: the part of Jinja that ends, in a bounded memory.
 //!
-//! A course may be anybody's. What its templates and documents can call is listed here and nowhere else; a step is
-//! counted, and an expression has a length, because the parser of Jinja bounds how deep parentheses are nested and not
-//! how long a chain of operators is.
+//! A step is counted, and an expression has a length, because the parser of Jinja bounds how deep parentheses are nested and
+//! not how long a chain of operators is.
 
-use minijinja::{Environment, UndefinedBehavior, filters, tests};
+use minijinja::{Environment, UndefinedBehavior, filters};
 
-/// The most steps of a template.
-pub(super) const MOST_STEPS: u64 = 2_000_000;
+/// The most steps of a test.
+const MAX_STEPS: u64 = 100_000;
 /// The most characters of an expression.
-const MOST_CHARACTERS: usize = 1000;
+const MAX_CHARACTERS: usize = 1000;
 /// Words of Jinja that give no number, or ask what no measured value answers.
 const WORDS: [&str; 13] =
     ["and", "or", "not", "if", "else", "in", "is", "true", "false", "none", "True", "False", "None"];
 
-/// Where a test is evaluated. Nothing can be called.
+/// Where a test is evaluated. Nothing can be called, and a name without a value is an error, never something to compare with.
 pub(super) fn of_numbers() -> Environment<'static> {
-    let mut environment = of_nothing(100_000);
+    let mut environment = Environment::empty();
+    // An error shows the line with its names, however the program was built.
+    environment.set_debug(true);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(MAX_STEPS));
     environment.add_filter("abs", filters::abs);
     environment.add_filter("round", filters::round);
     environment.add_filter("max", filters::max);
@@ -24,37 +27,11 @@ pub(super) fn of_numbers() -> Environment<'static> {
     environment
 }
 
-/// Where templates are rendered. No filter makes more than it is given, and there is no function.
-pub(super) fn of_texts() -> Environment<'static> {
-    let mut environment = of_nothing(MOST_STEPS);
-    environment.add_filter("default", filters::default);
-    environment.add_filter("first", filters::first);
-    environment.add_filter("last", filters::last);
-    environment.add_filter("length", filters::length);
-    environment.add_filter("lower", filters::lower);
-    environment.add_filter("trim", filters::trim);
-    environment.add_filter("upper", filters::upper);
-    environment.add_test("defined", tests::is_defined);
-    environment.add_test("none", tests::is_none);
-    environment
-}
-
-/// Without any filter, test or function, and with so many steps. A name without a value is an error, never something to
-/// compare with.
-fn of_nothing(steps: u64) -> Environment<'static> {
-    let mut environment = Environment::empty();
-    // An error shows the line of the template with its names, however the program was built.
-    environment.set_debug(true);
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_fuel(Some(steps));
-    environment
-}
-
 /// Refuses an expression that is too long, or that is no formula of names and numbers.
 pub(super) fn check(expression: &str) -> Result<(), String> {
-    if expression.chars().count() > MOST_CHARACTERS {
+    if expression.chars().count() > MAX_CHARACTERS {
         let begin: String = expression.chars().take(40).collect();
-        return Err(format!("`{begin}…` is longer than {MOST_CHARACTERS} characters"));
+        return Err(format!("`{begin}…` is longer than {MAX_CHARACTERS} characters"));
     }
     let wrong = |what: &str| Err(format!("`{expression}` is no formula of names and numbers: {what}"));
     let (mut rest, mut last, mut open) = (expression.trim(), Part::Sign('('), Vec::new());

@@ -6,8 +6,6 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod active;
-mod aside;
 mod audits;
 mod chapter;
 mod claims;
@@ -24,12 +22,10 @@ mod landing;
 mod language;
 mod lesson;
 mod machine;
-mod markup;
-mod name;
 mod notebooks;
 mod pages;
-mod picture;
 mod place;
+mod placeholders;
 mod policy;
 pub mod predicate;
 mod project;
@@ -37,12 +33,10 @@ mod recorded;
 mod render_text;
 mod site;
 mod slides;
-mod slim;
 mod source;
 mod sources;
 mod syllabus;
 mod tables;
-mod template_text;
 mod templates;
 mod trial;
 mod warning;
@@ -51,7 +45,7 @@ pub(crate) use kept::results as kept_results;
 pub(crate) use notebooks::check as check_notebook;
 pub use place::check_place;
 pub(crate) use place::check_slides_place;
-pub use project::BookProject;
+pub use project::{AuditPage, BookProject};
 pub use render_text::takeaways;
 pub use site::{Rendered, render};
 pub(crate) use slides::render_slides;

@@ -17,7 +17,7 @@ use super::emulation::is_emulated;
 use super::folder::at;
 use super::notebooks::{self, Notebook};
 use super::place::{OutputPlace, SLIDES};
-use super::policy::{self, Scripts};
+use super::policy;
 use super::project::BookProject;
 use super::source::has_rows;
 use super::syllabus::{self, CourseLesson};
@@ -30,8 +30,6 @@ use crate::results::{Catalog, Results};
 
 /// The folder of a project that holds the decks' templates, style sheet and script.
 pub(super) const FOLDER: &str = "templates/slides";
-/// The element by which a deck loads the program's script; the frame around it is a template, which a course may change.
-const SCRIPT: &str = "<script src=\"slides.js\" defer></script>";
 /// How many pictures stand on a slide.
 const PICTURES: usize = 2;
 /// How many figures of a chapter have slides.
@@ -56,7 +54,7 @@ pub(crate) fn render_slides(
         let path = folder.join(name);
         fs::write(&path, content).map_err(at(&path))?;
     }
-    policy::apply(&folder, Scripts::Only(SCRIPT), |_| false)?;
+    policy::apply(&folder, |_| false)?;
     let [folder] = place.put()?;
     Ok(folder.join("index.html"))
 }

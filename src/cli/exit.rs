@@ -75,7 +75,6 @@ fn is_the_users(error: &BookError) -> bool {
         BookError::NotEmpty { .. }
             | BookError::Missing { .. }
             | BookError::Outside { .. }
-            | BookError::Reference { .. }
             | BookError::NotOurs { .. }
             | BookError::Template { .. }
             | BookError::TooLarge { .. }

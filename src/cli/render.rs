@@ -7,7 +7,7 @@ use clap::Args;
 use super::course::{self, CoursePlace};
 use super::lab::notebook_text;
 use super::{Carried, End, UsageError, recorded};
-use crate::audit::{self, AuditReport};
+use crate::audit;
 use crate::book::{BookProject, check_notebook};
 use crate::results::nearest;
 
@@ -45,9 +45,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
 fn with_audits(book: BookProject, files: &[PathBuf]) -> anyhow::Result<BookProject> {
     let names = names(files, "audits")?;
     files.iter().zip(names).try_fold(book, |book, (path, name)| {
-        let text = audit::kept_text(path)?;
-        AuditReport::parse(&text, &path.display().to_string())?;
-        Ok(book.with_audit(&name, &text))
+        Ok(course::with_audit(book, name, &path.display().to_string(), audit::kept_text(path)?)?)
     })
 }
 
