@@ -55,4 +55,4 @@ pub use tables::{
     line_plot, machine_labels, over_the_file, summary, system_table, tally,
 };
 pub use trial::check;
-pub use warning::Warning;
+pub use warning::{Warning, WarningSubject};

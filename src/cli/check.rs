@@ -12,7 +12,7 @@ use super::terminal::TerminalColour;
 use super::{Carried, End, UsageError, output, recorded, told};
 use crate::audit::{self, AuditReport};
 use crate::book::document::Document;
-use crate::book::{BookProject, Warning};
+use crate::book::{BookProject, Warning, WarningSubject};
 use crate::error::{BookError, FileError};
 use crate::units::counted;
 use crate::yaml;
@@ -188,7 +188,7 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
                 file: path.display().to_string(),
                 rows: results.rows.len(),
                 runs: results.runs.len(),
-                current: !warnings.iter().any(Warning::is_of_other_code),
+                current: !warnings.iter().any(|warning| warning.about == WarningSubject::Code),
                 whole: !results.is_partial(),
                 warnings: results.missing_runs().into_iter().chain(warnings.iter().map(ToString::to_string)).collect(),
             });

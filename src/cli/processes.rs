@@ -19,7 +19,7 @@ use super::keep::Keeper;
 use super::peer::OtherSystem;
 use super::terminal::OutputOptions;
 use super::{Carried, End, Told, argument, program, recorded, told};
-use crate::book::Warning;
+use crate::book::{Warning, WarningSubject};
 use crate::error::explained;
 use crate::results::{Environment, Outcome, Results, SYNCSCOPE, without_folders};
 
@@ -227,8 +227,7 @@ impl Lengths {
 /// Has `keeper` write the results file, and says what is to be known of the results.
 pub(super) fn finish(results: Results, keeper: &Keeper) -> anyhow::Result<Attended> {
     let file = keeper.finish(&results)?;
-    let shared = |warning: &&Warning| matches!(warning, Warning::Shared { .. } | Warning::SharedUnseen { .. });
-    for warning in Warning::of(&results).iter().filter(shared) {
+    for warning in Warning::of(&results).iter().filter(|warning| warning.about == WarningSubject::Sharing) {
         alert!("{warning}");
     }
     Ok(Attended { is_elsewhere: file != keeper.out(), is_failed: false, results, file })

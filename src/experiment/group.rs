@@ -8,7 +8,7 @@ use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Case, Clock, StoppedBy, Stopwatch};
 use crate::results::{
-    Derivation, FormulaOperand, MetricSpec, Outcome, Parameter, Parameters, Provenance, Work, evaluate_round,
+    Derivation, FormulaOperand, MetricSpec, Outcome, Parameter, Parameters, Provenance, Work, computed,
 };
 use crate::units::Unit;
 
@@ -492,12 +492,7 @@ fn compute(bench: &Bench, spec: &MetricSpec) -> Outcome {
         Ok(found) => found,
     };
     let found: Vec<(&str, &[f64])> = found.iter().map(|(name, samples)| (name.as_str(), *samples)).collect();
-    let rounds = found.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
-    let computed = (0..rounds).map(|round| evaluate_round(formula, &found, &spec.parameters, round));
-    match computed.collect() {
-        Some(samples) => Outcome::Derived { samples },
-        None => Outcome::Failed { reason: format!("the formula `{formula}` has a word that stands for nothing") },
-    }
+    computed(formula, &found, &spec.parameters)
 }
 
 #[cfg(test)]

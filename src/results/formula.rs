@@ -8,7 +8,7 @@ use std::str::Chars;
 
 use serde::{Deserialize, Serialize};
 
-use super::row::Parameters;
+use super::row::{Outcome, Parameters};
 
 /// A row that a formula names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -47,7 +47,7 @@ pub fn evaluate(formula: &str, value: &dyn Fn(&str) -> Option<f64>) -> Option<f6
 
 /// The value of a row's formula in a round, from `0`: a word is an operand's sample of that round, or else a numeric parameter
 /// of the row. `None` where an operand has no such sample, or as [`evaluate`] says.
-pub(crate) fn evaluate_round(
+pub(super) fn evaluate_round(
     formula: &str,
     operands: &[(&str, &[f64])],
     parameters: &Parameters,
@@ -57,6 +57,17 @@ pub(crate) fn evaluate_round(
         Some((_, samples)) => samples.get(round).copied(),
         None => parameters.get(word)?.number(),
     })
+}
+
+/// What a row's formula comes to in each round that all of its operands have.
+pub(crate) fn computed(formula: &str, operands: &[(&str, &[f64])], parameters: &Parameters) -> Outcome {
+    let rounds = operands.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
+    let samples = (0..rounds).map(|round| evaluate_round(formula, operands, parameters, round));
+    match samples.collect::<Option<Vec<f64>>>() {
+        Some(samples) if samples.iter().all(|sample| sample.is_finite()) => Outcome::Derived { samples },
+        Some(_) => Outcome::Failed { reason: format!("the formula `{formula}` gives no number in a round") },
+        None => Outcome::Failed { reason: format!("the formula `{formula}` has a word that stands for nothing") },
+    }
 }
 
 /// Computes a formula while it reads it; `None` where it is none.

@@ -16,6 +16,7 @@ use super::catalog::{Catalog, nearest};
 use super::comparability::Mismatch;
 use super::environment::{DeviceDescription, Environment, Host, Program};
 use super::file::MOST_BYTES;
+use super::formula::{FormulaOperand, computed};
 use super::lookup::Lookup;
 use super::migrate;
 use super::missing::MissingReason;
@@ -109,9 +110,44 @@ impl System {
             let (origin, found) = (origin.to_owned(), versioned.schema_version.to_string());
             return Err(FileError::Version { origin, found, supported: SYSTEM_SCHEMA_VERSION.to_string() });
         }
-        let system: Self = serde_json::from_str(text).map_err(syntax)?;
+        let mut system: Self = serde_json::from_str(text).map_err(syntax)?;
+        system.compute(catalog);
         system.check(catalog).map_err(|message| FileError::whole(origin, message))?;
         Ok(system)
+    }
+
+    /// Adds the rows that are computed from its rows and that it does not have. What one of these lacks, they lack, for the same
+    /// reason.
+    fn compute(&mut self, catalog: &Catalog) {
+        let place = |(place, row): (usize, &SystemRow)| (titled(&row.id, &row.parameters), place);
+        let mut places: HashMap<String, usize> = self.rows.iter().enumerate().map(place).collect();
+        for spec in catalog.specs() {
+            let Provenance::Derived { formula, operands, .. } = &spec.provenance else { continue };
+            let Some(first) = operands.first() else { continue };
+            let own = operands.iter().all(|operand| operand.parameters.is_none());
+            let measured = self.rows.iter().filter(|row| own && row.id == first.id).map(|row| row.parameters.clone());
+            let sets: Vec<Parameters> = measured.chain((!own).then(|| spec.parameters.clone())).collect();
+            for parameters in sets {
+                let title = titled(&spec.id, &parameters);
+                let of = |operand: &FormulaOperand| {
+                    let title = titled(&operand.id, operand.parameters.as_ref().unwrap_or(&parameters));
+                    Some(&self.rows[*places.get(&title)?].outcome)
+                };
+                let found = operands.iter().map(of).collect::<Option<Vec<&Outcome>>>();
+                let Some(found) = found.filter(|_| !places.contains_key(&title)) else { continue };
+                let absent = found.iter().find(|outcome| outcome.samples().is_none());
+                let outcome = match absent {
+                    Some(absent) => (*absent).clone(),
+                    None => {
+                        let named = operands.iter().zip(&found);
+                        let samples = named.filter_map(|(own, outcome)| Some((own.name.as_str(), outcome.samples()?)));
+                        computed(formula, &samples.collect::<Vec<_>>(), &parameters)
+                    }
+                };
+                places.insert(title, self.rows.len());
+                self.rows.push(SystemRow { id: spec.id.clone(), parameters, unit: spec.unit, outcome });
+            }
+        }
     }
 
     /// Finds the first thing in it that means nothing here.
