@@ -16,6 +16,7 @@ pub mod document;
 mod emulation;
 mod folder;
 mod glossary;
+mod in_order;
 mod includes;
 mod kept;
 mod landing;

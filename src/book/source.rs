@@ -12,6 +12,7 @@ use super::claims::Judged;
 use super::document::{Document, is_taken};
 use super::folder::has_ending;
 use super::glossary::{self, Glossary};
+use super::in_order::each_once;
 use super::includes::{Files, place};
 use super::notebooks::Notebook;
 use super::predicate::Judgement;
@@ -306,13 +307,8 @@ fn without_link(text: &str, end: &str) -> String {
 /// The experiments in the results that no document describes, in the order in which they ran first. Their pages take no
 /// name of `pages`, which are the project's own.
 fn undocumented(documents: &[Document], results: &[Results], pages: &BTreeSet<String>) -> Vec<Document> {
-    let mut names: Vec<&str> = Vec::new();
-    for spec in results.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
-        let name = spec.experiment();
-        if !names.contains(&name) && !documents.iter().any(|document| document.id == name) {
-            names.push(name);
-        }
-    }
+    let names = each_once(results.iter().flat_map(|results| &results.rows).map(|row| row.spec.experiment()));
+    let names = names.into_iter().filter(|name| !documents.iter().any(|document| document.id == *name));
     let mut made: Vec<Document> = Vec::new();
     for (order, name) in (0..).zip(names) {
         let mut document = Document::of_experiment(name, order, results);

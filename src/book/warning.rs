@@ -198,6 +198,7 @@ mod tests {
     use super::super::trial::nothing;
     use super::*;
     use crate::device::Telemetry;
+    use crate::results::code_of;
     use crate::results::{ExperimentRun, MetricSpec, Outcome, Parameters, Provenance, Series, TelemetrySample};
     use crate::units::Unit;
 

@@ -15,6 +15,7 @@ mod summary;
 mod systems;
 
 pub use claims::claims_text;
+pub(super) use claims::verdict_totals;
 pub use compared::{Wording, agreement, compared, over_the_file, tally};
 pub use comparison::{Machines, comparison_table, machine_labels};
 pub(super) use counts::counts_table;
@@ -23,7 +24,7 @@ pub(super) use figure::{case_at, pictures, places};
 pub(super) use lacking::{Lacks, lacking_in, lacking_of};
 pub use left_out::{LeftOut, Unmeasured};
 pub(super) use left_out::{absence, columns_left_out, left_out_of, nothing_of};
-pub(super) use matrix::{matrix, shown_rows, system as matrix_system};
+pub(super) use matrix::{shown_rows, system as matrix_system};
 pub(super) use sampled::sampled;
 pub use summary::summary;
 pub use systems::system_table;
