@@ -10,17 +10,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use rustix::time::{ClockId, clock_gettime};
-use syncscope::audit::AuditReport;
-use syncscope::book::{self, BookProject, Warning};
-use syncscope::experiment::Registry;
 use syncscope::measure::Samples;
-use syncscope::present::TimelinePlot;
-use syncscope::results::{
+use syncscope::timeline::Timeline;
+use syncscope_audit::AuditReport;
+use syncscope_book::{self as book, BookProject, Warning};
+use syncscope_results::{
     Catalog, Derivation, ExperimentRun, FormulaOperand, Outcome, Parameter, Parameters, Provenance, Results, Row,
     Tolerance, compare,
 };
-use syncscope::runner::{Suite, length, planned};
-use syncscope::timeline::Timeline;
+use syncscope_suite::experiment::Registry;
+use syncscope_suite::runner::{Suite, length, planned};
 
 const MOST: f64 = 1.35;
 
@@ -28,9 +27,7 @@ fn main() -> ExitCode {
     let sizes = |first: usize| (0..6).map(move |doubled| first << doubled).collect::<Vec<usize>>();
     let picture = |n| {
         let timeline = recorded(n);
-        time(|| {
-            TimelinePlot { title: "T".to_owned(), machine: "M".to_owned(), timeline: &timeline }.to_svg("p").unwrap()
-        })
+        time(|| timeline.plot("T".to_owned(), "M".to_owned()).to_svg("p").unwrap())
     };
     let path = |n| {
         let timeline = recorded(n);
@@ -157,7 +154,9 @@ fn computed_rows_of(n: usize) -> Results {
 
 /// A measured row of the kept results, `n` times: they differ in a parameter.
 fn rows_of(n: usize) -> Results {
-    let mut results = Results::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/one-gpu.json")).unwrap();
+    let mut results =
+        Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json"))
+            .unwrap();
     let run = results.run().id.clone();
     let row = results.rows.iter().find(|row| row.outcome(&run).is_some_and(|outcome| outcome.samples().is_some()));
     let row: Row = row.unwrap().clone();

@@ -12,11 +12,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion};
-use syncscope::book::{BookProject, Source, render};
 use syncscope::device::Device;
-use syncscope::experiment::Registry;
 use syncscope::measure::{Bootstrap, Samples};
-use syncscope::results::{Catalog, Outcome, Parameter, Results, Row};
+use syncscope_book::{BookProject, Source, render};
+use syncscope_results::{Catalog, Outcome, Parameter, Results, Row};
+use syncscope_suite::experiment::Registry;
 
 /// Measurements in a results file.
 const SIZES: [usize; 3] = [10, 100, 1000];
@@ -152,7 +152,7 @@ fn catalog() -> Catalog {
 
 /// The results of a full run on a GPU that come with the repository.
 fn frozen() -> Results {
-    Results::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/one-gpu.json")).unwrap()
+    Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json")).unwrap()
 }
 
 /// The frozen results with `size` measured rows and no timelines: their own, in turn, told apart by a parameter.

@@ -5,9 +5,9 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use syncscope::cli::Benchmarks;
 use syncscope::measure::{Case, Samples};
-use syncscope::units::Unit;
+use syncscope_present::units::Unit;
+use syncscope_report::Benchmarks;
 
 fn main() -> ExitCode {
     let values: Vec<f64> = (0..1000).map(|i| 1e-6 * f64::from(i * 7919 % 1000 + 1)).collect();

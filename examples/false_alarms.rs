@@ -10,8 +10,8 @@ mod noise;
 
 use noise::{Rng, alarms, compared, found, noisy};
 use rand::SeedableRng;
-use syncscope::measure::Ratio;
-use syncscope::results::Shift;
+use syncscope_results::Shift;
+use syncscope_results::statistics::Ratio;
 
 fn main() {
     for skewed in [false, true] {

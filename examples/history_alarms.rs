@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "an example may panic")]
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use syncscope::measure::change_points;
+use syncscope_results::statistics::change_points;
 
 const YEAR: usize = 365;
 

@@ -16,10 +16,10 @@ use fixture::{row, sampled};
 use noise::{Rng, alarms, compared, found, in_runs, noisy, results_of, spec, timed, timed_in_runs, with_system};
 use rand::SeedableRng;
 use syncscope::measure::{Clock, Diagnosis};
-use syncscope::results::{
+use syncscope_present::units::Unit;
+use syncscope_results::{
     Derivation, MetricSpec, Outcome, Pair, Parameters, Provenance, Results, Row, Shift, Tolerance, compare, mismatches,
 };
-use syncscope::units::Unit;
 
 fn observed(id: &str, unit: Unit, samples: Vec<f64>) -> Row {
     let spec = spec(id, unit, Clock::Observed);
@@ -205,7 +205,7 @@ fn a_row_with_two_regimes_shows_no_interval_in_a_comparison_and_is_not_counted_a
     };
     let result = compared(&file(1e-3), &file(5e-3));
     assert_eq!((result.agreement()[0].rows, result.agreement()[0].apart), (0, 0));
-    let tables = syncscope::book::compared(&result, syncscope::book::Wording::Compare);
+    let tables = syncscope_book::compared(&result, syncscope_book::Wording::Compare);
     let said = tables[0].to_markdown();
     // Its punctuation is escaped.
     assert!(said.matches("two regimes").count() == 2 && !said.contains('…'), "{said}");
@@ -279,7 +279,7 @@ fn a_call_that_waits_in_all_trials_and_did_in_none_is_a_change_among_any_number_
     assert_eq!(changed, ["b.flip", "b.mixed"]);
     let surviving: Vec<&str> = result.pairs.iter().filter(|pair| pair.survives).map(|pair| pair.id.as_str()).collect();
     assert_eq!((surviving, result.surviving(Shift::Different)), (vec!["b.flip"], 1));
-    let tables = syncscope::book::compared(&result, syncscope::book::Wording::Compare);
+    let tables = syncscope_book::compared(&result, syncscope_book::Wording::Compare);
     let said = tables[0].to_console();
     assert!(said.contains("Behaviour that changed") && said.contains("b.mixed") && !said.contains("b.same"), "{said}");
 }

@@ -14,18 +14,18 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use syncscope::book::BookProject;
-use syncscope::book::document::TableEntry;
 use syncscope::device::{Device, FloatType, HostKind};
 use syncscope::error::DeviceError;
-use syncscope::experiment::{AnyExperiment, Bench, Experiment, Registry, RunObserver};
 use syncscope::measure::{Progress, Protocol, Sampler};
-use syncscope::results::{
+use syncscope_book::BookProject;
+use syncscope_book::document::TableEntry;
+use syncscope_present::units::Unit;
+use syncscope_results::{
     Environment, Lookup, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan, Recomputation, Recorded,
     Results, Row, RunOutcome, Selection, evaluate, titled,
 };
-use syncscope::runner::{Session, Suite, empty_results, planned, run_one};
-use syncscope::units::Unit;
+use syncscope_suite::experiment::{AnyExperiment, Bench, Experiment, Registry, RunObserver};
+use syncscope_suite::runner::{Session, Suite, empty_results, planned, run_one};
 
 struct Unobserved;
 
@@ -248,7 +248,7 @@ fn the_formula_of_the_work_of_a_row_gives_its_amount() {
 #[test]
 fn the_rows_of_the_kept_results_are_declared_by_their_experiments_of_today() {
     let registry = Registry::builtin();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results");
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results");
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
     assert!(!paths.is_empty());

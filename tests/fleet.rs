@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use syncscope::fleet::{Fleet, page};
-use syncscope::measure::{outliers, smallest_shift};
-use syncscope::results::{Direction, Results};
-use syncscope::store::{Index, Listed, collect};
+use syncscope_fleet::{Fleet, page};
+use syncscope_results::statistics::{outliers, smallest_shift};
+use syncscope_results::store::{Index, Listed, collect};
+use syncscope_results::{Direction, Results};
 
 const GPUS: usize = 1000;
 const ROWS: usize = 20;
@@ -76,7 +76,7 @@ fn a_shift_of_the_stated_size_is_found_in_four_of_five_cases() {
 /// Between the machines of a fleet there is at least what is between the runs of one.
 #[test]
 fn the_readme_states_the_smallest_shift_for_the_spread_of_the_kept_results() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let kept = Results::read(&root.join("book/results/one-gpu.json")).unwrap();
     let lookup = kept.lookup();
     let mut spreads: Vec<f64> = lookup
@@ -136,7 +136,7 @@ fn listed(folder: &Path) -> Listed {
     let file = fleet::write(&fleet::measured(suite, "node", "2026-11-20T09:30:00Z", |_| 1.0), folder, "r.json");
     collect(&[file], &folder.join("store"), &Results::read).unwrap();
     let index = Index::of(&folder.join("store"), &Results::read, |_: &Listed, _: &Results| {
-        Ok::<_, syncscope::error::FileError>(())
+        Ok::<_, syncscope_results::error::FileError>(())
     });
     index.unwrap().files.remove(0)
 }
@@ -177,7 +177,7 @@ fn a_faster_rate_is_no_slower_machine_and_models_are_not_mixed() {
     for different in fleet.different() {
         assert_eq!(different.machine, "node0007", "{different:?}");
         let row = &fleet.rows[different.place.1];
-        let is_time = row.unit == syncscope::units::Unit::Seconds;
+        let is_time = row.unit == syncscope_present::units::Unit::Seconds;
         assert_eq!(different.is_slower, is_time, "{different:?}");
     }
     let page = page(&fleet);

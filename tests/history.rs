@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use syncscope::measure::change_points;
-use syncscope::results::Results;
-use syncscope::store::collect;
+use syncscope_results::Results;
+use syncscope_results::statistics::change_points;
+use syncscope_results::store::collect;
 
 const SUITE: &str = "title: Few\nsampling: { samples: 8 }\nexperiments: [idle-device: {}]";
 /// The day on which the new driver comes, and from which on one row is slower.

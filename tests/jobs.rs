@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use syncscope::results::Results;
+use syncscope_results::Results;
 
 const SUITE: &str = "title: Tiny
 runs: 2

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use syncscope::results::{Outcome, Parameters, Provenance, Results, Row};
+use syncscope_results::{Outcome, Parameters, Provenance, Results, Row};
 
 /// The files of schema 1 in the repository: the fixture, and what is kept of old runs.
 fn files() -> Vec<(PathBuf, Value)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let kept = std::fs::read_dir(root.join("book/results")).unwrap().map(|entry| entry.unwrap().path());
     let read = |path: PathBuf| {
         let value: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();

@@ -24,7 +24,7 @@ fn good(command: &mut Command, what: &str) -> String {
 fn init(parent: &Path, name: &str) -> PathBuf {
     let mut report = Command::new(env!("CARGO_BIN_EXE_report"));
     good(report.args(["init", "--rust", name]).current_dir(parent), "report init --rust");
-    let (folder, root) = (parent.join(name), Path::new(env!("CARGO_MANIFEST_DIR")));
+    let (folder, root) = (parent.join(name), Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")));
     std::fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
     let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
     let profiles = manifest.split("\n[").filter(|section| section.starts_with("profile."));
@@ -81,7 +81,7 @@ fn a_crate_with_its_own_experiment_builds_measures_renders_and_judges_its_own_cl
     let said = run(&[&["--suite", "sum"][..], &only].concat());
     assert!(said.contains("Sum over a tensor") && said.contains("out/results.json"), "{said}");
     assert!(folder.join("out/site/sum.html").is_file(), "the document has its chapter");
-    let results = syncscope::results::Results::read(&folder.join("out/results.json")).unwrap();
+    let results = syncscope_results::Results::read(&folder.join("out/results.json")).unwrap();
     assert!(suite.contains(results.title()), "{}", results.title());
     assert_eq!(results.environment().program.command[0], NAME);
 
@@ -123,12 +123,12 @@ fn a_crate_measures_its_own_functions_and_compares_them_with_the_last_time() {
         assert!(first.contains(part), "{part}: {first}");
     }
     assert!(!first.contains("beside the last"), "there is none: {first}");
-    let results = syncscope::results::Results::read(Path::new(out[3])).unwrap();
+    let results = syncscope_results::Results::read(Path::new(out[3])).unwrap();
     assert_eq!((results.runs.len(), results.rows.len(), results.is_partial()), (2, 4, false));
     assert!(results.rows.iter().all(|row| row.series.len() == 2), "each run has samples of each row");
-    let iterations = |row: &syncscope::results::Row| match row.spec.provenance {
-        syncscope::results::Provenance::Measured { iterations, .. } => iterations,
-        syncscope::results::Provenance::Derived { .. } => 0,
+    let iterations = |row: &syncscope_results::Row| match row.spec.provenance {
+        syncscope_results::Provenance::Measured { iterations, .. } => iterations,
+        syncscope_results::Provenance::Derived { .. } => 0,
     };
     assert!(results.rows.iter().any(|row| iterations(row) > 1), "a short function is called in batches");
 
@@ -138,11 +138,7 @@ fn a_crate_measures_its_own_functions_and_compares_them_with_the_last_time() {
     let one = ends_well(&[&["sum", "--runs", "1"], &out[2..]].concat());
     assert!(one.contains("of one run nothing follows") && one.contains("is not kept"), "{one}");
     assert!(!one.contains("slower,") && !one.contains("faster,"), "nothing is claimed of one run: {one}");
-    assert_eq!(
-        syncscope::results::Results::read(Path::new(out[3])).unwrap().rows.len(),
-        4,
-        "a choice replaces nothing"
-    );
+    assert_eq!(syncscope_results::Results::read(Path::new(out[3])).unwrap().rows.len(), 4, "a choice replaces nothing");
 
     assert!(ends_well(&["--list"]).contains("count: benchmark"));
     assert!(!bench(&["--runs", "0"]).status.success(), "a run is needed");

@@ -16,13 +16,11 @@ use serde_json::{Value, json};
 
 use syncscope::device::Device;
 use syncscope::error::DeviceError;
-use syncscope::experiment::{Bench, Experiment, Formula, Registry, RunObserver};
 use syncscope::measure::{Progress, StoppedBy};
-use syncscope::results::{
-    Environment, Outcome, Parameters, Pass, Plan, Results, Row, RunOutcome, SYNCSCOPE, Selection,
-};
-use syncscope::runner::{Session, Suite, empty_results};
-use syncscope::units::Unit;
+use syncscope_present::units::Unit;
+use syncscope_results::{Environment, Outcome, Parameters, Pass, Plan, Results, Row, RunOutcome, SYNCSCOPE, Selection};
+use syncscope_suite::experiment::{Bench, Experiment, Formula, Registry, RunObserver};
+use syncscope_suite::runner::{Session, Suite, empty_results};
 
 const PASSES: usize = 3;
 const SAMPLES: usize = 7;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
@@ -229,7 +229,7 @@ fn a_module_imports_only_from_those_above_it() {
 #[test]
 fn the_identifier_of_every_row_stands_whole_where_the_row_is_declared() {
     use std::collections::BTreeSet;
-    use syncscope::experiment::Registry;
+    use syncscope_suite::experiment::Registry;
 
     let sources: Vec<String> = files(&root().join("src/experiment"), ".rs").iter().map(|file| text(file)).collect();
     let registry = Registry::builtin();
@@ -350,7 +350,7 @@ fn every_public_module_has_an_example_that_is_compiled() {
 #[test]
 fn the_listing_of_pytorchs_calls_has_those_that_are_measured() {
     let names = |path: &str| -> Vec<String> {
-        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+        let text = fs::read_to_string(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)).unwrap();
         let (_, calls) = text.split_once("CALLS = {\n").unwrap();
         let (calls, _) = calls.split_once("\n}\n").unwrap();
         calls.lines().map(|line| line.split('"').nth(1).unwrap().to_owned()).collect()

@@ -9,9 +9,10 @@ mod truths;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal};
 use syncscope::measure::{
-    Bootstrap, Clock, Comparison, Estimate, Protocol, Ratio, Sampler, Samples, change_points, diagnose, judge,
-    near_floor, outliers, smallest_shift, timer_cost, timer_resolution,
+    Bootstrap, Clock, Comparison, Estimate, Protocol, Sampler, Samples, diagnose, judge, near_floor, timer_cost,
+    timer_resolution,
 };
+use syncscope_results::statistics::{Ratio, change_points, outliers, smallest_shift};
 use truths::*;
 
 #[test]
@@ -208,9 +209,9 @@ fn nothing_that_is_given_as_samples_ends_the_program() {
         change_points(set);
         outliers(set, 0);
         outliers(set, 10);
-        Estimate::of_runs(&[set, set]);
-        Estimate::of_runs(&[set, &[1.0]]);
-        Estimate::of_runs(&[set, &[1e150, 1e150 + 1e134], &[0.0, 1e-4, 2e-4], &[1.0]]);
+        syncscope_results::statistics::estimate_of_runs(&[set, set]);
+        syncscope_results::statistics::estimate_of_runs(&[set, &[1.0]]);
+        syncscope_results::statistics::estimate_of_runs(&[set, &[1e150, 1e150 + 1e134], &[0.0, 1e-4, 2e-4], &[1.0]]);
         Ratio::of_runs(set, &[1.0, 2.0], 0.95).map(|ratio| ratio.change(f64::NAN));
         Ratio::of_pairs(&set.iter().map(|value| (*value, 1.0)).collect::<Vec<_>>(), 0.0).map(|ratio| ratio.chance(2.0));
         Bootstrap::default().with_resamples(0).interval(&[set, &[]], 2.0, |sets| sets.len() as f64);
@@ -223,7 +224,7 @@ fn nothing_that_is_given_as_samples_ends_the_program() {
     }
     judge([], |[]| true);
     diagnose(&[]);
-    Estimate::of_runs(&[]);
+    syncscope_results::statistics::estimate_of_runs(&[]);
     Bootstrap::default().with_resamples(0).distribution(&[], |_| 0.0);
     near_floor(Clock::Host, f64::NAN, f64::NAN);
     smallest_shift(f64::NAN, 0, 0);

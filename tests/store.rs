@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use syncscope::results::{Outcome, Results};
-use syncscope::store::{Collected, Index, Listed, Medians, collect, files, machine_of, place_of};
+use syncscope_results::store::{Collected, Index, Listed, Medians, collect, files, machine_of, place_of};
+use syncscope_results::{Outcome, Results};
 
 const SUITE: &str = "title: Few\nsampling: { samples: 12 }\nexperiments: [idle-device: {}]";
 const OTHER: &str = "title: Others\nsampling: { samples: 12 }\nexperiments: [idle-device: {}]";
@@ -168,7 +168,7 @@ fn a_pipe_among_the_files_is_named_and_not_waited_for() {
     let there = store.join(&first.added[0].place);
     pipe(&there.with_file_name("0.json"));
     assert_eq!(collected(&[&job], &store).duplicates.len(), 1);
-    let index = Index::of(&store, &Results::read, |_, _| Ok::<_, syncscope::error::FileError>(())).unwrap();
+    let index = Index::of(&store, &Results::read, |_, _| Ok::<_, syncscope_results::error::FileError>(())).unwrap();
     assert_eq!((index.files.len(), index.refused.len()), (1, 1));
     // In the place of a file that is to come.
     fs::remove_file(&there).unwrap();
@@ -200,7 +200,8 @@ fn a_damaged_file_of_the_store_is_named_and_gives_way_to_a_whole_one() {
     let whole = fs::read(&place).unwrap();
     fs::write(&place, &whole[..1000]).unwrap();
     let stray = fleet::write(&on("node1", 2), &store.join("node9"), "stray.json");
-    let index = Index::of(&store, &Results::read, |_: &Listed, _: &Results| Ok::<_, syncscope::error::FileError>(()));
+    let index =
+        Index::of(&store, &Results::read, |_: &Listed, _: &Results| Ok::<_, syncscope_results::error::FileError>(()));
     let index = index.unwrap();
     assert_eq!(index.files.len(), 0);
     let named: Vec<&Path> = index.refused.iter().map(|refused| refused.file.as_path()).collect();
@@ -213,7 +214,7 @@ fn a_damaged_file_of_the_store_is_named_and_gives_way_to_a_whole_one() {
 #[test]
 fn a_file_from_before_digests_is_taken_and_gets_one() {
     let folder = tempfile::tempdir().unwrap();
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/two-gpus.json");
+    let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json");
     let results = Results::read(&kept).unwrap();
     let old = folder.path().join("old.json");
     fs::write(&old, serde_json::to_string(&results).unwrap()).unwrap();
@@ -251,7 +252,7 @@ fn the_table_of_medians_has_every_row_of_every_file_with_its_interval() {
     let mut medians = Medians::new().unwrap();
     let put = |listed: &Listed, results: &Results| {
         medians.put(listed, results).unwrap();
-        Ok::<_, syncscope::error::FileError>(())
+        Ok::<_, syncscope_results::error::FileError>(())
     };
     assert_eq!(Index::of(&store, &Results::read, put).unwrap().files.len(), 2);
     let text = String::from_utf8(medians.finish().unwrap()).unwrap();

@@ -11,11 +11,11 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use syncscope::book::{BookProject, Machines, comparison_table, system_table};
-use syncscope::experiment::Registry;
-use syncscope::results::{
+use syncscope_book::{BookProject, Machines, comparison_table, system_table};
+use syncscope_results::{
     Catalog, FINGERPRINT, MEASURING_CODE, Outcome, Parameters, Results, System, code_of, share_of_peak,
 };
+use syncscope_suite::experiment::Registry;
 
 fn catalog() -> Catalog {
     Registry::builtin().catalog("cuda")
@@ -292,7 +292,7 @@ fn the_command_line_shows_a_system_attaches_it_to_a_run_and_refuses_with_2() {
 #[test]
 fn the_script_for_pytorch_names_only_rows_that_there_are() {
     let catalog = catalog();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/peers/pytorch.py");
+    let script = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/peers/pytorch.py");
     let listed = std::process::Command::new("python3").arg(script).arg("--list").output().unwrap();
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     let named = String::from_utf8(listed.stdout).unwrap();
@@ -361,8 +361,11 @@ fn a_row_whose_work_is_known_says_its_share_of_the_measured_peak() {
 fn the_script_and_the_build_compute_the_same_digest_of_the_measuring_code() {
     let program = "import sys; sys.dont_write_bytecode = True; sys.path.insert(0, 'book/peers'); \
                    from pytorch_system.code import digest; print(digest())";
-    let output =
-        Command::new("python3").args(["-c", program]).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    let output = Command::new("python3")
+        .args(["-c", program])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .output()
+        .unwrap();
     let digest = String::from_utf8(output.stdout).unwrap();
     assert_eq!(Some(digest.trim()), code_of("PyTorch"), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -38,7 +38,7 @@ pub(super) struct Trace<'a> {
 
 impl<'a> Trace<'a> {
     /// A trace from its text.
-    pub(super) fn parse(text: &'a str) -> serde_json::Result<Self> {
+    pub(crate) fn parse(text: &'a str) -> serde_json::Result<Self> {
         // The format's other form is the list of events alone.
         match text.trim_start().starts_with('[') {
             true => serde_json::from_str(text).map(|List(events)| Self { events, other: None }),
@@ -92,7 +92,7 @@ pub(super) struct Event<'a> {
     #[serde(default, borrow)]
     pub(super) cat: Cow<'a, str>,
     #[serde(default, borrow)]
-    pub(super) name: Cow<'a, str>,
+    pub(crate) name: Cow<'a, str>,
     #[serde(default, borrow)]
     pub(super) pid: Loose<'a>,
     #[serde(default, borrow)]
@@ -107,12 +107,12 @@ pub(super) struct Event<'a> {
 #[derive(Default)]
 pub(super) struct Arguments<'a> {
     pub(super) correlation: Option<u64>,
-    pub(super) bytes: Option<u64>,
+    pub(crate) bytes: Option<u64>,
     pub(super) context: Option<u32>,
     pub(super) stream: Option<u32>,
     pub(super) device: Option<u32>,
     pub(super) awaits: Option<u64>,
-    pub(super) name: Cow<'a, str>,
+    pub(crate) name: Cow<'a, str>,
     pub(super) site: Cow<'a, str>,
     pub(super) sync: Cow<'a, str>,
 }
@@ -143,7 +143,7 @@ pub(super) enum Loose<'a> {
 }
 
 impl<'a> Loose<'a> {
-    pub(super) fn number(&self) -> Option<u64> {
+    pub(crate) fn number(&self) -> Option<u64> {
         if let Self::Number(number) = self { Some(*number) } else { None }
     }
 

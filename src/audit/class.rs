@@ -110,12 +110,12 @@ impl Class {
 /// What a host does at a time.
 ///
 /// ```
-/// use syncscope::audit::Activity;
+/// use syncscope_audit::Activity;
 /// use syncscope::prelude::*;
 ///
 /// let device = Device::open("cpu:0")?;
 /// let stream = device.stream()?;
-/// let (_, region) = syncscope::audit::region(&device, || stream.ones::<f32>([64])?.sum()?.item())?;
+/// let (_, region) = syncscope_audit::region(&device, || stream.ones::<f32>([64])?.sum()?.item())?;
 /// // What the host did adds up to the whole time.
 /// let process = &region.report.processes[0];
 /// assert_eq!(process.host.iter().map(|share| share.ns).sum::<u64>(), process.wall_ns);
@@ -123,9 +123,10 @@ impl Class {
 /// println!("waited for {} ns", waited.map_or(0, |share| share.ns));
 /// # Ok::<(), DeviceError>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "report", serde(rename_all = "kebab-case"))]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Activity {
     /// It waits for work that was pending.

@@ -33,7 +33,7 @@ const FEWEST_BYTES: usize = 8;
 
 /// A table, and of its columns those that have to be there and those that may be.
 pub(super) struct Table {
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     pub(super) required: &'static [&'static str],
     pub(super) optional: &'static [&'static str],
 }
@@ -59,7 +59,7 @@ pub(super) struct Database {
 pub(super) struct Fields<'a>(&'a Row<'a>);
 
 impl Fields<'_> {
-    pub(super) fn number(&self, place: usize) -> Option<i64> {
+    pub(crate) fn number(&self, place: usize) -> Option<i64> {
         match self.0.get_ref(place) {
             Ok(ValueRef::Integer(number)) => Some(number),
             _ => None,
@@ -74,7 +74,7 @@ impl Fields<'_> {
         self.number(place).and_then(|number| u32::try_from(number).ok())
     }
 
-    pub(super) fn text(&self, place: usize) -> Option<String> {
+    pub fn text(&self, place: usize) -> Option<String> {
         match self.0.get_ref(place) {
             Ok(ValueRef::Text(text)) => Some(String::from_utf8_lossy(text).into_owned()),
             _ => None,
@@ -131,7 +131,7 @@ impl Database {
     ///
     /// # Errors
     /// It is no plain table, lacks a column that has to be there, or cannot be read.
-    pub(super) fn read(&self, table: &Table, mut take: impl FnMut(&Fields<'_>)) -> Result<Option<Lacking>, String> {
+    pub fn read(&self, table: &Table, mut take: impl FnMut(&Fields<'_>)) -> Result<Option<Lacking>, String> {
         let name = table.name;
         match self.names.get(name) {
             None => return Ok(None),

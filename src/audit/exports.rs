@@ -16,8 +16,7 @@ use crate::files::read_text;
 use crate::present::escape;
 
 /// How each such file begins, and none of another program.
-pub(crate) const JUNIT_BEGIN: &str =
-    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"waits\"";
+pub const JUNIT_BEGIN: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"waits\"";
 /// What this program calls itself.
 const NAME: &str = "syncscope";
 /// The most bytes of a SARIF file that are read.
@@ -25,7 +24,7 @@ const MOST_SARIF: usize = 64 << 20;
 
 /// A test for each place that waits, of which those that are over the budget fail; and one for what was not held, which is
 /// skipped where nothing was asked for.
-pub(crate) fn junit(report: &AuditReport, verdict: &Verdict) -> String {
+pub fn junit(report: &AuditReport, verdict: &Verdict) -> String {
     let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
     let test = |name: &str, ns: u64, within: &str| {
         format!(
@@ -61,7 +60,7 @@ pub(crate) fn junit(report: &AuditReport, verdict: &Verdict) -> String {
 }
 
 /// A result for each place that is over the budget, at its line, and for each reason why it is not known whether there are more.
-pub(crate) fn sarif(verdict: &Verdict) -> Value {
+pub fn sarif(verdict: &Verdict) -> Value {
     let result = |breach: &Breach| {
         let place = &breach.place;
         let text = format!("{} waits for the device ({}): {}", place.call, breach.why, place.advice);
@@ -97,7 +96,7 @@ pub(crate) fn sarif(verdict: &Verdict) -> Value {
 }
 
 /// Whether a file is SARIF that this program wrote.
-pub(crate) fn is_sarif(path: &Path) -> bool {
+pub fn is_sarif(path: &Path) -> bool {
     let text = read_text(path, MOST_SARIF).unwrap_or_default();
     serde_json::from_str::<Value>(&text).is_ok_and(|value| value["runs"][0]["tool"]["driver"]["name"] == NAME)
 }

@@ -35,7 +35,7 @@ pub(super) const UNKNOWN: u64 = u64::MAX;
 ///
 /// # Errors
 /// It cannot be read, is too long, or is no such trace.
-pub(crate) fn read(path: &Path) -> Result<ProgramRecording, FileError> {
+pub fn read(path: &Path) -> Result<ProgramRecording, FileError> {
     let origin = path.display().to_string();
     let io = |cause| FileError::Io { path: path.to_owned(), cause };
     if path.extension().is_some_and(|ending| ending == "nsys-rep" || ending == "qdrep") {

@@ -15,12 +15,12 @@ use crate::files::read_text;
 const MOST_BYTES: usize = 64 << 20;
 
 /// The text of a file that may hold an audit.
-pub(crate) fn text(path: &Path) -> Result<String, FileError> {
+pub fn text(path: &Path) -> Result<String, FileError> {
     read_text(path, MOST_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })
 }
 
 /// Whether a text holds an audit, and not results: of what is neither, no.
-pub(crate) fn is_audit(text: &str) -> bool {
+pub fn is_audit(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Begun {
         format: Option<IgnoredAny>,
@@ -30,7 +30,7 @@ pub(crate) fn is_audit(text: &str) -> bool {
 }
 
 /// Reads an audit that was kept.
-pub(crate) fn read(path: &Path) -> Result<AuditReport, FileError> {
+pub fn read(path: &Path) -> Result<AuditReport, FileError> {
     AuditReport::parse(&text(path)?, &path.display().to_string())
 }
 

@@ -17,7 +17,7 @@ use super::recording::{Frame, Process, Range, RecordedCall, RecordedWork, WorkKi
 /// What a trace says.
 #[derive(Default)]
 pub(super) struct Read {
-    pub(super) processes: Vec<Process>,
+    pub(crate) processes: Vec<Process>,
     /// Pieces of work of which it is not known whose they are.
     pub(super) homeless: u64,
 }
@@ -35,7 +35,7 @@ pub(super) fn is_used(event: &Event<'_>) -> bool {
     is_call(event) || is_work(event) || matches!(&*event.cat, "user_annotation" | "python_function")
 }
 
-pub(super) fn read<'a>(events: &[&Event<'a>], first: f64) -> Read {
+pub(crate) fn read<'a>(events: &[&Event<'a>], first: f64) -> Read {
     if events.is_empty() {
         return Read::default();
     }

@@ -6,13 +6,24 @@ use std::collections::{BTreeSet, HashMap};
 use super::class::Class;
 use super::evidence::{CallJudgement, Cause};
 use super::places;
-use super::recording::{Frame, Process, Range, WorkKind};
+use super::recording::{Frame, Process, ProgramRecording, Range, WorkKind};
+use super::report::JudgedCalls;
 use crate::timeline::{Kind, Span, SyncKind, Timeline, Track};
 
 /// The most lanes of ranges: what finds no room within one of them is put into the last.
 const MOST_LANES: usize = 16;
 /// How the track of a thread is named, before its number.
 pub(crate) const THREAD: &str = "thread ";
+
+/// The timeline of each process, with its name.
+pub fn timelines(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<(String, Timeline)> {
+    let all = recording.processes.iter().zip(judged);
+    let one = |(process, judged): (&Process, &JudgedCalls)| {
+        let whole = (process.start, process.end);
+        (format!("process {}", process.number), timeline(process, &judged.judgements, whole))
+    };
+    all.map(one).collect()
+}
 
 /// The timeline of what lies in a time, from, to.
 pub(crate) fn timeline(process: &Process, judgements: &[CallJudgement], (from, to): (u64, u64)) -> Timeline {

@@ -64,7 +64,7 @@ const CHAINS: Table =
 ///
 /// # Errors
 /// It is none, or lacks what the audit needs; the message says what.
-pub(super) fn recording(bytes: &[u8]) -> Result<ProgramRecording, String> {
+pub(crate) fn recording(bytes: &[u8]) -> Result<ProgramRecording, String> {
     let database = Database::open(bytes, MOST_ROWS)?;
     let mut reading = Reading::default();
     let strings = database.read(&STRINGS, |row| {

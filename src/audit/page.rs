@@ -3,7 +3,7 @@
 use super::places::WaitPlace;
 use super::report::{AuditReport, ProcessReport};
 use super::tables;
-use crate::present::{TimelinePlot, escape, page_head};
+use crate::present::{escape, page_head};
 
 const STYLE: &str = include_str!("../../report-templates/syncscope.css");
 /// What mdBook gives the book's pages, and what a table of paths needs; behind the style, whose colours it replaces in the dark.
@@ -130,5 +130,5 @@ fn picture(report: &AuditReport, id: &str) -> Option<String> {
     let timeline = report.longest_wait.as_ref()?;
     let title = "The time around the longest wait".to_owned();
     // What cannot be drawn is left out: it may be of anybody's file.
-    TimelinePlot { title, machine: timeline.device.clone(), timeline }.to_svg(id).ok()
+    timeline.plot(title, timeline.device.clone()).to_svg(id).ok()
 }

@@ -11,9 +11,8 @@ use super::report::JudgedCalls;
 const DEPTH: usize = 12;
 
 /// Why a place loses time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "report", serde(rename_all = "kebab-case"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Reason {
     /// The host waited for pending work.
@@ -33,9 +32,8 @@ pub enum Reason {
 }
 
 /// A place that loses time. Times are nanoseconds.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct WaitPlace {
     /// `file:line` of the innermost frame of the user's own code; empty where no stack was taken.
     pub place: String,
@@ -56,13 +54,13 @@ pub struct WaitPlace {
     /// How long a device had nothing to do right after these calls.
     pub idle_after_ns: u64,
     /// The thread that made the longest, where the process has several that call.
-    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "Option::is_none"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<u32>,
     /// The innermost range of NVTX, or annotation, in which the longest was made.
-    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "String::is_empty"))]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub range: String,
     /// What the longest waited for.
-    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "String::is_empty"))]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub waited_for: String,
     /// What can be done.
     pub advice: String,
@@ -70,7 +68,7 @@ pub struct WaitPlace {
     pub chapter: String,
     /// The stack of the longest, the innermost frame first: its first frames, and that of `place` last where it lies behind
     /// them. Frames of the driver and of tools are left out.
-    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<Frame>,
 }
 
@@ -81,7 +79,7 @@ impl WaitPlace {
     }
 
     /// The place in words, also where it has none.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         if self.place.is_empty() { "(no stack taken)" } else { &self.place }
     }
 

@@ -26,7 +26,7 @@ const WITHOUT_SYMBOLS: &str = "functions of native code have no lines, because t
 ///
 /// # Errors
 /// A file cannot be read.
-pub(crate) fn read(folder: &Path) -> Result<ProgramRecording, FileError> {
+pub fn read(folder: &Path) -> Result<ProgramRecording, FileError> {
     let io = |path: &Path, cause| FileError::Io { path: path.to_owned(), cause };
     let entries = folder.read_dir().map_err(|error| io(folder, error))?;
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -318,7 +318,7 @@ pub(super) fn copy(direction: u8, source: u8, destination: u8) -> WorkKind {
 
 impl WorkKind {
     /// A name for work that has none.
-    pub(super) fn words(self) -> String {
+    pub(crate) fn words(self) -> String {
         let Self::Copy { direction, host } = self else { return "memset".to_owned() };
         let direction = match direction {
             RecordedDirection::ToDevice => "copy to the device",

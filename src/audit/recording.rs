@@ -8,7 +8,7 @@ use super::nesting;
 
 /// The processes of a program.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ProgramRecording {
+pub struct ProgramRecording {
     /// Where it comes from, and what that source cannot tell.
     pub(crate) source: String,
     pub(crate) processes: Vec<Process>,
@@ -129,9 +129,8 @@ pub(crate) struct Range {
 }
 
 /// A frame of a stack.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Frame {
     /// The source file; the module, for a frame of a native stack.
     pub file: String,
@@ -140,7 +139,7 @@ pub struct Frame {
     /// The function.
     pub function: String,
     /// The offset in the module, for a frame of a native stack.
-    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "Option::is_none"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
 }
 
@@ -176,7 +175,6 @@ impl Frame {
 
     /// Whether debugging information may have its line: it is of a native stack, and of no module of the system, of NVIDIA or of
     /// a tool.
-    #[cfg(feature = "report")]
     pub(crate) fn may_have_a_line(&self) -> bool {
         let of_system = ["/lib/", "/lib64/", "/usr/lib"];
         self.offset.is_some()
@@ -263,7 +261,7 @@ pub(super) mod by_hand {
     use super::{Class, RecordedCall};
 
     /// A call of a name on stream 1 of thread 1, from, to, with its number.
-    pub(in crate::audit) fn call(name: &str, (enter, exit): (u64, u64), correlation: u64) -> RecordedCall {
+    pub(crate) fn call(name: &str, (enter, exit): (u64, u64), correlation: u64) -> RecordedCall {
         RecordedCall {
             name: name.to_owned(),
             class: Class::of(name),

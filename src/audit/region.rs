@@ -12,15 +12,15 @@ use super::recording::ProgramRecording;
 use super::report::{AuditReport, JudgedCalls};
 use super::steps::Budget;
 use super::verdict::{Breach, verdict};
-use crate::device::{Device, recording};
+use crate::device::Device;
 use crate::error::DeviceError;
-use crate::timeline::Timeline;
+use crate::timeline::{OpenRecording, Timeline};
 use crate::units::counted;
 
 /// Runs `region` and says where it waited for its device.
 ///
 /// ```
-/// use syncscope::audit::{self, Budget};
+/// use syncscope_audit::{self, Budget};
 /// use syncscope::prelude::*;
 ///
 /// let device = Device::open("cpu:0")?;
@@ -51,7 +51,7 @@ pub fn region<R, E: From<DeviceError>>(
 /// [`end`](OpenRegion::end) it is forgotten.
 ///
 /// ```
-/// use syncscope::audit;
+/// use syncscope_audit;
 /// use syncscope::prelude::*;
 ///
 /// let device = Device::open("cpu:0")?;
@@ -70,15 +70,13 @@ pub fn region<R, E: From<DeviceError>>(
 /// [`DeviceError::AlreadyRecording`] within or beside another recording of the device.
 #[track_caller]
 pub fn begin(device: &Device) -> Result<OpenRegion, DeviceError> {
-    let recording = recording::Recording::begin(device.engine())?;
-    Ok(OpenRegion { recording, device: device.name().to_owned(), place: Location::caller() })
+    Ok(OpenRegion { recording: device.begin_recording()?, place: Location::caller() })
 }
 
 /// A region that has begun.
 #[must_use = "what is dropped is forgotten"]
 pub struct OpenRegion {
-    recording: recording::Recording,
-    device: String,
+    recording: OpenRecording,
     place: &'static Location<'static>,
 }
 
@@ -88,7 +86,7 @@ impl OpenRegion {
     /// # Errors
     /// A failure of the work.
     pub fn end(self) -> Result<Region, DeviceError> {
-        let timeline = Timeline::of(&self.device, self.recording.finish()?);
+        let timeline = self.recording.end()?;
         Ok(Region::of(timeline, format!("the region at {}:{}", self.place.file(), self.place.line())))
     }
 }
@@ -135,12 +133,11 @@ impl Region {
 #[cfg(test)]
 mod tests {
     use super::*;
-    #[cfg(feature = "report")]
-    use crate::audit::WaitPlace;
-    use crate::audit::{Activity, Allowed, Reason};
+    use crate::WaitPlace;
     use crate::device::HostKind;
-    use crate::tensor::Tensor;
     use crate::timeline::by_hand::held;
+    use crate::{Activity, Allowed, Reason};
+    use syncscope::tensor::Tensor;
 
     /// A region with a wait of each kind.
     fn planted() -> Region {
@@ -251,7 +248,6 @@ mod tests {
         assert_eq!(lost.complaint(&budget).unwrap(), "the budget is not held: 3 records lost: waits may be missing");
     }
 
-    #[cfg(feature = "report")]
     #[test]
     fn the_trace_of_a_region_has_the_places_of_its_audit() {
         let region = planted();

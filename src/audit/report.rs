@@ -19,19 +19,17 @@ const SPANS: usize = 400;
 /// Where a program waited for its devices. Times are nanoseconds.
 ///
 /// ```
-/// # #[cfg(feature = "report")]
 /// # {
-/// use syncscope::audit::AuditReport;
+/// use syncscope_audit::AuditReport;
 ///
 /// let text = r#"{"format": 1, "source": "a test", "command": "train", "places": [], "processes": [], "warnings": []}"#;
 /// let report = AuditReport::parse(text, "audit.json")?;
 /// assert!(report.to_html().contains("No use of CUDA was recorded"));
 /// # }
-/// # Ok::<(), syncscope::error::FileError>(())
+/// # Ok::<(), syncscope_results::error::FileError>(())
 /// ```
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct AuditReport {
     /// The version of this format.
     pub format: u32,
@@ -46,14 +44,13 @@ pub struct AuditReport {
     /// What is missing or doubtful.
     pub warnings: Vec<String>,
     /// The time around the longest wait of all; none where nothing waited.
-    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "Option::is_none"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_wait: Option<Timeline>,
 }
 
 /// What one process did.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ProcessReport {
     /// Its number.
     pub process: u32,
@@ -72,14 +69,13 @@ pub struct ProcessReport {
     /// What each device did for this process.
     pub devices: Vec<DeviceReport>,
     /// What the audit itself cost, where the source measures it.
-    #[cfg_attr(feature = "report", serde(default, skip_serializing_if = "Option::is_none"))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<OverheadReport>,
 }
 
 /// A part of a host's time.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct HostShare {
     /// What it did.
     pub doing: Activity,
@@ -88,9 +84,8 @@ pub struct HostShare {
 }
 
 /// What a device did; `kernels_ns`, `copies_ns` and `idle` add up to the process's `wall_ns`.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct DeviceReport {
     /// Its number.
     pub device: u32,
@@ -103,9 +98,8 @@ pub struct DeviceReport {
 }
 
 /// What the audit itself cost a process, measured in that process.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "report", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct OverheadReport {
     /// How many calls the injected library was called for.
     pub calls: u64,
@@ -119,14 +113,14 @@ pub struct OverheadReport {
 
 /// A call with its judgement, for those who look at each.
 #[derive(Clone, Debug)]
-pub(crate) struct JudgedCalls {
+pub struct JudgedCalls {
     pub(crate) judgements: Vec<CallJudgement>,
     pub(crate) devices: Vec<DeviceTime>,
 }
 
 impl AuditReport {
     /// The report of a recording.
-    pub(crate) fn of(recording: &ProgramRecording, command: &str) -> (Self, Vec<JudgedCalls>) {
+    pub fn of(recording: &ProgramRecording, command: &str) -> (Self, Vec<JudgedCalls>) {
         let mut judged = Vec::new();
         let mut processes = Vec::new();
         for process in &recording.processes {

@@ -13,58 +13,54 @@ use super::places::{self, Reason};
 use super::recording::{Frame, Process, ProgramRecording, RecordedCall};
 use super::report::{AuditReport, JudgedCalls};
 use super::verdict::Breach;
-#[cfg(feature = "report")]
 use crate::{error::FileError, yaml};
 
 /// How much a program may wait.
 ///
 /// ```
-/// use syncscope::audit::{Allowed, Budget};
+/// use syncscope_audit::{Allowed, Budget};
 ///
 /// // As in a file of `report audit --budget`: at most one wait, but for those of a line that may.
 /// let logged = Allowed { place: "train.rs:40".to_owned(), reason: "the loss is printed".to_owned() };
 /// let budget = Budget { waits: Some(1), allow: vec![logged], ..Budget::default() };
 /// assert!(budget.step.is_none(), "without a step, the whole run is one");
 /// ```
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "report", derive(serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
+#[derive(Clone, Debug, Default, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Budget {
     /// What a step is; without it, the whole run is one.
-    #[cfg_attr(feature = "report", serde(default))]
+    #[serde(default)]
     pub step: Option<Step>,
     /// How many steps at the beginning do not count.
-    #[cfg_attr(feature = "report", serde(default))]
+    #[serde(default)]
     pub skip_first: usize,
     /// The most waits of a step.
-    #[cfg_attr(feature = "report", serde(default))]
+    #[serde(default)]
     pub waits: Option<u64>,
     /// The most milliseconds that a step waits.
-    #[cfg_attr(feature = "report", serde(default))]
+    #[serde(default)]
     pub milliseconds: Option<f64>,
     /// Places whose waits do not count.
-    #[cfg_attr(feature = "report", serde(default))]
+    #[serde(default)]
     pub allow: Vec<Allowed>,
 }
 
 /// What a step of a program is: one of the two.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "report", derive(serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
+#[derive(Clone, Debug, Default, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Step {
     /// A range of NVTX, or of `torch.profiler.record_function`, of this name.
-    #[cfg_attr(feature = "report", serde(default))]
+    #[serde(default)]
     pub range: Option<String>,
     /// From one time that a watched call was made under this line, `train.py:31`, to the next. The line itself makes a call of
     /// CUDA, once an iteration, and other lines make some, too: else iterations cannot be told apart.
-    #[cfg_attr(feature = "report", serde(default))]
+    #[serde(default)]
     pub line: Option<String>,
 }
 
 /// A place that may wait.
-#[derive(Clone, Debug, Default)]
-#[cfg_attr(feature = "report", derive(serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "report", serde(deny_unknown_fields))]
+#[derive(Clone, Debug, Default, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Allowed {
     /// `file:line`, or the end of it; a file without a line allows all of its lines.
     pub place: String,
@@ -72,7 +68,6 @@ pub struct Allowed {
     pub reason: String,
 }
 
-#[cfg(feature = "report")]
 impl Budget {
     /// Reads a budget.
     ///
@@ -101,7 +96,7 @@ impl Budget {
     }
 
     /// What of it asks for the stack of each call.
-    pub(crate) fn asks_for_stacks(&self) -> Option<&'static str> {
+    pub fn asks_for_stacks(&self) -> Option<&'static str> {
         let of_line = self.step.as_ref().is_some_and(|step| step.line.is_some());
         of_line.then_some("step.line").or((!self.allow.is_empty()).then_some("allow"))
     }

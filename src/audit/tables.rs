@@ -15,13 +15,13 @@ fn share(part: u64, whole: u64) -> String {
 }
 
 /// A sentence of words.
-pub(crate) fn sentence(words: &str) -> String {
+pub fn sentence(words: &str) -> String {
     let mut rest = words.chars();
     rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
 }
 
 impl Reason {
-    pub(crate) fn words(self) -> &'static str {
+    pub fn words(self) -> &'static str {
         match self {
             Self::Wait => "waits for pending work",
             Self::Copy => "blocked by its own copy",
@@ -42,7 +42,7 @@ fn lost(report: &AuditReport, reason: Reason) -> (u64, usize, u64) {
 }
 
 /// What the whole comes to.
-pub(crate) fn summary(report: &AuditReport) -> String {
+pub fn summary(report: &AuditReport) -> String {
     let (count, _, total) = lost(report, Reason::Unknown);
     let unknown = match count {
         0 => String::new(),
@@ -86,12 +86,12 @@ pub(crate) fn lost_at(place: &WaitPlace) -> String {
 }
 
 /// `one process`, `3 processes`.
-pub(crate) fn of_processes(count: usize) -> String {
+pub fn of_processes(count: usize) -> String {
     if count == 1 { "one process".to_owned() } else { format!("{count} processes") }
 }
 
 /// The places, the most time lost first.
-pub(crate) fn places(report: &AuditReport, most: usize) -> Table {
+pub fn places(report: &AuditReport, most: usize) -> Table {
     let columns = [
         (Role::Label, "place"),
         (Role::Fact, "call"),
@@ -126,7 +126,7 @@ pub(crate) fn places(report: &AuditReport, most: usize) -> Table {
 }
 
 /// Where the time of a process went.
-pub(crate) fn time_of(process: &ProcessReport) -> Table {
+pub fn time_of(process: &ProcessReport) -> Table {
     let wall = process.wall_ns;
     let row = |label: &str, ns: u64| TableRow {
         id: None,
@@ -148,7 +148,7 @@ pub(crate) fn time_of(process: &ProcessReport) -> Table {
 }
 
 /// What the audit cost a process.
-pub(crate) fn overhead(process: &ProcessReport) -> Option<String> {
+pub fn overhead(process: &ProcessReport) -> Option<String> {
     let overhead = process.overhead.as_ref()?;
     Some(format!(
         "The audit took {} in {} of this process ({} of its time), measured in it; what CUPTI takes to record the \

@@ -12,30 +12,30 @@ use crate::units::counted;
 
 /// A place that is over the budget, or that the baseline does not have.
 #[derive(Clone, Debug)]
-pub(crate) struct Breach {
-    pub(crate) place: WaitPlace,
-    pub(crate) why: String,
+pub struct Breach {
+    pub place: WaitPlace,
+    pub why: String,
 }
 
 /// What came of the comparison.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Verdict {
+pub struct Verdict {
     /// What the recording was held to, in words; empty where that is nothing.
-    pub(crate) held_to: &'static str,
+    pub held_to: &'static str,
     /// The places that are over it, each once.
-    pub(crate) breaches: Vec<Breach>,
+    pub breaches: Vec<Breach>,
     /// Why it is not known whether there are more.
     pub(crate) unheld: Vec<String>,
 }
 
 impl Verdict {
     /// Whether all that was asked for holds.
-    pub(crate) fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         self.held_to.is_empty() || self.breaches.is_empty() && self.unheld.is_empty()
     }
 
     /// Why it is not known, in sentences.
-    pub(crate) fn unheld_words(&self) -> impl Iterator<Item = String> + '_ {
+    pub fn unheld_words(&self) -> impl Iterator<Item = String> + '_ {
         let begin = match self.held_to {
             "" => "waits may be missing".to_owned(),
             held_to => format!("{held_to} {} not held", if held_to.contains(" and ") { "are" } else { "is" }),
@@ -58,7 +58,7 @@ impl Verdict {
 }
 
 /// Holds a recording to a budget, to a baseline, to both or to nothing.
-pub(crate) fn verdict(
+pub fn verdict(
     (budget, baseline): (Option<&Budget>, Option<&AuditReport>),
     recording: &ProgramRecording,
     judged: &[JudgedCalls],

@@ -68,7 +68,7 @@ fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
 }
 
 /// The claims of a document, judged by the runs that its chapter shows.
-pub(super) fn of(
+pub(crate) fn of(
     document: &Document,
     machines: &Machines<'_>,
     judged: &[Vec<Judgement>],

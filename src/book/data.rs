@@ -15,7 +15,7 @@ use crate::timeline::Timeline;
 use crate::units::Unit;
 
 /// Where the data of a figure lies, beside the chapters. `number` is the run's, from 1.
-pub(super) fn place(document: &Document, figure: &DocumentFigure, number: usize) -> String {
+pub(crate) fn place(document: &Document, figure: &DocumentFigure, number: usize) -> String {
     format!("data/{}-{}-{number}.csv", document.id, figure.id)
 }
 

@@ -17,7 +17,7 @@ pub(super) const PAGE: &str = "glossary.md";
 
 impl Glossary {
     /// The terms of a glossary's text.
-    pub(super) fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let (mut terms, mut within) = (Vec::new(), false);
         for event in Parser::new_ext(text, options()) {
             match event {

@@ -23,7 +23,7 @@ fn unreadable(error: impl ToString) -> BookError {
 ///
 /// # Errors
 /// The file is none that this program can read.
-pub(crate) fn results() -> Result<&'static Results, BookError> {
+pub fn results() -> Result<&'static Results, BookError> {
     static READ: LazyLock<Result<Results, FileError>> = LazyLock::new(|| read(COURSE));
     READ.as_ref().map_err(unreadable)
 }
@@ -39,7 +39,7 @@ pub(super) fn of_all_suites() -> Result<Vec<Results>, BookError> {
 /// The rows of all results in the repository, which documents may name. The rows of one run stand together.
 #[cfg(test)]
 pub(super) fn catalog() -> crate::results::Catalog {
-    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/book/results")).unwrap();
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results")).unwrap();
     let kept = files.map(|entry| Results::read(&entry.unwrap().path()).unwrap()).collect::<Vec<_>>();
     let systems = kept.iter().flat_map(|results| results.systems().into_iter().map(move |own| (results, own)));
     systems.fold(crate::results::Catalog::default(), |catalog, (results, system)| {

@@ -12,7 +12,7 @@ use crate::present::escape;
 
 /// What the template shows of a document's lesson. `titles` are those of the book's chapters, by their identifiers: a chapter
 /// that this book leaves out is not named.
-pub(super) fn of(document: &Document, machines: &Machines<'_>, titles: &BTreeMap<String, String>) -> Option<Value> {
+pub(crate) fn of(document: &Document, machines: &Machines<'_>, titles: &BTreeMap<String, String>) -> Option<Value> {
     let Lesson { learn, know, minutes, predict, quiz, takeaways, measured, next } = document.lesson.as_ref()?;
     let texts = |texts: &[_]| texts.iter().map(|text| versions(text, document, machines)).collect::<Vec<_>>();
     let next = next.iter().filter_map(|id| Some(context! { id => safe_html(id.as_str()), title => titles.get(id)? }));

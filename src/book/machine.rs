@@ -310,7 +310,7 @@ fn filled(table: Table) -> Option<Table> {
 mod tests {
     use super::super::trial::nothing;
     use super::*;
-    use crate::device::Telemetry;
+    use syncscope::device::Telemetry;
 
     #[test]
     fn the_page_shows_the_algorithm_of_each_matmul_and_the_clock_of_the_host() {

@@ -213,7 +213,7 @@ fn hardware(cells: &[NotebookCell]) -> Option<String> {
 ///
 /// # Errors
 /// What is wrong with it; the message begins with `name`.
-pub(crate) fn check(name: &str, text: &str) -> Result<(), BookError> {
+pub fn check(name: &str, text: &str) -> Result<(), BookError> {
     made(name, String::new(), text).map(drop)
 }
 

@@ -39,7 +39,7 @@ pub fn check_place(out: &Path) -> Result<(), BookError> {
 ///
 /// # Errors
 /// As [`check_place`], of `out/slides`.
-pub(crate) fn check_slides_place(out: &Path) -> Result<(), BookError> {
+pub fn check_slides_place(out: &Path) -> Result<(), BookError> {
     OutputPlace::claim(out, SLIDES).map(drop)
 }
 
@@ -126,7 +126,7 @@ fn locked(out: &Path) -> Result<(Made, Option<Lock>), BookError> {
 
 impl<'a, const N: usize> OutputPlace<'a, N> {
     /// Clears what dead processes left and begins a working folder.
-    pub(super) fn claim(out: &'a Path, names: [&'static str; N]) -> Result<Self, BookError> {
+    pub(crate) fn claim(out: &'a Path, names: [&'static str; N]) -> Result<Self, BookError> {
         let (made, lock) = locked(out)?;
         let lock = lock.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
         clear(out);

@@ -18,11 +18,11 @@ use crate::files::fill;
 use crate::results::Catalog;
 use crate::yaml;
 
-static PROSE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/src");
-static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/report-templates");
-static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/documents");
-static NOTEBOOKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/notebooks");
-static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/book/suites");
+static PROSE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/src");
+static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../report-templates");
+static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/documents");
+static NOTEBOOKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../notebooks");
+static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/suites");
 
 /// The files at its top, and the folders.
 const FILES: [(&str, &str); 4] = [
@@ -51,7 +51,7 @@ const SCHEMAS: [(&str, &str); 5] =
 /// What a book is made of besides results.
 ///
 /// ```
-/// use syncscope::book::BookProject;
+/// use syncscope_book::BookProject;
 ///
 /// assert!(BookProject::embedded().suites().any(|name| name == "quick"));
 /// ```
@@ -89,12 +89,12 @@ impl BookProject {
     }
 
     /// Whether a folder has the settings of a book, which each project has.
-    pub(crate) fn is_begun(folder: &Path) -> bool {
+    pub fn is_begun(folder: &Path) -> bool {
         fs::symlink_metadata(folder.join(FILES[0].0)).is_ok()
     }
 
     /// Whether a file is one of a project that says nothing without the others: its settings, hardware, texts, lessons.
-    pub(crate) fn is_part(file: &Path) -> bool {
+    pub fn is_part(file: &Path) -> bool {
         FILES.iter().any(|(name, _)| file.ends_with(name)) && file.parent().is_some_and(Self::is_begun)
     }
 

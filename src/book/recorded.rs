@@ -60,7 +60,7 @@ pub(super) fn picture(
 
 fn plot<'a>(drawn: &Panel, scenario: &str, machine: &str, timeline: &'a Timeline) -> TimelinePlot<'a> {
     let title = drawn.title.as_deref().unwrap_or(scenario).to_owned();
-    TimelinePlot { title, machine: machine.to_owned(), timeline }
+    timeline.plot(title, machine.to_owned())
 }
 
 /// What recording costs, in a sentence; nothing where it was not timed.
@@ -74,7 +74,7 @@ fn cost(scenario: &RecordedTimeline) -> String {
 }
 
 /// Where the trace and the data of a scenario lie, beside the chapters.
-pub(super) fn places(scenario: &str, number: usize) -> [String; 2] {
+pub(crate) fn places(scenario: &str, number: usize) -> [String; 2] {
     let name: String =
         scenario.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '-' }).collect();
     [format!("traces/{name}-{number}.trace.json"), format!("data/{name}-{number}.csv")]

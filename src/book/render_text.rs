@@ -185,7 +185,7 @@ pub fn takeaways(documents: &[Document], results: &Results) -> Vec<String> {
 }
 
 /// A text of a document, once where it has no values, with values for each system of each run.
-pub(super) fn versions(text: &Text, document: &Document, machines: &Machines<'_>) -> Vec<Value> {
+pub(crate) fn versions(text: &Text, document: &Document, machines: &Machines<'_>) -> Vec<Value> {
     if !text.is_measured() {
         return vec![context! { machine => None::<String>, words => safe_html(text.source().trim()) }];
     }

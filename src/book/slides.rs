@@ -41,7 +41,7 @@ const FIGURES: usize = 3;
 ///
 /// # Errors
 /// What went wrong and where; `out/slides` is then as it was.
-pub(crate) fn render_slides(
+pub fn render_slides(
     results: &[Results],
     project: &BookProject,
     catalog: &Catalog,

@@ -139,7 +139,7 @@ impl Source {
     }
 
     /// The text of a file.
-    pub(super) fn text(&self, path: &str) -> Result<&str, BookError> {
+    pub fn text(&self, path: &str) -> Result<&str, BookError> {
         let content = self.files.get(Path::new(path)).and_then(|content| std::str::from_utf8(content).ok());
         content.ok_or_else(|| BookError::Missing { name: path.to_owned() })
     }

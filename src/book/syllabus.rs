@@ -24,7 +24,7 @@ pub(super) struct CourseLesson {
     pub(super) chapters: Vec<String>,
     /// The pages to read beside them.
     #[serde(default)]
-    pub(super) read: Vec<String>,
+    pub(crate) read: Vec<String>,
     /// Its notebooks.
     #[serde(default)]
     pub(super) labs: Vec<String>,

@@ -197,10 +197,10 @@ impl fmt::Display for Warning {
 mod tests {
     use super::super::trial::nothing;
     use super::*;
-    use crate::device::Telemetry;
     use crate::results::code_of;
     use crate::results::{ExperimentRun, MetricSpec, Outcome, Parameters, Provenance, Series, TelemetrySample};
     use crate::units::Unit;
+    use syncscope::device::Telemetry;
 
     #[test]
     fn a_row_in_another_unit_than_it_was_declared_with_is_named() {

@@ -13,10 +13,10 @@ use crate::units::Unit;
 ///
 /// ```
 /// use std::path::Path;
-/// use syncscope::error::FileError;
-/// use syncscope::results::Results;
-/// use syncscope::store::Index;
-/// use syncscope::fleet::Fleet;
+/// use syncscope_results::error::FileError;
+/// use syncscope_results::Results;
+/// use syncscope_results::store::Index;
+/// use syncscope_fleet::Fleet;
 ///
 /// let mut fleet = Fleet::default();
 /// let store = Index::of(Path::new("a-store-that-is-to-be"), &|file: &Path| Results::read(file), |listed, results| {

@@ -19,26 +19,26 @@ use crate::files::{open_plain, text_up_to};
 use crate::yaml;
 
 /// The file that says how many tasks there are.
-pub(crate) const PLAN: &str = "fleet.yaml";
+pub const PLAN: &str = "fleet.yaml";
 /// The file that a scheduler runs.
-pub(crate) const SCRIPT: &str = "fleet.sh";
+pub const SCRIPT: &str = "fleet.sh";
 /// The most tasks of a job. Slurm's own limit on arrays is lower at most sites.
-pub(crate) const MOST_TASKS: u32 = 100_000;
+pub const MOST_TASKS: u32 = 100_000;
 
 /// A job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct JobPlan {
+pub struct JobPlan {
     /// How many tasks there are: 0, 1, and so on.
-    pub(crate) tasks: u32,
+    pub tasks: u32,
 }
 
 /// A task that left no results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct MissingTask {
+pub struct MissingTask {
     /// The folder of the job.
-    pub(crate) folder: PathBuf,
-    pub(crate) task: u32,
+    pub folder: PathBuf,
+    pub task: u32,
     reason: String,
 }
 
@@ -52,7 +52,7 @@ impl std::fmt::Display for MissingTask {
 ///
 /// # Errors
 /// What says how many tasks there are cannot be read.
-pub(crate) fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
+pub fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
     let file = folder.join(PLAN);
     if !file.is_file() {
         return Ok(Vec::new());

@@ -12,7 +12,7 @@ use crate::clean::is_unseen;
 /// `text` as it must stand in Markdown, HTML or SVG to be read as itself.
 ///
 /// ```
-/// assert_eq!(syncscope::present::escape("a<b"), "a&#60;b");
+/// assert_eq!(syncscope_present::escape("a<b"), "a&#60;b");
 /// ```
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

@@ -11,7 +11,7 @@ use crate::clean::is_unseen;
 const ACTS: [char; 11] = ['\\', '|', '*', '_', '`', '[', ']', '<', '&', '~', '$'];
 
 /// `text` as Markdown that is read as it: one line, without what cannot be seen.
-pub(crate) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for (index, word) in text.split_whitespace().enumerate() {
         if index > 0 {
@@ -103,7 +103,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "report")]
     fn any_text_is_read_as_itself_in_a_cell_and_in_the_title() {
         use pulldown_cmark::{Event, Options, Parser};
 

@@ -5,7 +5,7 @@ use super::value::Value;
 /// A table of results.
 ///
 /// ```
-/// use syncscope::present::{Cell, Table};
+/// use syncscope_present::{Cell, Table};
 ///
 /// let table = Table::facts("Sizes", ["what", "bytes"], [("a float".to_owned(), Cell::Text("4".to_owned()))]);
 /// assert!(table.to_markdown().contains("| a float |"));
@@ -24,7 +24,7 @@ pub struct Table {
 /// A column.
 ///
 /// ```
-/// use syncscope::present::{Column, Role};
+/// use syncscope_present::{Column, Role};
 ///
 /// let column = Column::new(Role::Measured, "time").of("cuda:0");
 /// assert_eq!((&*column.heading, column.detail.as_deref()), ("time", Some("cuda:0")));
@@ -42,7 +42,7 @@ pub struct Column {
 /// What stands in a column.
 ///
 /// ```
-/// use syncscope::present::Role;
+/// use syncscope_present::Role;
 ///
 /// // A style sheet tells what a text printed from what a run measured.
 /// assert_eq!((Role::Published.name(), Role::Measured.name()), ("published", "measured"));
@@ -67,7 +67,7 @@ pub enum Role {
 /// Rows that belong together.
 ///
 /// ```
-/// use syncscope::present::{Cell, Column, Role, Table, TableGroup, TableRow};
+/// use syncscope_present::{Cell, Column, Role, Table, TableGroup, TableRow};
 ///
 /// let row = |label: &str, what: &str| TableRow {
 ///     id: None,
@@ -104,7 +104,7 @@ pub struct TableRow {
 /// A cell.
 ///
 /// ```
-/// use syncscope::present::{Cell, Missing, Table};
+/// use syncscope_present::{Cell, Missing, Table};
 ///
 /// let missing = Missing { state: "skipped".to_owned(), reason: Some("there is one GPU".to_owned()) };
 /// let table = Table::facts("Copies", ["what", "time"], [("between GPUs".to_owned(), Cell::Missing(missing))]);

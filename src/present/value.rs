@@ -4,14 +4,14 @@
 //! ([`Scale::decimals_of_interval`]). A published value keeps the digits that its document printed. A difference whose
 //! interval contains 0 is not written as a number, only as its interval: neither its size nor its sign is known.
 
-use crate::measure::{Estimate, Larger, Spread};
 use crate::units::{Scale, Unit};
+use crate::{Estimate, Larger, Spread};
 
 /// A value with its uncertainty.
 ///
 /// ```
-/// use syncscope::present::{Precision, Value};
-/// use syncscope::units::Unit;
+/// use syncscope_present::{Precision, Value};
+/// use syncscope_present::units::Unit;
 ///
 /// assert_eq!(Value::plain(1.5e-6, Unit::Seconds, Precision::Digits(3)).formatted().main, "1.50 µs");
 /// ```
@@ -57,8 +57,8 @@ pub struct Sampled {
 /// The number of digits with which a value is written.
 ///
 /// ```
-/// use syncscope::present::{Precision, Value};
-/// use syncscope::units::Unit;
+/// use syncscope_present::{Precision, Value};
+/// use syncscope_present::units::Unit;
 ///
 /// let value = Value::plain(2.3456e-6, Unit::Seconds, Precision::Digits(3));
 /// assert_eq!(value.formatted().main, "2.35 µs");

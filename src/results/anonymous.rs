@@ -40,11 +40,11 @@ const SENTENCES: &str = include_str!(env!("SYNCSCOPE_SENTENCES"));
 const IDENTIFIERS: [&str; 8] = ["id", "name", "experiment", "only", "skip", "run", "system", "with"];
 
 /// The words that a file may hold and that say nothing of its owner.
-pub(crate) struct Vocabulary(HashSet<String>);
+pub struct Vocabulary(HashSet<String>);
 
 impl Vocabulary {
     /// The words of the schema of results files, of what devices and experiments say, and of names of hardware.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let mut own = Self(HashSet::new());
         own.learn_text("", SENTENCES);
         own.learn_text("", HARDWARE);
@@ -53,7 +53,7 @@ impl Vocabulary {
     }
 
     /// Takes the words of all texts and keys of a value.
-    pub(crate) fn learn(&mut self, value: &impl Serialize) -> serde_json::Result<()> {
+    pub fn learn(&mut self, value: &impl Serialize) -> serde_json::Result<()> {
         self.learn_value("", &serde_json::to_value(value)?);
         Ok(())
     }
@@ -110,18 +110,18 @@ impl Vocabulary {
 
 /// What stays of the texts of one place of a file, and what is taken out.
 #[derive(Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Place {
+pub struct Place {
     /// The place, such as `runs[].environment.host.cpu`.
-    pub(crate) place: String,
+    pub place: String,
     /// The texts that stay as they are, each once.
-    pub(crate) stays: BTreeSet<String>,
+    pub stays: BTreeSet<String>,
     /// The texts of which something is taken out, with what stands there then; nothing, where all of it goes.
-    pub(crate) taken_out: BTreeMap<String, String>,
+    pub taken_out: BTreeMap<String, String>,
 }
 
 impl Results {
     /// The results without what says whose they are; and what stays and is taken out, place by place.
-    pub(crate) fn anonymous(&self, vocabulary: &Vocabulary) -> serde_json::Result<(Self, Vec<Place>)> {
+    pub fn anonymous(&self, vocabulary: &Vocabulary) -> serde_json::Result<(Self, Vec<Place>)> {
         let mut cleaner =
             Cleaner { vocabulary, withheld: HashMap::new(), key: RandomState::new(), places: BTreeMap::new() };
         let mut value = serde_json::to_value(self)?;
@@ -418,7 +418,7 @@ mod tests {
     use super::*;
 
     fn kept() -> Value {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/two-gpus.json");
+        let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json");
         serde_json::to_value(Results::read(&file).unwrap()).unwrap()
     }
 

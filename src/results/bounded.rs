@@ -7,9 +7,9 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 /// The most values of a suite, its keys among them.
-pub(crate) const MOST_VALUES: usize = 200_000;
+pub const MOST_VALUES: usize = 200_000;
 /// The most bytes of its texts.
-pub(crate) const MOST_BYTES: usize = 4 << 20;
+pub const MOST_BYTES: usize = 4 << 20;
 
 /// Reads a value, which is refused as soon as it is too large.
 ///

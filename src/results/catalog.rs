@@ -94,13 +94,13 @@ impl Catalog {
     }
 
     /// What a row is called: by the results, else where it is declared.
-    pub(crate) fn label(&self, id: &str) -> Option<&str> {
+    pub fn label(&self, id: &str) -> Option<&str> {
         let declared = || self.get(id).map(|spec| spec.label.as_str());
         self.labels.get(id).map(String::as_str).or_else(declared)
     }
 
     /// The rows with this identifier.
-    pub(super) fn of<'a>(&'a self, id: &str) -> impl Iterator<Item = &'a MetricSpec> + use<'a> {
+    pub(crate) fn of<'a>(&'a self, id: &str) -> impl Iterator<Item = &'a MetricSpec> + use<'a> {
         self.places.get(id).into_iter().flatten().map(|place| &self.specs[*place])
     }
 
@@ -110,7 +110,7 @@ impl Catalog {
     }
 
     /// The identifiers, each once, in their order, as expressions write them.
-    pub(crate) fn spelled(&self) -> &[Spelled] {
+    pub fn spelled(&self) -> &[Spelled] {
         self.spelled.get_or_init(|| self.ids.iter().map(|id| Spelled::of(id, self.of(id))).collect())
     }
 
@@ -154,7 +154,7 @@ fn near_value(value: &Parameter, known: &[&Parameter]) -> String {
 }
 
 /// `; …` with the range of the numbers that there are, and the one that is nearest to `unknown`.
-pub(crate) fn nearest_number(unknown: f64, known: &[f64]) -> String {
+pub fn nearest_number(unknown: f64, known: &[f64]) -> String {
     let nearer = |one: &f64, other: &f64| (one - unknown).abs().total_cmp(&(other - unknown).abs());
     let (least, most) = (known.iter().copied().reduce(f64::min), known.iter().copied().reduce(f64::max));
     match (least, most, known.iter().copied().min_by(nearer)) {
@@ -169,7 +169,7 @@ pub(crate) fn nearest_number(unknown: f64, known: &[f64]) -> String {
 /// `; did you mean ...?` with the name that is most like `unknown`; empty where none is like it.
 ///
 /// ```
-/// use syncscope::results::nearest;
+/// use syncscope_results::nearest;
 ///
 /// assert!(nearest("overlp", ["overlap", "launch-path"].into_iter()).contains("overlap"));
 /// ```
@@ -178,12 +178,12 @@ pub fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Strin
 }
 
 /// The name that is most like `unknown`, where one is like it.
-pub(crate) fn nearest_name<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_name<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     most_alike(known.map(|name| (unknown, name)))
 }
 
 /// Of pairs of what was written and a name that there is, the name of the pair that is most alike, where one is.
-pub(crate) fn most_alike<W: AsRef<str>, N: AsRef<str>>(pairs: impl Iterator<Item = (W, N)>) -> Option<N> {
+pub fn most_alike<W: AsRef<str>, N: AsRef<str>>(pairs: impl Iterator<Item = (W, N)>) -> Option<N> {
     // Comparing takes a time that grows with the product of both lengths, and a text that is much longer than any name is no
     // name with a mistake in it.
     const LONGEST: usize = 256;

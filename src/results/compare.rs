@@ -59,13 +59,14 @@ use super::lookup::Metric;
 use super::missing::MissingReason;
 use super::row::{MetricSpec, Parameters, Provenance};
 use super::run::Results;
-use crate::measure::{Change, Estimate, Ratio, Student, chance_of_shares, holm};
+use crate::measure::Estimate;
+use crate::statistics::{Change, Ratio, Student, chance_of_shares, holm};
 use crate::units::Unit;
 
 /// Which changes matter, and how sure they must be.
 ///
 /// ```
-/// use syncscope::results::Tolerance;
+/// use syncscope_results::Tolerance;
 ///
 /// assert_eq!(Tolerance::default().threshold, 0.05);
 /// ```
@@ -89,7 +90,7 @@ impl Default for Tolerance {
 /// What the second value is beside the first.
 ///
 /// ```
-/// use syncscope::results::Shift;
+/// use syncscope_results::Shift;
 ///
 /// assert!(Shift::Slower.is_change() && !Shift::Uncertain.is_change());
 /// assert_eq!(Shift::ALL.map(Shift::name)[0], "slower");
@@ -390,8 +391,8 @@ fn chance_of_difference(a: &Metric<'_>, b: &Metric<'_>) -> f64 {
 /// Which of two values of a row is the faster one.
 ///
 /// ```
-/// use syncscope::measure::Change;
-/// use syncscope::results::{Direction, Shift};
+/// use syncscope_results::statistics::Change;
+/// use syncscope_results::{Direction, Shift};
 ///
 /// // More seconds are slower, and more bytes a second are faster.
 /// assert_eq!(Direction::Less.shift(Change::Above), Shift::Slower);

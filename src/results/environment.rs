@@ -109,7 +109,8 @@ impl Environment {
         self.device.facts.iter().chain(&self.host.facts).chain(&self.program.facts)
     }
 
-    /// The environment of a run on `device`, started by `command` (the program and its arguments).
+    /// The environment of a run on `device`, started by `command` (the program and its arguments). The program
+    /// itself knows of which commit it is.
     pub fn now(device: &Device, command: Vec<String>) -> Self {
         let properties = device.properties();
         Self {
@@ -126,8 +127,8 @@ impl Environment {
                 name: super::SYNCSCOPE.to_owned(),
                 libraries: Vec::new(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
-                commit: option_env!("SYNCSCOPE_COMMIT").map(str::to_owned),
-                dirty: option_env!("SYNCSCOPE_DIRTY").map(|dirty| dirty == "true"),
+                commit: None,
+                dirty: None,
                 profile: Some(if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned()),
                 command: without_folders(command),
                 facts: provenance::of_program(),
@@ -140,7 +141,7 @@ impl Environment {
 /// This moment in UTC, RFC 3339, to the second.
 ///
 /// ```
-/// use syncscope::results::now;
+/// use syncscope_results::now;
 ///
 /// assert!(now().ends_with('Z'));
 /// ```
@@ -179,7 +180,7 @@ fn without_home(text: &str) -> String {
 }
 
 /// A command without the folders of the paths in it that are not relative: they may hold a user's name.
-pub(crate) fn without_folders(command: impl IntoIterator<Item = String>) -> Vec<String> {
+pub fn without_folders(command: impl IntoIterator<Item = String>) -> Vec<String> {
     command.into_iter().map(|argument| name_of_path(&argument)).collect()
 }
 

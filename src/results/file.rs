@@ -96,7 +96,7 @@ impl Results {
     ///
     /// # Errors
     /// [`FileError::Io`] names the file.
-    pub(crate) fn claim(path: &Path, see: impl FnOnce(&Self)) -> Result<Target, FileError> {
+    pub fn claim(path: &Path, see: impl FnOnce(&Self)) -> Result<Target, FileError> {
         Target::claim(path, |there| Self::read(there).inspect(see).is_ok()).map_err(|source| io(path, source))
     }
 
@@ -116,7 +116,7 @@ impl Results {
     }
 
     /// The text of a results file.
-    pub(crate) fn to_json(&self, path: &Path) -> Result<String, FileError> {
+    pub fn to_json(&self, path: &Path) -> Result<String, FileError> {
         let text = serde_json::to_string_pretty(&FileContents { results: self, samples_sha256: self.samples_digest() });
         text.map(|text| text + "\n").map_err(|error| FileError::whole(path.display().to_string(), error.to_string()))
     }
@@ -135,7 +135,7 @@ const ALTERED: &str = "its samples are not those that were written: their digest
                        take the file anew from where it was measured";
 
 /// The most bytes of a results file, or of what another system measured, that are read.
-pub(crate) const MOST_BYTES: usize = 256 << 20;
+pub const MOST_BYTES: usize = 256 << 20;
 /// How many runs one may hold: ten systems, each with as many as a suite may have.
 const MOST_RUNS: usize = 10_000;
 /// Of how many systems.
@@ -153,7 +153,7 @@ mod tests {
     use crate::measure::Clock;
 
     fn kept() -> (String, Results) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1.json");
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/fixtures/results-v1.json");
         let results = Results::read(&path).unwrap();
         (results.to_json(&path).unwrap(), results)
     }
@@ -295,7 +295,7 @@ mod tests {
             (samples, order, started)
         }
         let operand = || FormulaOperand { name: "a".to_owned(), id: "x.y".to_owned(), parameters: None };
-        let work = |amount: f64| Some(crate::results::Work::launches(amount, "1"));
+        let work = |amount: f64| Some(crate::Work::launches(amount, "1"));
         assert_eq!(refused(|_| ()), None);
         for (change, says) in [
             (

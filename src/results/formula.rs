@@ -32,7 +32,7 @@ const MAX: &str = "max";
 /// without a value.
 ///
 /// ```
-/// use syncscope::results::evaluate;
+/// use syncscope_results::evaluate;
 ///
 /// let value = |word: &str| (word == "size").then_some(10.0);
 /// assert_eq!(evaluate("2 · size³ / 4", &value), Some(500.0));
@@ -60,7 +60,7 @@ pub(super) fn evaluate_round(
 }
 
 /// What a row's formula comes to in each round that all of its operands have.
-pub(crate) fn computed(formula: &str, operands: &[(&str, &[f64])], parameters: &Parameters) -> Outcome {
+pub fn computed(formula: &str, operands: &[(&str, &[f64])], parameters: &Parameters) -> Outcome {
     let rounds = operands.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
     let samples = (0..rounds).map(|round| evaluate_round(formula, operands, parameters, round));
     match samples.collect::<Option<Vec<f64>>>() {

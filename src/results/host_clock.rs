@@ -15,7 +15,7 @@ enum Source {
 }
 
 /// The rate now, in MHz.
-pub(crate) fn mhz() -> Option<f64> {
+pub fn mhz() -> Option<f64> {
     read().map(|(mhz, _)| mhz)
 }
 

@@ -14,7 +14,8 @@ use std::collections::{HashMap, HashSet};
 use super::missing::{Lacking, MissingReason};
 use super::row::{Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
 use super::rows::Rows;
-use crate::measure::{Clock, Diagnosis, Estimate, LEVEL, Samples, diagnose, median};
+use crate::measure::{Clock, Diagnosis, Estimate, Samples, diagnose, median};
+use crate::statistics::{LEVEL, estimate_of_runs};
 use crate::units::Unit;
 
 /// Up to how many times its best a piece of work takes on a host that nothing slows.
@@ -94,7 +95,7 @@ impl<'a> Metric<'a> {
         if self.is_share() {
             return Ok(Estimate { runs: self.runs.len(), ..share(samples.values(), samples.estimate()) });
         }
-        let found = Estimate::of_runs(&self.slices()).unwrap_or_else(|| samples.estimate());
+        let found = estimate_of_runs(&self.slices()).unwrap_or_else(|| samples.estimate());
         // A count may be the same in all runs: there is no clock whose step hides a scatter.
         let is_certain = self.is_counted() && found.runs > 1;
         let found = Estimate { coverage: if is_certain { LEVEL } else { found.coverage }, ..found };
@@ -163,7 +164,7 @@ fn share(samples: &[f64], estimate: Estimate) -> Estimate {
 
 /// The 95 % interval of the share of yes where `yes` of `n` are yes: Wilson's score interval (E. B. Wilson, *Probable inference,
 /// the law of succession, and statistical inference*, J. Am. Stat. Assoc. 22, 1927).
-pub(crate) fn share_interval(yes: f64, n: f64) -> (f64, f64) {
+pub fn share_interval(yes: f64, n: f64) -> (f64, f64) {
     /// The two-sided 97.5 % point of the normal distribution.
     const Z: f64 = 1.959_964;
     let share = yes / n;
@@ -181,7 +182,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// The rows that these runs left, in the order of the file.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = &'a Row> {
+    pub fn rows(&self) -> impl Iterator<Item = &'a Row> {
         self.rows.iter().filter(|row| self.left(row))
     }
 
@@ -190,7 +191,7 @@ impl<'a> Lookup<'a> {
     }
 
     /// What each run left of a row, in the order of the runs.
-    pub(crate) fn outcomes(&self, row: &'a Row) -> impl Iterator<Item = (&'a str, Option<&'a Outcome>)> {
+    pub fn outcomes(&self, row: &'a Row) -> impl Iterator<Item = (&'a str, Option<&'a Outcome>)> {
         let mut outcomes = vec![None; self.runs.len()];
         for series in &row.series {
             if let Some(place) = self.places.get(series.run.as_str()) {
@@ -270,7 +271,7 @@ impl<'a> Lookup<'a> {
 
     /// Of so many rounds that these rows share in a run, those at full speed of the host in all of them, and in the rows that
     /// they are computed from; all where none is left.
-    pub(crate) fn shared_at_full_speed(&self, rows: &[&'a Row], run: &str, rounds: usize) -> Vec<usize> {
+    pub fn shared_at_full_speed(&self, rows: &[&'a Row], run: &str, rounds: usize) -> Vec<usize> {
         let sources: Vec<&Row> = rows.iter().flat_map(|row| self.operands(row)).collect();
         rounds_at_full_speed(&sources, run, rounds).unwrap_or_else(|| (0..rounds).collect())
     }
@@ -343,7 +344,7 @@ fn rounds_at_full_speed(rows: &[&Row], run: &str, rounds: usize) -> Option<Vec<u
 
 /// What rows there are to choose from: those that hold all of `prefer`, else those whose numbers are nearest to it; of these
 /// the plain one, where one has no parameter that another lacks. Rows with the same parameters are one.
-pub(crate) fn preferred<'a>(specs: impl Iterator<Item = &'a MetricSpec>, prefer: &Parameters) -> Vec<&'a MetricSpec> {
+pub fn preferred<'a>(specs: impl Iterator<Item = &'a MetricSpec>, prefer: &Parameters) -> Vec<&'a MetricSpec> {
     let mut seen = HashSet::new();
     let mut found: Vec<&MetricSpec> = specs.filter(|spec| seen.insert(&spec.parameters)).collect();
     if found.iter().any(|spec| holds(&spec.parameters, prefer)) {

@@ -5,7 +5,7 @@ use std::fmt;
 /// Why a row has no samples.
 ///
 /// ```
-/// use syncscope::results::MissingReason;
+/// use syncscope_results::MissingReason;
 ///
 /// let skipped = MissingReason::Skipped("there is one GPU".to_owned());
 /// assert_eq!((skipped.state(), skipped.reason()), ("skipped", Some("there is one GPU")));

@@ -15,7 +15,8 @@
 use super::lookup::{Lookup, Metric};
 use super::row::{MetricSpec, Parameter};
 use super::work::{Limit, Work};
-use crate::measure::{Estimate, mean};
+use crate::measure::Estimate;
+use crate::statistics::mean;
 
 /// A row's share of the peak rate that limits it; 1 is all of it.
 #[derive(Clone, Copy, Debug, PartialEq)]

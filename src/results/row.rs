@@ -210,7 +210,7 @@ impl MetricSpec {
 }
 
 /// Why a row cannot be set against values in a unit, where it is in one of another kind.
-pub(crate) fn in_another_unit(spec: &MetricSpec, expected: Unit) -> Option<String> {
+pub fn in_another_unit(spec: &MetricSpec, expected: Unit) -> Option<String> {
     let (id, here, there) = (&spec.id, spec.unit.words(), expected.words());
     (!spec.unit.is_like(expected)).then(|| format!("`{id}` is in {here} in the results, and was declared in {there}"))
 }
@@ -224,7 +224,7 @@ impl Provenance {
 
 impl Row {
     /// Finds what of it contradicts itself, to be read behind its name.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         self.spec.check()?;
         let is_computed = matches!(self.spec.provenance, Provenance::Derived { .. });
         for Series { run, outcome } in &self.series {
@@ -313,7 +313,7 @@ impl Outcome {
 
     /// What came of the cases that were sampled together, in one pass of a run that began at `begun`. The last of the rounds has
     /// just ended.
-    pub(crate) fn of_rounds(rounds: Rounds, begun: Instant) -> impl Iterator<Item = Self> {
+    pub fn of_rounds(rounds: Rounds, begun: Instant) -> impl Iterator<Item = Self> {
         let Rounds { sets, order, started, slowdown, warmup, stopped_by, .. } = rounds;
         let ended = begun.elapsed().as_secs_f64();
         let since = move |start: &Instant| start.saturating_duration_since(begun).as_secs_f64();
@@ -372,7 +372,7 @@ impl Outcome {
     }
 
     /// Of how many passes it takes part in one, as its first shows.
-    pub(crate) fn stride(&self, sampling: &Protocol) -> usize {
+    pub fn stride(&self, sampling: &Protocol) -> usize {
         passes(self)
             .first()
             .map_or(1, |first| sampling.stride((first.ended - first.began) / first.samples.max(1) as f64))
@@ -448,7 +448,7 @@ pub fn in_words(parameters: &Parameters) -> String {
 /// An identifier and, in brackets, parameters.
 ///
 /// ```
-/// use syncscope::results::{Parameters, titled};
+/// use syncscope_results::{Parameters, titled};
 ///
 /// let parameters = Parameters::from([("size".to_owned(), 512_usize.into())]);
 /// assert_eq!(titled("matmul.time", &parameters), "matmul.time (size 512)");
@@ -460,7 +460,7 @@ pub fn titled(id: &str, parameters: &Parameters) -> String {
 /// Whether `id` is `name` or begins with it and a dot.
 ///
 /// ```
-/// use syncscope::results::begins;
+/// use syncscope_results::begins;
 ///
 /// assert!(begins("overlap.finish", "overlap") && !begins("overlapping.finish", "overlap"));
 /// ```
@@ -471,7 +471,7 @@ pub fn begins(id: &str, name: &str) -> bool {
 /// The value of a parameter.
 ///
 /// ```
-/// use syncscope::results::Parameter;
+/// use syncscope_results::Parameter;
 ///
 /// assert_eq!(Parameter::from(512_usize).number(), Some(512.0));
 /// assert_eq!(Parameter::from("fp16").to_string(), "fp16");
@@ -600,7 +600,7 @@ impl Visitor<'_> for NumberOrName {
 }
 
 /// Numbers by size and before words, words as they come.
-pub(crate) fn by_size(a: &Parameter, b: &Parameter) -> Ordering {
+pub fn by_size(a: &Parameter, b: &Parameter) -> Ordering {
     match (a.number(), b.number()) {
         (Some(a), Some(b)) => a.total_cmp(&b),
         (Some(_), None) => Ordering::Less,

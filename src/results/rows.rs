@@ -119,8 +119,8 @@ impl<'a> IntoIterator for &'a mut Rows {
 mod tests {
     use super::*;
     use crate::measure::Clock;
-    use crate::results::{MetricSpec, Parameter, Provenance};
     use crate::units::Unit;
+    use crate::{MetricSpec, Parameter, Provenance};
 
     fn row(id: &str, label: &str) -> Row {
         let (group, parameters) = (String::new(), Parameters::new());

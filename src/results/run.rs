@@ -26,13 +26,13 @@ pub const SYNCSCOPE: &str = "syncscope";
 ///
 /// ```
 /// use std::path::Path;
-/// use syncscope::results::{Parameters, Results};
+/// use syncscope_results::{Parameters, Results};
 ///
 /// let results = Results::read(Path::new("book/results/two-gpus.json"))?;
 /// let idle = results.lookup().estimate("idle-device.other", &Parameters::new());
 /// assert!(results.environment().device.model.starts_with("NVIDIA"));
 /// assert!(idle.is_ok_and(|seconds| seconds.low <= seconds.median && seconds.median <= seconds.high));
-/// # Ok::<(), syncscope::error::FileError>(())
+/// # Ok::<(), syncscope_results::error::FileError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -186,7 +186,7 @@ const MOST_FACTS: usize = 10_000;
 
 impl Run {
     /// Finds what cannot be of a run, to be read behind its name.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         let is_no_time = |time: &&String| humantime::parse_rfc3339(time).is_err();
         let times =
             std::iter::once(("began", &self.started)).chain(self.resumed.iter().map(|time| ("was resumed", time)));
@@ -214,7 +214,7 @@ impl Run {
     }
 
     /// What the sensors said before and after each experiment, by its name.
-    pub(crate) fn telemetry_by_experiment(&self) -> HashMap<&str, Vec<&TelemetrySample>> {
+    pub fn telemetry_by_experiment(&self) -> HashMap<&str, Vec<&TelemetrySample>> {
         let mut found: HashMap<&str, Vec<&TelemetrySample>> = HashMap::new();
         for sample in &self.telemetry {
             found.entry(&sample.experiment).or_default().push(sample);
@@ -229,7 +229,7 @@ impl Run {
 }
 
 /// Why the clocks were held back, each reason once.
-pub(crate) fn throttle_reasons<'a>(samples: impl IntoIterator<Item = &'a TelemetrySample>) -> Vec<&'a str> {
+pub fn throttle_reasons<'a>(samples: impl IntoIterator<Item = &'a TelemetrySample>) -> Vec<&'a str> {
     let reasons = samples.into_iter().flat_map(|sample| &sample.sensors.throttle_reasons);
     let mut reasons: Vec<&str> = reasons.map(String::as_str).collect();
     reasons.sort_unstable();

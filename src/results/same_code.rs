@@ -16,7 +16,7 @@ const ERROR: f64 = 0.05;
 /// How many intervals there are, and how many of them leave 1 out.
 ///
 /// ```
-/// use syncscope::results::Comparisons;
+/// use syncscope_results::Comparisons;
 ///
 /// // An interval of 95 % leaves the truth out in one of twenty cases: 5 of 20 are more than chance explains, 4 are not.
 /// let found = Comparisons { made: 20, missed: 5 };

@@ -9,7 +9,7 @@ use super::row::{MetricSpec, Provenance, begins};
 /// A name is an identifier or the beginning of one up to a dot: `overlap`, `overlap.transfer`.
 ///
 /// ```
-/// use syncscope::results::Selection;
+/// use syncscope_results::Selection;
 ///
 /// assert!(Selection::default().is_all() && Selection::default().holds("overlap.finish"));
 /// ```
@@ -63,8 +63,8 @@ impl Selection {
 mod tests {
     use super::*;
     use crate::measure::Clock;
-    use crate::results::{Derivation, FormulaOperand, Parameters};
     use crate::units::Unit;
+    use crate::{Derivation, FormulaOperand, Parameters};
 
     fn selection(only: &[&str], skip: &[&str]) -> Selection {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();

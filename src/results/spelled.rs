@@ -4,28 +4,28 @@ use super::row::{MetricSpec, Parameter, values};
 
 /// A row's identifier, in parts, with what tells its rows apart.
 #[derive(Clone, Debug)]
-pub(crate) struct Spelled {
+pub struct Spelled {
     /// The identifier as it is.
-    pub(crate) id: String,
+    pub id: String,
     /// Its parts, which dots separate, as expressions write them.
-    pub(crate) parts: Vec<String>,
+    pub parts: Vec<String>,
     /// How its parameters may be given.
-    pub(crate) selectors: Vec<Selector>,
+    pub selectors: Vec<Selector>,
 }
 
 /// A way to give a parameter: a value that is a name by itself, another one as `name_value`, and `no_name` for a row
 /// without it.
 #[derive(Clone, Debug)]
-pub(crate) struct Selector {
+pub struct Selector {
     /// How it is written.
-    pub(crate) text: String,
+    pub text: String,
     /// The parameter and the number that it gives to it, where it is one.
-    pub(crate) number: Option<(String, f64)>,
+    pub number: Option<(String, f64)>,
 }
 
 impl Spelled {
     /// Of the rows with one identifier.
-    pub(super) fn of<'a>(id: &str, rows: impl Iterator<Item = &'a MetricSpec>) -> Self {
+    pub(crate) fn of<'a>(id: &str, rows: impl Iterator<Item = &'a MetricSpec>) -> Self {
         let mut selectors = Vec::new();
         for (name, values) in values(rows) {
             let name = name_of(name);
@@ -44,12 +44,12 @@ impl Spelled {
 }
 
 /// A part of an identifier, or a parameter's name or value, as an expression writes it.
-pub(crate) fn name_of(part: &str) -> String {
+pub fn name_of(part: &str) -> String {
     part.chars().map(written).collect()
 }
 
 /// What an expression's `text` has behind a part, where it begins with it.
-pub(crate) fn behind<'a>(text: &'a str, part: &str) -> Option<&'a str> {
+pub fn behind<'a>(text: &'a str, part: &str) -> Option<&'a str> {
     // Each byte that is written in another way is a letter of its own, so the rest begins with a letter.
     let same = text.len() >= part.len() && part.bytes().map(byte).eq(text.bytes().take(part.len()));
     same.then(|| &text[part.len()..])

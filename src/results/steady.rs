@@ -65,7 +65,7 @@ impl<'a> Metric<'a> {
 }
 
 /// Why the values of the rounds of several runs have no interval, where they have two regimes or a trend.
-pub(crate) fn no_interval_of(runs: &[&[f64]], unit: Unit) -> Option<String> {
+pub fn no_interval_of(runs: &[&[f64]], unit: Unit) -> Option<String> {
     let written = |value: f64| unit.format(value, 3);
     diagnose(runs).into_iter().find_map(|diagnosis| match diagnosis {
         Diagnosis::TwoRegimes { low, high, share } => {

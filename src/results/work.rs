@@ -10,13 +10,12 @@ use crate::units::Unit;
 /// What limits a row.
 ///
 /// ```
-/// use syncscope::results::Limit;
+/// use syncscope_results::Limit;
 ///
 /// assert_eq!((Limit::Launch.counts(), Limit::Launch.name()), ("launches", "the best launch rate of the run"));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Limit {
     /// Bytes read and written by a copy on the device.
     Copy,
@@ -55,7 +54,7 @@ impl Limit {
 /// The least work that lies in a sample of a row.
 ///
 /// ```
-/// use syncscope::results::{Limit, Work};
+/// use syncscope_results::{Limit, Work};
 ///
 /// let work = Work::matmul(2.0 * 512_f64.powi(3), "2 · size³");
 /// assert_eq!((work.limit, work.limit.counts()), (Limit::Matmul, "floating-point operations"));

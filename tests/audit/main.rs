@@ -21,10 +21,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use syncscope::audit::{AuditReport, Reason};
+use syncscope_audit::{AuditReport, Reason};
 use tempfile::TempDir;
 
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/audit");
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/audit");
 
 /// The folder with the stand-in, compiled once.
 fn stand_in() -> &'static Path {
@@ -100,7 +100,7 @@ fn at(text: &str) -> String {
 
 /// Place, call, reason, count and time of all places.
 fn places(report: &AuditReport) -> Vec<(String, String, Reason, u64, u64)> {
-    let of = |place: &syncscope::audit::WaitPlace| {
+    let of = |place: &syncscope_audit::WaitPlace| {
         (place.place.clone(), place.call.clone(), place.reason, place.count, place.total_ns)
     };
     report.places.iter().map(of).collect()
@@ -121,6 +121,6 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-fn of_frame(frame: &syncscope::audit::Frame) -> String {
+fn of_frame(frame: &syncscope_audit::Frame) -> String {
     format!("{}:{}", frame.file, frame.line)
 }

@@ -6,7 +6,7 @@ mod export;
 use std::fs;
 
 use serde_json::Value;
-use syncscope::audit::{AuditReport, Reason};
+use syncscope_audit::{AuditReport, Reason};
 
 use self::export::Export;
 use super::traces::as_the_profiler_writes;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
-use syncscope::audit::{Activity, Reason};
+use syncscope_audit::{Activity, Reason};
 
 use super::{Audited, adds_up, at, audit, compile, native, of_frame, places, said, train};
 

@@ -1,6 +1,6 @@
 //! The lines of programs without an interpreter, which the feature `symbols` reads.
 
-use syncscope::audit::Reason;
+use syncscope_audit::Reason;
 
 use super::{Audited, SOURCES, adds_up, compile, native, of_frame};
 

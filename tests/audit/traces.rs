@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::{Map, Value, json};
-use syncscope::audit::{AuditReport, Reason};
+use syncscope_audit::{AuditReport, Reason};
 
 use super::{Audited, SOURCES, adds_up, audit, json as read, native, places, said, train};
 

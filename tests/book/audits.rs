@@ -1,8 +1,8 @@
 //! Chapters of audits: of one that is given, and of one that is anybody's.
 
-use syncscope::audit::AuditReport;
-use syncscope::book::AuditPage;
-use syncscope::present::escape;
+use syncscope_audit::AuditReport;
+use syncscope_book::AuditPage;
+use syncscope_present::escape;
 
 use super::*;
 

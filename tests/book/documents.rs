@@ -2,12 +2,12 @@
 //! is answered, what it claims is judged. The expectations are read from the documents' text.
 
 use serde::Deserialize;
-use syncscope::book::document::{ClaimSubject, Piece};
-use syncscope::book::predicate::ClaimVerdict;
 use syncscope::device::Device;
-use syncscope::experiment::record_scenarios;
-use syncscope::results::{Recorded, Selection};
-use syncscope::runner::Suite;
+use syncscope_book::document::{ClaimSubject, Piece};
+use syncscope_book::predicate::ClaimVerdict;
+use syncscope_results::{Recorded, Selection};
+use syncscope_suite::experiment::record_scenarios;
+use syncscope_suite::runner::Suite;
 
 use super::*;
 

@@ -1,9 +1,9 @@
 //! Plots, timelines and their data.
 
-use syncscope::book::document::Panel;
-use syncscope::book::line_plot;
-use syncscope::present::Point;
-use syncscope::results::{Outcome, Recorded, RecordedTimeline};
+use syncscope_book::document::Panel;
+use syncscope_book::line_plot;
+use syncscope_present::Point;
+use syncscope_results::{Outcome, Recorded, RecordedTimeline};
 
 use super::probe::{DOCUMENT, project, results};
 use super::*;
@@ -20,7 +20,7 @@ fn lines_hold_every_point_and_name_the_extremes() {
     for (table, panel, lines) in panels {
         let (plot, _) = line_plot(table, panel, lines, "M", (&results, &["syncscope"]));
         for (line, series) in plot.lines.iter().zip(&lines.series) {
-            let fits = |row: &&syncscope::results::Row| {
+            let fits = |row: &&syncscope_results::Row| {
                 let parameters = &row.spec.parameters;
                 row.spec.id == series.id
                     && parameters.contains_key(&lines.x)

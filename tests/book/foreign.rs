@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use syncscope::book::summary;
-use syncscope::results::{Outcome, Row};
-use syncscope::units::Unit;
+use syncscope_book::summary;
+use syncscope_present::units::Unit;
+use syncscope_results::{Outcome, Row};
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! What has no interval has none anywhere, and says why in each place.
 
-use syncscope::book::predicate::CaseResult;
-use syncscope::results::Outcome;
+use syncscope_book::predicate::CaseResult;
+use syncscope_results::Outcome;
 
 use super::probe::{DOCUMENT, project, results};
 use super::*;
@@ -95,7 +95,7 @@ fn in_turn(mut results: Results) -> Results {
 /// row has an interval exactly where the row has one.
 #[test]
 fn no_claim_or_sentence_about_the_kept_results_prints_an_interval_that_a_table_withholds() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results");
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results");
     let files = ["one-gpu.json", "calls.json"].map(|name| Results::read(&folder.join(name)).unwrap());
     let mut withheld = 0;
     let documents = documents();

@@ -24,10 +24,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use syncscope::book::document::Document;
-use syncscope::book::{BookProject, Source, render};
-use syncscope::experiment::Registry;
-use syncscope::results::{Catalog, Results};
+use syncscope_book::document::Document;
+use syncscope_book::{BookProject, Source, render};
+use syncscope_results::{Catalog, Results};
+use syncscope_suite::experiment::Registry;
 use tempfile::TempDir;
 
 /// Files by their path.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use syncscope::present::escape;
-use syncscope::results::Outcome;
+use syncscope_present::escape;
+use syncscope_results::Outcome;
 
 use super::*;
 

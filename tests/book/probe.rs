@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use syncscope::experiment::{Bench, Experiment, Formula, Registry};
-use syncscope::units::Unit;
+use syncscope_present::units::Unit;
+use syncscope_suite::experiment::{Bench, Experiment, Formula, Registry};
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::slice::from_ref;
 
-use syncscope::results::{Outcome, Run, Series};
+use syncscope_results::{Outcome, Run, Series};
 
 use super::*;
 
@@ -155,13 +155,13 @@ fn the_first_page_shows_the_file_that_measured_most() {
 
 #[test]
 fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved_away_from_1() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/one-gpu.json");
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json");
     let mut results = Results::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
-    let counted = |results: &Results| syncscope::results::SameCode::of(results).within_runs;
+    let counted = |results: &Results| syncscope_results::SameCode::of(results).within_runs;
     // Of fewer than six samples no interval of a median holds it in 95 % of cases.
     let has_interval = |outcome: &Outcome| outcome.samples().is_some_and(|samples| samples.len() >= 6);
-    let made = |row: &syncscope::results::Row| row.series.iter().filter(|own| has_interval(&own.outcome)).count();
+    let made = |row: &syncscope_results::Row| row.series.iter().filter(|own| has_interval(&own.outcome)).count();
     let rows: usize = results.rows.iter().map(made).sum();
     let mut series = results.rows.iter_mut().flat_map(|row| &mut row.series);
     let Some(Outcome::Derived { samples }) = series.next().map(|own| &mut own.outcome) else { panic!("no such row") };
@@ -179,10 +179,10 @@ fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved
 /// What one file may owe to chance, all of them do not.
 #[test]
 fn comparisons_of_the_same_code_are_counted_over_all_files_of_the_book_too() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/one-gpu.json");
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json");
     let mut results = Results::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
-    let own = syncscope::results::SameCode::of(&results).within_runs;
+    let own = syncscope_results::SameCode::of(&results).within_runs;
     let said = |factor: usize| {
         format!("1 lies outside {} of {} intervals within a single run.", factor * own.missed, factor * own.made)
     };

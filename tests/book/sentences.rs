@@ -1,9 +1,9 @@
 //! What the chapters say in sentences, and the first page.
 
-use syncscope::book::document::{Piece, Text};
-use syncscope::book::takeaways;
 use syncscope::measure::Clock;
-use syncscope::results::{Outcome, Parameters, Provenance, Row};
+use syncscope_book::document::{Piece, Text};
+use syncscope_book::takeaways;
+use syncscope_results::{Outcome, Parameters, Provenance, Row};
 
 use super::probe::{DOCUMENT, document, project, results};
 use super::*;
@@ -198,7 +198,9 @@ fn where_a_file_has_several_systems_each_answers_by_its_own_rows_under_its_own_n
 
 #[test]
 fn each_system_of_the_kept_results_is_named_in_what_is_said_of_it_in_the_end() {
-    let kept = Results::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("book/results/two-gpus.json")).unwrap();
+    let kept =
+        Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json"))
+            .unwrap();
     let said = takeaways(&documents(), &kept);
     assert!(said.iter().all(|line| line.starts_with("syncscope: ") || line.starts_with("PyTorch: ")), "{said:#?}");
     let measured = |document: &&Document| kept.run().order.iter().any(|ran| ran.name == document.id);

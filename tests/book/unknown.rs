@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use syncscope::book::Source;
+use syncscope_book::Source;
 
 use super::probe::{DOCUMENT, project, results};
 use super::*;

@@ -1,8 +1,8 @@
 //! Measured values in the chapters, and what stands in their place.
 
-use syncscope::book::document::TableEntry;
-use syncscope::book::{Machines, comparison_table};
-use syncscope::results::{Outcome, Parameter, Series};
+use syncscope_book::document::TableEntry;
+use syncscope_book::{Machines, comparison_table};
+use syncscope_results::{Outcome, Parameter, Series};
 
 use super::probe::{DOCUMENT, project, results};
 use super::*;

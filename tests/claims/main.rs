@@ -12,13 +12,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::LazyLock;
 
-use syncscope::book::document::{Claim, ClaimKind, ClaimSubject, Document, Hardware, Names, TextPlace, Texts};
-use syncscope::book::predicate::{ClaimVerdict, Judgement};
-use syncscope::book::{BookProject, claims_text};
-use syncscope::experiment::Registry;
 use syncscope::measure::{Clock, StoppedBy};
-use syncscope::results::{Catalog, MetricSpec, Outcome, Parameter, Parameters, Provenance, Results, Row, Run, Series};
-use syncscope::units::Unit;
+use syncscope_book::document::{Claim, ClaimKind, ClaimSubject, Document, Hardware, Names, TextPlace, Texts};
+use syncscope_book::predicate::{ClaimVerdict, Judgement};
+use syncscope_book::{BookProject, claims_text};
+use syncscope_present::units::Unit;
+use syncscope_results::{Catalog, MetricSpec, Outcome, Parameter, Parameters, Provenance, Results, Row, Run, Series};
+use syncscope_suite::experiment::Registry;
 
 /// What each run of a row measured, round by round.
 struct Made {
@@ -514,7 +514,7 @@ const TWO_GPUS: &str = "book/results/two-gpus.json";
 const KEPT: [&str; 3] = [ONE_GPU, TWO_GPUS, "book/results/calls.json"];
 
 fn kept(name: &str) -> Results {
-    Results::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+    Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(name)).unwrap()
 }
 
 fn documents() -> &'static [Document] {

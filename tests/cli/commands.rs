@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use syncscope::cli::App;
+use syncscope_report::App;
 
 use super::{code, report, stderr, stdout};
 
@@ -109,7 +109,7 @@ fn a_refusal_names_the_program_that_was_started() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.nsys-rep"), "no trace").unwrap();
     std::fs::copy(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/00-quick-start.ipynb"),
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("notebooks/00-quick-start.ipynb"),
         folder.path().join("lab.ipynb"),
     )
     .unwrap();
@@ -141,7 +141,7 @@ fn a_refusal_names_the_program_that_was_started() {
 /// Messages that no test can bring about are read from the sources: each takes the name from `program`.
 #[test]
 fn no_message_in_the_sources_of_the_command_line_names_the_program_itself() {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut folders =
         ["src/cli", "src/store", "src/audit", "notebooks/runner/src"].map(|folder| sources.join(folder)).to_vec();
     // The package has not all of them.

@@ -19,8 +19,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use syncscope::device::Device;
-use syncscope::experiment::{Bench, Registry};
-use syncscope::results::{MetricSpec, Outcome, Plan, Provenance, Results, RunOutcome};
+use syncscope_results::{MetricSpec, Outcome, Plan, Provenance, Results, RunOutcome};
+use syncscope_suite::experiment::{Bench, Registry};
 
 const TINY: &str = "title: Tiny
 runs: 1
@@ -473,7 +473,7 @@ fn a_course_of_one_s_own_begins_in_an_empty_folder_and_renders_as_it_is() {
 #[test]
 fn a_notebook_of_one_s_own_run_stands_in_the_place_of_the_book_s_and_says_its_hardware() {
     let folder = tempfile::tempdir().unwrap();
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/00-quick-start.ipynb");
+    let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("notebooks/00-quick-start.ipynb");
     let mut notebook: serde_json::Value = serde_json::from_str(&fs::read_to_string(kept).unwrap()).unwrap();
     for output in notebook["cells"].as_array_mut().unwrap().iter_mut().filter_map(|cell| cell["outputs"].as_array_mut())
     {
@@ -484,7 +484,7 @@ fn a_notebook_of_one_s_own_run_stands_in_the_place_of_the_book_s_and_says_its_ha
     fs::write(folder.path().join("00-quick-strat.ipynb"), notebook.to_string()).unwrap();
     fs::create_dir(folder.path().join("none")).unwrap();
     fs::write(folder.path().join("none/00-quick-start.ipynb"), "{\"nbformat\": 3}").unwrap();
-    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/book/results/two-gpus.json");
+    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/two-gpus.json");
     let render = |notebook: &str| report(&["render", results, "--notebook", notebook, "--out", "out"], folder.path());
     for (notebook, why) in [
         ("00-quick-strat.ipynb", "did you mean `00-quick-start`?"),
@@ -546,7 +546,7 @@ fn results_of_an_experiment_that_this_program_has_not_are_rendered_and_not_run()
 #[test]
 fn a_file_of_schema_1_is_read_by_every_command_that_reads_results() {
     let folder = tempfile::tempdir().unwrap();
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-v1.json");
+    let fixture = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/fixtures/results-v1.json");
     let fixture = fixture.to_str().unwrap();
     for command in [&["render", fixture, "--out", "out"][..], &["claims", fixture], &["compare", fixture, fixture]] {
         let output = report(command, folder.path());

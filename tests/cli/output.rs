@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use syncscope::cli::App;
+use syncscope_report::App;
 
 use super::commands::commands;
 use super::{TINY, code, folder_with, report, stderr, stdout};

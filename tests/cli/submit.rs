@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{TINY, code, folder_with, report, stderr, stdout};
 
-const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/book/results/two-gpus.json");
+const KEPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/two-gpus.json");
 
 fn read(folder: &Path, name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join(name)).unwrap()).unwrap()

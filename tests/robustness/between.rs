@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use syncscope::results::Results;
+use syncscope_results::Results;
 use tempfile::TempDir;
 
 use super::{RUN, code, folder, names, signals, stderr};

@@ -14,7 +14,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use syncscope::results::{Outcome, Results};
+use syncscope_results::{Outcome, Results};
 use tempfile::TempDir;
 
 use super::{RUN, code, measured, program, report, stderr};
@@ -29,7 +29,7 @@ pub(super) fn library() -> &'static Path {
     let (_, path) = LIBRARY.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("faults.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/robustness/faults.c");
+        let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/robustness/faults.c");
         let status = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&path).arg(source).status();
         assert!(status.unwrap().success());
         (folder, path)

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use syncscope::results::{Outcome, Results, RunOutcome};
+use syncscope_results::{Outcome, Results, RunOutcome};
 
 use super::{RUN, code, folder, measured, names, program, report, stderr};
 

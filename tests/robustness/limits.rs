@@ -119,6 +119,6 @@ fn a_current_folder_that_goes_away_ends_no_run_of_several() {
     fs::remove_dir_all(&place).unwrap();
     let output = run.wait_with_output().unwrap();
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert_eq!(syncscope::results::Results::read(&out).unwrap().runs.len(), 3);
+    assert_eq!(syncscope_results::Results::read(&out).unwrap().runs.len(), 3);
     assert_eq!(names(folder.path()), ["results.json", "suite.yaml"]);
 }

@@ -35,7 +35,7 @@ experiments:
 
 /// A file of the crate.
 fn of_crate(path: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
 }
 
 /// The program, in `folder`.

@@ -35,8 +35,8 @@ fn a_file_of_another_kind_is_not_replaced_and_nothing_is_measured() {
 }
 
 /// A trace of PyTorch's profiler, and a lab with worked answers.
-const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/audit/kineto.json");
-const LAB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/notebooks/worked/00-quick-start.ipynb");
+const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/audit/kineto.json");
+const LAB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../notebooks/worked/00-quick-start.ipynb");
 
 #[test]
 fn what_an_audit_a_history_and_the_machines_are_written_to_is_replaced_where_it_is_of_their_kind_alone() {

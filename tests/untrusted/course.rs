@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use syncscope::audit::Budget;
-use syncscope::book::document::{Hardware, Texts};
-use syncscope::book::{BookProject, Source};
-use syncscope::results::Results;
+use syncscope_audit::Budget;
+use syncscope_book::document::{Hardware, Texts};
+use syncscope_book::{BookProject, Source};
+use syncscope_results::Results;
 
 use super::mutation::{Change, Seed, change};
 use super::results::small_results;

@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
-use syncscope::book::BookProject;
-use syncscope::book::document::Document;
-use syncscope::experiment::Registry;
-use syncscope::results::Catalog;
+use syncscope_book::BookProject;
+use syncscope_book::document::Document;
+use syncscope_results::Catalog;
+use syncscope_suite::experiment::Registry;
 
 fn catalog() -> &'static Catalog {
     static CATALOG: LazyLock<Catalog> = LazyLock::new(|| Registry::builtin().catalog("cuda"));

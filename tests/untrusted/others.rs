@@ -6,15 +6,14 @@ use std::path::Path;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use syncscope::audit::AuditReport;
-use syncscope::book::document::{Document, Names};
-use syncscope::book::{BookProject, Machines, comparison_table, system_table};
 use syncscope::device::Device;
-use syncscope::experiment::{Bench, Registry};
-use syncscope::present::TimelinePlot;
-use syncscope::results::{Outcome, Results, System};
-use syncscope::runner::Suite;
 use syncscope::timeline::Timeline;
+use syncscope_audit::AuditReport;
+use syncscope_book::document::{Document, Names};
+use syncscope_book::{BookProject, Machines, comparison_table, system_table};
+use syncscope_results::{Outcome, Results, System};
+use syncscope_suite::experiment::{Bench, Registry};
+use syncscope_suite::runner::Suite;
 
 use super::mutation::{Change, Seed, change, one_of, shorten, smallest};
 use super::results::small_results;
@@ -42,7 +41,7 @@ fn arbitrary_text_is_neither_results_nor_suite_nor_document_and_ends_in_an_error
 #[test]
 fn a_mutated_system_is_refused_or_can_stand_beside_a_run() {
     let results = Results::parse(&small_results(), Path::new("r.json")).unwrap();
-    let measured = |row: &&syncscope::results::Row| matches!(row.series[0].outcome, Outcome::Measured { .. });
+    let measured = |row: &&syncscope_results::Row| matches!(row.series[0].outcome, Outcome::Measured { .. });
     let rows = results.rows.iter().filter(measured).take(3).map(|row| {
         let Outcome::Measured { samples, .. } = &row.series[0].outcome else { unreachable!() };
         let measured = json!({ "samples": samples, "stopped_by": "samples" });
@@ -221,7 +220,7 @@ fn a_mutated_timeline_is_refused_or_can_be_followed_drawn_and_written_as_a_trace
             assert!(path.segments.windows(2).all(|pair| pair[0].end_ns <= pair[1].end_ns));
             let trace: Result<Value, _> = serde_json::from_str(&timeline.to_trace());
             assert!(trace.is_ok());
-            let plot = TimelinePlot { title: "T".to_owned(), machine: "M".to_owned(), timeline: &timeline };
+            let plot = timeline.plot("T".to_owned(), "M".to_owned());
             assert!(plot.to_svg("p").is_ok());
         });
         Ok(())

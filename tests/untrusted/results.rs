@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use syncscope::book::document::{Document, TableEntry};
-use syncscope::book::{BookProject, Source, Warning, Wording, compared, drawn, summary, system_table, tally};
-use syncscope::experiment::Registry;
-use syncscope::results::{
+use syncscope_book::document::{Document, TableEntry};
+use syncscope_book::{BookProject, Source, Warning, Wording, compared, drawn, summary, system_table, tally};
+use syncscope_results::{
     MissingReason, Outcome, Parameters, Results, Run, Series, Tolerance, compare, mismatches, remarks, share_of_peak,
 };
-use syncscope::runner::Suite;
+use syncscope_suite::experiment::Registry;
+use syncscope_suite::runner::Suite;
 
 use super::mutation::{Seed, change};
 use super::{Uses, catalog, documents, fixture, hold};

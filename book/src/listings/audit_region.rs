@@ -1,5 +1,5 @@
-use syncscope::audit::{self, Budget};
 use syncscope::prelude::*;
+use syncscope_audit::{self as audit, Budget};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::best()?;

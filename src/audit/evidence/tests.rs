@@ -1,5 +1,5 @@
 use super::*;
-use crate::audit::recording::by_hand::call;
+use crate::recording::by_hand::call;
 
 fn work(kind: WorkKind, stream: u32, (start, end): (u64, u64), correlation: u64) -> RecordedWork {
     RecordedWork { name: "w".to_owned(), kind, start, end, correlation, context: 1, stream, device: 0, bytes: 0 }

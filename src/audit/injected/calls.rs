@@ -131,7 +131,7 @@ impl Arguments {
     ///
     /// # Safety
     /// `place` is null or the structure of the function that this is of.
-    pub(crate) unsafe fn read(&self, place: *const c_void) -> Given {
+    pub unsafe fn read(&self, place: *const c_void) -> Given {
         if place.is_null() {
             return Given::default();
         }

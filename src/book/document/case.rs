@@ -17,7 +17,7 @@ pub struct TableCase {
 
 impl TableCase {
     /// The label of the one case of a table that names none.
-    pub(in crate::book) const ALL: &str = "all";
+    pub(crate) const ALL: &str = "all";
 
     fn all() -> Self {
         Self { label: Self::ALL.to_owned(), select: Parameters::new() }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::Document;
 use super::text::{PrintedText, TextPlace};
-use crate::book::in_order::grouped;
+use crate::in_order::grouped;
 use crate::results::Parameters;
 
 /// A claim of a document.
@@ -22,7 +22,7 @@ pub struct Claim {
     pub kind: ClaimKind,
     /// What it is about; nothing of a machine where the kind is `arithmetic`.
     pub on: Option<ClaimSubject>,
-    /// What has to hold, each as a quantity with its bounds; see [`predicate`](crate::book::predicate).
+    /// What has to hold, each as a quantity with its bounds; see [`predicate`](crate::predicate).
     pub tests: Vec<String>,
     /// The parameters for which each test is made, one case each.
     #[serde(default)]

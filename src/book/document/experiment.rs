@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::{
     Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, PanelScale, PanelSeries, Shows, TableCase,
 };
-use crate::book::in_order::{each_once, grouped};
+use crate::in_order::{each_once, grouped};
 use crate::present::escape;
 use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words};
 

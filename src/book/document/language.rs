@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// The language of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::book) enum Language {
+pub(crate) enum Language {
     PyTorch,
     CudaCpp,
     Rust,
@@ -14,7 +14,7 @@ impl Language {
     const ALL: [Self; 3] = [Self::PyTorch, Self::CudaCpp, Self::Rust];
 
     /// The language of a file by the ending of its name.
-    pub(in crate::book) fn of(file: &str) -> Option<Self> {
+    pub(crate) fn of(file: &str) -> Option<Self> {
         let ending = Path::new(file).extension()?;
         Self::ALL.into_iter().find(|language| language.ending() == ending)
     }
@@ -34,7 +34,7 @@ impl Language {
     }
 
     /// What a reader calls it.
-    pub(in crate::book) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::PyTorch => "PyTorch",
             Self::CudaCpp => "CUDA C++",
@@ -43,7 +43,7 @@ impl Language {
     }
 
     /// What stands behind the fence of its code in Markdown.
-    pub(in crate::book) fn fence(self) -> &'static str {
+    pub(crate) fn fence(self) -> &'static str {
         match self {
             Self::PyTorch => "python",
             Self::CudaCpp => "cpp",

@@ -234,12 +234,12 @@ impl Document {
     }
 
     /// How long its chapter takes, as its lesson says.
-    pub(in crate::book) fn minutes(&self) -> u32 {
+    pub(crate) fn minutes(&self) -> u32 {
         self.lesson.as_ref().map_or(0, |lesson| lesson.minutes.get().into())
     }
 
     /// Whether a figure shows what its lesson lets the reader predict, or its number on the first page.
-    pub(in crate::book) fn asks_for(&self, figure: &DocumentFigure) -> bool {
+    pub(crate) fn asks_for(&self, figure: &DocumentFigure) -> bool {
         let asked = self.lesson.iter().map(|lesson| &lesson.predict.answer);
         let asked = asked.flat_map(|answer| [answer.condition.as_str(), answer.then.source()]);
         let named: Vec<&str> = asked.chain(self.headline.iter().map(|headline| headline.value.as_str())).collect();
@@ -255,7 +255,7 @@ impl Document {
 
     /// Its figures in two parts: those of the main matter, and those of the appendix, which only a lesson has. What a lesson asks
     /// for stands first in line for the main matter, and then each figure in its order.
-    pub(in crate::book) fn divided_figures(&self) -> (Vec<&DocumentFigure>, Vec<&DocumentFigure>) {
+    pub(crate) fn divided_figures(&self) -> (Vec<&DocumentFigure>, Vec<&DocumentFigure>) {
         const MAIN: usize = 3;
         let most = if self.lesson.is_some() { MAIN } else { self.figures.len() };
         let (asked, others): (Vec<_>, Vec<_>) = self.figures.iter().partition(|figure| self.asks_for(figure));

@@ -23,7 +23,7 @@ pub struct DocumentFigure {
 
 impl DocumentFigure {
     /// Whether it draws rows of this identifier.
-    pub(in crate::book) fn draws(&self, id: &str) -> bool {
+    pub(crate) fn draws(&self, id: &str) -> bool {
         self.panels.iter().any(|panel| {
             let stacked = panel.stack.iter().flat_map(StackedParts::ids);
             let series = panel.lines.iter().flat_map(|lines| &lines.series).map(|series| &series.id);

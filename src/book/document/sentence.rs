@@ -1,7 +1,7 @@
 //! Sentences with measured values in them: the answers of a chapter, its exercises, its number on the first page.
 //!
 //! A value stands in a text as an expression in double braces: `{{ small.fp16.delta }}`, with the names of tests
-//! (see [`predicate`](crate::book::predicate)). A name by itself is written in its unit. An expression of several needs a filter to
+//! (see [`predicate`](crate::predicate)). A name by itself is written in its unit. An expression of several needs a filter to
 //! say what it is: `{{ (loop.each / loop.complete)|times }}`; there are `time`, `percent`, `times` and `count`. A name whose interval
 //! is to stand in the text, too, has the filter `interval`. A row of yes and no has the filter `trials`, which writes in how many it
 //! was yes: `3 of 3 trials`. So many of so many, with the interval of their share, has the filter `share`:
@@ -182,7 +182,7 @@ impl Effect {
 
 impl Sentence {
     /// Whether its tests have no meaning in the system that the file is about.
-    pub(in crate::book) fn is_foreign(&self, document: &Document, results: &Results) -> bool {
+    pub(crate) fn is_foreign(&self, document: &Document, results: &Results) -> bool {
         is_foreign(&self.condition, document, results)
     }
 
@@ -203,7 +203,7 @@ impl Sentence {
 
 impl Text {
     /// The text as it is written.
-    pub(in crate::book) fn source(&self) -> &str {
+    pub(crate) fn source(&self) -> &str {
         &self.0
     }
 
@@ -225,7 +225,7 @@ impl Text {
     }
 
     /// Finds an expression that is none, or names what there is not.
-    pub(super) fn check(&self, document: &Document) -> Result<(), UnknownName> {
+    pub fn check(&self, document: &Document) -> Result<(), UnknownName> {
         let environment = wording();
         for part in self.parts()? {
             let Part::Expression(expression) = part else { continue };

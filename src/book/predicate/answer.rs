@@ -7,11 +7,11 @@ use super::operand::Operand;
 use super::source::source;
 use super::test::Test;
 use super::{environment, names_in, operands_in};
-use crate::book::document::Document;
+use crate::document::Document;
 use crate::results::{MissingReason, Parameters, Results};
 
 /// Whether measurements that tests name have no meaning in the system that the file is about.
-pub(in crate::book) fn is_foreign(tests: &str, document: &Document, results: &Results) -> bool {
+pub(crate) fn is_foreign(tests: &str, document: &Document, results: &Results) -> bool {
     let lookup = results.lookup();
     let foreign = |operand: &Operand| {
         matches!(source(operand, results, &lookup, &Parameters::new()), Err(MissingReason::NotApplicable(_)))

@@ -43,12 +43,12 @@ pub struct CaseResult {
 
 impl CaseResult {
     /// Whether it is undecided although its own interval lies on one side of the bounds.
-    pub(in crate::book) fn is_open_together(&self) -> bool {
+    pub(crate) fn is_open_together(&self) -> bool {
         self.lies() == Some("undecided") && self.is_clear_alone
     }
 
     /// Why there is nothing, behind the quantity: a reason that begins with its name begins behind it.
-    pub(in crate::book) fn missing(&self) -> Option<&str> {
+    pub fn missing(&self) -> Option<&str> {
         let reason = self.value.as_ref().err()?;
         let behind = reason.strip_prefix(&self.quantity).filter(|rest| rest.starts_with(' '));
         Some(behind.map_or(reason.as_str(), str::trim_start))

@@ -8,7 +8,7 @@ use crate::units::Unit;
 
 /// The unit of a formula.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::book) enum Dimension {
+pub(crate) enum Dimension {
     /// That of a number that is written in a formula.
     Free,
     /// One that cannot be told.
@@ -19,12 +19,12 @@ pub(in crate::book) enum Dimension {
 
 impl Dimension {
     /// Without a unit.
-    pub(in crate::book) const NONE: Self = Self::Of(0.0, 0.0);
+    pub(crate) const NONE: Self = Self::Of(0.0, 0.0);
     /// Of a time.
-    pub(in crate::book) const TIME: Self = Self::Of(1.0, 0.0);
+    pub(crate) const TIME: Self = Self::Of(1.0, 0.0);
 
     /// Of the values in a unit.
-    pub(super) fn of(unit: Unit) -> Self {
+    pub(crate) fn of(unit: Unit) -> Self {
         match unit {
             Unit::Seconds => Self::TIME,
             Unit::Bytes => Self::Of(0.0, 1.0),
@@ -35,12 +35,12 @@ impl Dimension {
     }
 
     /// Whether a value may have another unit than this one.
-    pub(in crate::book) fn is_other_than(self, wanted: Self) -> bool {
+    pub(crate) fn is_other_than(self, wanted: Self) -> bool {
         matches!(self, Self::Of(..)) && self != wanted
     }
 
     /// What a value is, in words.
-    pub(in crate::book) fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::NONE => "a number without a unit",
             Self::TIME => "a time",

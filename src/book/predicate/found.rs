@@ -4,7 +4,7 @@ use crate::measure::{AcceptedRegion, Observations};
 use crate::units::Unit;
 
 /// What a quantity came to.
-pub(in crate::book) struct Found {
+pub(crate) struct Found {
     /// What is known of it.
     pub known: Observations,
     /// Its unit.
@@ -25,13 +25,13 @@ pub(in crate::book) struct Found {
 
 impl Found {
     /// The value with its interval, where one interval describes it.
-    pub(in crate::book) fn numbers(&self) -> (f64, Option<(f64, f64)>) {
+    pub(crate) fn numbers(&self) -> (f64, Option<(f64, f64)>) {
         let (value, interval) = self.known.value();
         (value, interval.filter(|_| self.unsteady.is_none()))
     }
 
     /// The value with its interval, or what the trials came to.
-    pub(in crate::book) fn written(&self) -> String {
+    pub(crate) fn written(&self) -> String {
         let runs = self.counted();
         let trials = |values: &[f64]| {
             let (least, most) = ends(values);
@@ -62,13 +62,13 @@ impl Found {
     }
 
     /// Why runs of it have no interval, in a few words; nothing of trials and figures.
-    pub(in crate::book) fn why_no_interval(&self) -> Option<String> {
+    pub(crate) fn why_no_interval(&self) -> Option<String> {
         let none = || format!("{}, no interval", self.counted());
         self.unsteady.clone().or_else(|| self.known.without_scatter().map(|_| none()))
     }
 
     /// Of how many runs it is: `one run`, `3 runs`, `3 of 5 runs`.
-    pub(in crate::book) fn counted(&self) -> String {
+    pub(crate) fn counted(&self) -> String {
         match (self.runs, self.of_runs) {
             (1, 1) => "one run".to_owned(),
             (runs, all) if runs < all => format!("{runs} of {all} runs"),

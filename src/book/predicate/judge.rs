@@ -16,7 +16,7 @@ use super::operands_of;
 use super::quantity::ResolvedExpression;
 use super::test::Test;
 use super::verdict::{ClaimVerdict, why};
-use crate::book::document::{Claim, ClaimKind, ClaimSubject, Document};
+use crate::document::{Claim, ClaimKind, ClaimSubject, Document};
 use crate::measure::{Decision, Evidence, Observations, furthest};
 use crate::results::{MissingReason, Parameter, Parameters, Results, by_size};
 
@@ -27,9 +27,9 @@ const PYTORCH: &str = "PyTorch";
 ///
 /// ```
 /// use std::path::Path;
-/// use syncscope::book::BookProject;
-/// use syncscope::experiment::Registry;
-/// use syncscope::results::Results;
+/// use syncscope_book::BookProject;
+/// use syncscope_suite::experiment::Registry;
+/// use syncscope_results::Results;
 ///
 /// let results = Results::read(Path::new("book/results/two-gpus.json"))?;
 /// let documents = BookProject::embedded().documents(&Registry::builtin().catalog("cuda"))?;
@@ -254,7 +254,7 @@ fn without_scatter<'k>(
 }
 
 /// What the tests of a text come to together.
-pub(in crate::book) struct Held {
+pub(crate) struct Held {
     /// Whether all of them hold.
     pub finding: Decision,
     /// Why that could not be decided, whatever was measured.
@@ -262,7 +262,7 @@ pub(in crate::book) struct Held {
 }
 
 /// Whether all tests of a text hold of a system.
-pub(in crate::book) fn holds(text: &str, document: &Document, results: &Results, system: &str) -> Result<Held, String> {
+pub(crate) fn holds(text: &str, document: &Document, results: &Results, system: &str) -> Result<Held, String> {
     held(text, |quantity| ResolvedExpression::of(quantity, document, results, system, &Parameters::new()))
 }
 

@@ -79,7 +79,7 @@ pub(super) struct Checked {
 impl Checked {
     /// Finds an expression that names what there is not, that has no value whatever is measured, in which a name has no
     /// part, or that adds or compares unlike units.
-    pub(super) fn of(
+    pub(crate) fn of(
         environment: &Environment<'_>,
         expression: &str,
         document: &Document,

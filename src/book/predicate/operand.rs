@@ -1,7 +1,7 @@
 //! What a name in a test or a text stands for.
 
 use super::dimension::Dimension;
-use crate::book::document::{Document, Figure, TableCase};
+use crate::document::{Document, Figure, TableCase};
 use crate::results::{
     MetricSpec, Parameter, Parameters, Selector, Spelled, behind, most_alike, name_of, nearest, nearest_name,
     nearest_number,
@@ -49,7 +49,7 @@ pub enum Extreme {
 
 /// A name that stands for nothing, or another reason why an expression means nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::book) struct UnknownName {
+pub(crate) struct UnknownName {
     /// The name, where it is one.
     pub name: Option<String>,
     /// What is wrong.
@@ -68,7 +68,7 @@ impl From<String> for UnknownName {
 
 impl Operand {
     /// The row's identifier, where it is a measurement.
-    pub(in crate::book) fn measured(&self) -> Option<String> {
+    pub(crate) fn measured(&self) -> Option<String> {
         match self {
             Operand::Measured { id, .. } | Operand::Counted { id, .. } => Some(id.clone()),
             Operand::Published(..) | Operand::Peak(_) | Operand::Parameter(_) => None,
@@ -99,7 +99,7 @@ impl Operand {
 }
 
 /// What the names of an expression stand for.
-pub(in crate::book) fn operands_in(
+pub(crate) fn operands_in(
     expression: &str,
     names: &[String],
     document: &Document,
@@ -190,7 +190,7 @@ fn published_names(document: &Document) -> Vec<String> {
 
 /// Refuses the names in an expression that leave several rows to choose from, of those that experiments declare for one
 /// engine. Of the rows, `cases` select some; each value of the parameter `each` is by itself.
-pub(in crate::book) fn singled_out(
+pub(crate) fn singled_out(
     operands: &[(String, Operand)],
     document: &Document,
     cases: &[Parameters],
@@ -352,7 +352,7 @@ fn number_in(part: &str, known: &[Selector]) -> Option<(f64, Vec<f64>)> {
 }
 
 /// Whether a row's parameters hold all selectors.
-pub(in crate::book) fn is_selected(spec: &MetricSpec, selectors: &[String]) -> bool {
+pub(crate) fn is_selected(spec: &MetricSpec, selectors: &[String]) -> bool {
     let lacks = |name: &str| spec.parameters.keys().all(|own| behind(name, own) != Some(""));
     selectors.iter().all(|selector| {
         selector.strip_prefix("no_").is_some_and(lacks)

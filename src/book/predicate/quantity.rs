@@ -14,13 +14,13 @@ use super::found::{Found, whole};
 use super::operand::Operand;
 use super::source::{OperandSource, source};
 use super::{compile, environment, names_in, operands_in};
-use crate::book::document::{Compare, Document};
+use crate::document::{Compare, Document};
 use crate::measure::{Observations, mean, median};
 use crate::results::{Lookup, Metric, Outcome, Parameters, Results, Row, Run, no_interval_of};
 use crate::units::Unit;
 
 /// A quantity with what its names stand for.
-pub(in crate::book) struct ResolvedExpression<'a> {
+pub(crate) struct ResolvedExpression<'a> {
     /// The expression, with flat names.
     flat: String,
     operands: Vec<Resolved<'a>>,
@@ -45,7 +45,7 @@ struct Resolved<'a> {
 impl<'a> ResolvedExpression<'a> {
     /// The quantity of `expression` by the rows of `system`, of which those with the parameters `select` count, as far as
     /// they have such parameters.
-    pub(in crate::book) fn of(
+    pub(crate) fn of(
         expression: &str,
         document: &Document,
         results: &'a Results,
@@ -101,7 +101,7 @@ impl<'a> ResolvedExpression<'a> {
     ///
     /// # Errors
     /// No run measured both.
-    pub(in crate::book) fn compared(self, how: Compare, other: Self) -> Result<Self, String> {
+    pub(crate) fn compared(self, how: Compare, other: Self) -> Result<Self, String> {
         // The other's names come after its own; from the last, since the first is the beginning of some.
         let own = self.operands.len();
         let shift = |flat: String, place: usize| flat.replace(&flat_name(place), &flat_name(place + own));
@@ -119,7 +119,7 @@ impl<'a> ResolvedExpression<'a> {
     ///
     /// # Errors
     /// It has no value, such as a division by zero.
-    pub(in crate::book) fn found(&self) -> Result<Found, String> {
+    pub(crate) fn found(&self) -> Result<Found, String> {
         let environment = environment();
         let expression = compile(&environment, &self.flat)?;
         let is_name = self.flat == flat_name(0);
@@ -199,7 +199,7 @@ impl<'a> ResolvedExpression<'a> {
     }
 
     /// How its value stands in a sentence, where it is one name.
-    pub(in crate::book) fn in_words(&self) -> Option<String> {
+    pub(crate) fn in_words(&self) -> Option<String> {
         (self.flat == flat_name(0)).then(|| self.operands[0].in_words())
     }
 
@@ -349,12 +349,12 @@ fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<&'a [f64]> {
     row.outcome(&run.id).and_then(Outcome::samples)
 }
 
-pub(in crate::book) fn flat_name(index: usize) -> String {
+pub(crate) fn flat_name(index: usize) -> String {
     format!("q{index}_")
 }
 
 /// The expression with a plain name in the place of each dotted one, so that its context is flat.
-pub(in crate::book) fn flattened(expression: &str, names: &[&str]) -> String {
+pub(crate) fn flattened(expression: &str, names: &[&str]) -> String {
     let is_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let mut out = String::with_capacity(expression.len());
     let mut rest = expression;

@@ -12,7 +12,7 @@ use crate::measure::{AcceptedRegion, Bound};
 
 /// A quantity and where it has to lie; a quantity alone where there is no comparison.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::book) struct Test {
+pub(crate) struct Test {
     /// An expression.
     pub quantity: String,
     /// Where it has to lie.
@@ -20,14 +20,14 @@ pub(in crate::book) struct Test {
 }
 
 /// How far from a figure still counts as about it, as a share of it: a tenth. Of a range, a tenth beyond either end.
-pub(in crate::book) const ABOUT: f64 = 0.1;
+pub(crate) const ABOUT: f64 = 0.1;
 
 /// The comparisons, the longer before those that they begin with.
 const COMPARISONS: [&str; 5] = ["<=", ">=", "==", "<", ">"];
 
 impl Test {
     /// Reads a test.
-    pub(in crate::book) fn parse(text: &str) -> Result<Self, UnknownName> {
+    pub(crate) fn parse(text: &str) -> Result<Self, UnknownName> {
         if text.trim().is_empty() {
             return Err("a test is empty: it is `quantity < bound`, or `bound < quantity < bound`".to_owned().into());
         }
@@ -83,7 +83,7 @@ impl Test {
     }
 
     /// The tests that all have to hold: joined by `and`.
-    pub(in crate::book) fn all(text: &str) -> Result<Vec<Self>, UnknownName> {
+    pub(crate) fn all(text: &str) -> Result<Vec<Self>, UnknownName> {
         text.split(" and ").map(Self::parse).collect()
     }
 

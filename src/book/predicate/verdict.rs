@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::case::CaseResult;
-use crate::book::document::{ClaimKind, Compare};
+use crate::document::{ClaimKind, Compare};
 use crate::measure::Decision;
 use crate::units::Scale;
 
@@ -28,7 +28,7 @@ pub enum ClaimVerdict {
 
 impl ClaimVerdict {
     /// What a finding means for a claim of this kind.
-    pub(super) fn of(finding: Decision, kind: ClaimKind) -> Self {
+    pub(crate) fn of(finding: Decision, kind: ClaimKind) -> Self {
         match (finding, kind) {
             (Decision::Undecided, _) => ClaimVerdict::Inconclusive,
             (Decision::Inside, ClaimKind::Value) => ClaimVerdict::CarriesOver,

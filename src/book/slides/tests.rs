@@ -2,7 +2,7 @@
 
 use super::super::trial::nothing;
 use super::*;
-use crate::book::kept::catalog;
+use crate::kept::catalog;
 
 fn decks_of(results: &[Results]) -> BTreeMap<String, String> {
     let files = decks(results, &BookProject::embedded(), &catalog()).unwrap();

@@ -1,8 +1,8 @@
 //! Claims and their verdicts, as text for a console.
 
-use crate::book::document::{Claim, Document};
-use crate::book::predicate::{CaseResult, ClaimVerdict, Judgement};
 use crate::clean::terminal_line;
+use crate::document::{Claim, Document};
+use crate::predicate::{CaseResult, ClaimVerdict, Judgement};
 use crate::results::Results;
 
 /// All claims of `documents`, judged by one file of results: for each its verdict, what it claims, where it stands, its tests
@@ -60,7 +60,7 @@ fn case_text(case: &CaseResult) -> String {
 }
 
 /// How many verdicts there are of each kind, in words.
-pub(in crate::book) fn verdict_totals<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> String {
+pub(crate) fn verdict_totals<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> String {
     const KINDS: [&str; 7] = [
         "confirmed",
         "refuted",

@@ -3,7 +3,7 @@
 use super::cell::{found_value, missing};
 use super::left_out::{left_out, without_meaning};
 use super::systems;
-use crate::book::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
+use crate::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
 use crate::present::{Cell, Column, Missing, Precision, Role, Share, Table, TableGroup, TableRow, Value};
 use crate::results::{DeviceDescription, Diagnosed, Lookup, Results, Run, share_of_peak};
 use crate::units::Unit;
@@ -61,7 +61,7 @@ impl<'a> Machines<'a> {
     }
 
     /// The same, with these names, one for each.
-    pub(in crate::book) fn called(self, labels: Vec<String>) -> Self {
+    pub(crate) fn called(self, labels: Vec<String>) -> Self {
         Self { labels, ..self }
     }
 

@@ -3,11 +3,11 @@
 //! It is of rows that observe yes and no. A case without trials is not counted, and a row without such a case is left out.
 
 use super::comparison::{Machines, SystemRows};
-use crate::book::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
+use crate::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
 use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
 
 /// The counts of a table that asks for them, of each system that measured it.
-pub(in crate::book) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Option<Table> {
+pub(crate) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Option<Table> {
     let cases = table.cases_in(machines.results);
     let mut columns = vec![Column::new(Role::Label, "")];
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); table.rows.len()];

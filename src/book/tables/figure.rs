@@ -7,7 +7,7 @@ use super::comparison::measured_value;
 use super::left_out::{LeftOut, Unmeasured};
 use super::matrix::matrix;
 use super::roofline::roofline;
-use crate::book::document::{
+use crate::document::{
     DocumentRow, DocumentTable, Lines, Panel, PanelScale, PanelSeries, Shows, StackedParts, Systems, TableCase,
     TableEntry,
 };
@@ -101,11 +101,7 @@ fn unmeasured(table: &DocumentTable, panel: &Panel, results: &Results, systems: 
 }
 
 /// The systems of each picture of a panel; the one that the results are about stands first.
-pub(in crate::book) fn pictures<'r>(
-    table: Option<&DocumentTable>,
-    panel: &Panel,
-    results: &'r Results,
-) -> Vec<Vec<&'r str>> {
+pub(crate) fn pictures<'r>(table: Option<&DocumentTable>, panel: &Panel, results: &'r Results) -> Vec<Vec<&'r str>> {
     let draws = |system: &&str| {
         let lookup = results.lookup_of(system);
         let mut own = lookup.metrics().filter(|(spec, _)| table.is_none_or(|table| table.row(&spec.id).is_some()));
@@ -324,14 +320,14 @@ fn shown(shows: Shows, x: f64, value: Value) -> Value {
 }
 
 /// The rows of a series at one value of the parameter `x`.
-pub(in crate::book) fn case_at(series: &PanelSeries, x: &str, parameter: Parameter) -> TableCase {
+pub(crate) fn case_at(series: &PanelSeries, x: &str, parameter: Parameter) -> TableCase {
     let mut select = series.select.clone();
     select.insert(x.to_owned(), parameter);
     TableCase { label: String::new(), select }
 }
 
 /// The values of the parameter `x` among the rows of a series, ascending.
-pub(in crate::book) fn places(series: &PanelSeries, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
+pub(crate) fn places(series: &PanelSeries, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
     let rows = lookup.specs_of(&series.id, &series.select);
     let mut places: Vec<(f64, Parameter)> = rows
         .filter_map(|spec| {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::book::document::{DocumentTable, TableEntry};
-use crate::book::in_order::grouped;
+use crate::document::{DocumentTable, TableEntry};
+use crate::in_order::grouped;
 use crate::results::{Metric, MissingReason, Results};
 
 /// A run that lacks rows for one reason.
-pub(in crate::book) struct Lacks {
+pub(crate) struct Lacks {
     /// The run's identifier.
     pub run: String,
     /// Why it lacks them.
@@ -17,7 +17,7 @@ pub(in crate::book) struct Lacks {
 }
 
 /// What runs lack of a table, in a sentence each, for what the machine is called.
-pub(in crate::book) fn lacking_in(table: &DocumentTable, results: &Results, machine: &str) -> Vec<String> {
+pub(crate) fn lacking_in(table: &DocumentTable, results: &Results, machine: &str) -> Vec<String> {
     let cases = table.cases_in(std::slice::from_ref(results));
     let of_system = |system| {
         let lookup = results.lookup_of(system);
@@ -34,7 +34,7 @@ pub(in crate::book) fn lacking_in(table: &DocumentTable, results: &Results, mach
 }
 
 /// What the runs of all systems lack of the rows of their system.
-pub(in crate::book) fn lacking_of(results: &Results) -> Vec<Lacks> {
+pub(crate) fn lacking_of(results: &Results) -> Vec<Lacks> {
     let of_system = |system| {
         let lookup = results.lookup_of(system);
         let measured = |(_, metric): (_, Result<_, _>)| metric.ok();

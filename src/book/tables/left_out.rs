@@ -2,8 +2,8 @@
 //! line says what and why.
 
 use super::comparison::Machines;
-use crate::book::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
-use crate::book::in_order::{each_once, grouped};
+use crate::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
+use crate::in_order::{each_once, grouped};
 use crate::results::{Lookup, MissingReason, Results};
 
 /// Something that is left out.
@@ -22,7 +22,7 @@ impl LeftOut {
         Self { what, case: None, reason }
     }
 
-    pub(in crate::book) fn of(row: &DocumentRow, case: &TableCase, reason: String) -> Self {
+    pub(crate) fn of(row: &DocumentRow, case: &TableCase, reason: String) -> Self {
         Self { case: case.heading().map(str::to_owned), ..Self::new(row.label.clone(), reason) }
     }
 
@@ -37,12 +37,12 @@ impl LeftOut {
     }
 
     /// The same in words: each reason with the rows that share it and the same cases.
-    pub(in crate::book) fn listed(all: &[Self]) -> Vec<(&str, String)> {
+    pub(crate) fn listed(all: &[Self]) -> Vec<(&str, String)> {
         Self::by_reason(all).into_iter().map(|(what, reason, cases)| (reason, what + &in_brackets(&cases))).collect()
     }
 
     /// All of them in one sentence: what they are, for which cases, and why; nothing where nothing is left out.
-    pub(in crate::book) fn sentence(all: &[Self], machine: &str) -> Option<String> {
+    pub fn sentence(all: &[Self], machine: &str) -> Option<String> {
         let (parts, mut sentence) = (Self::by_reason(all), String::new());
         for (place, (what, reason, cases)) in parts.iter().enumerate() {
             let cases = in_brackets(cases);
@@ -55,7 +55,7 @@ impl LeftOut {
     }
 
     /// The same with one entry in place of those of all `cases` of a row.
-    pub(in crate::book) fn collapsed(all: Vec<Self>, cases: usize) -> Vec<Self> {
+    pub(crate) fn collapsed(all: Vec<Self>, cases: usize) -> Vec<Self> {
         let count =
             |one: &Self| all.iter().filter(|other| other.what == one.what && other.reason == one.reason).count();
         let is_whole: Vec<bool> = all.iter().map(|one| cases > 1 && count(one) >= cases).collect();
@@ -87,7 +87,7 @@ impl Unmeasured {
     }
 
     /// All of them in one sentence; nothing where there are none.
-    pub(in crate::book) fn sentence(all: &[Self], machine: &str) -> Option<String> {
+    pub fn sentence(all: &[Self], machine: &str) -> Option<String> {
         let one = |one: &Self| format!("“{}” ({})", one.what, one.reasons.join("; "));
         let parts: Vec<String> = all.iter().map(one).collect();
         (!parts.is_empty())
@@ -118,7 +118,7 @@ impl Lacking {
 }
 
 /// Says that no run has a row of a table, where that is so: then it is left out. A table of a text's figures shows these.
-pub(in crate::book) fn nothing_of(table: &DocumentTable, machines: &Machines<'_>) -> Option<String> {
+pub(crate) fn nothing_of(table: &DocumentTable, machines: &Machines<'_>) -> Option<String> {
     let cases = table.cases_in(machines.results);
     let of_all = |entry: TableEntry<'_>| {
         machines.systems.iter().flatten().map(|(_, lookup)| entry.measured(lookup).map(drop)).collect::<Vec<_>>()
@@ -138,7 +138,7 @@ pub(super) fn without_meaning(table: &DocumentTable, machines: &Machines<'_>, pl
 }
 
 /// Which columns of a table are left out, and why, in a sentence each.
-pub(in crate::book) fn columns_left_out(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
+pub(crate) fn columns_left_out(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
     let named = machines.named().enumerate().filter_map(|(place, (results, machine))| {
         let (system, reason) = (&results.run().system, without_meaning(table, machines, place)?);
         let reason = reason.trim_end_matches('.');
@@ -162,7 +162,7 @@ pub(super) fn left_out(entry: TableEntry<'_>, machines: &Machines<'_>) -> Option
 
 /// Why there is no measurement on a machine; `None` where there is one. What has no meaning in the system of the first run is
 /// looked for in the others.
-pub(in crate::book) fn absence<T>(
+pub(crate) fn absence<T>(
     results: &Results,
     measured: impl Fn(&Lookup<'_>) -> Result<T, MissingReason>,
 ) -> Option<MissingReason> {
@@ -182,7 +182,7 @@ pub(in crate::book) fn absence<T>(
 }
 
 /// All that is left out of a table.
-pub(in crate::book) fn left_out_of(table: &DocumentTable, machines: &Machines<'_>) -> Vec<LeftOut> {
+pub(crate) fn left_out_of(table: &DocumentTable, machines: &Machines<'_>) -> Vec<LeftOut> {
     let cases = table.cases_in(machines.results);
     let entries = TableEntry::all(table, &cases);
     let all = entries.filter_map(|entry| Some(LeftOut::of(entry.row, entry.case, left_out(entry, machines)?)));

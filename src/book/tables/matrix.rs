@@ -2,9 +2,9 @@
 
 use super::figure::Drawn;
 use super::left_out::Unmeasured;
-use crate::book::document::{Matrix, MatrixColumn, MatrixTime};
-use crate::book::in_order::grouped;
+use crate::document::{Matrix, MatrixColumn, MatrixTime};
 use crate::error::PlotError;
+use crate::in_order::grouped;
 use crate::present::{MatrixCell, MatrixPlot, MatrixRow};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Parameter, Parameters, Results};
 use crate::units::{Unit, byte_size, counted};
@@ -70,7 +70,7 @@ fn matrix_plot(matrix: &Matrix, title: &str, machine: &str, results: &Results) -
 type Found<'a> = (&'a MetricSpec, Result<Metric<'a>, MissingReason>);
 
 /// The system whose measurements a matrix draws.
-pub(in crate::book) fn system<'a>(matrix: &Matrix, results: &'a Results) -> &'a str {
+pub(crate) fn system<'a>(matrix: &Matrix, results: &'a Results) -> &'a str {
     let has = |system: &&str| {
         let found = selected(&matrix.id, &matrix.select, &results.lookup_of(system));
         found.iter().any(|(_, metric)| metric.is_ok())
@@ -79,7 +79,7 @@ pub(in crate::book) fn system<'a>(matrix: &Matrix, results: &'a Results) -> &'a 
 }
 
 /// The measurements of a matrix: those of its cells, and the times beside them.
-pub(in crate::book) fn shown_rows<'a>(matrix: &'a Matrix, lookup: &Lookup<'a>) -> Vec<Found<'a>> {
+pub(crate) fn shown_rows<'a>(matrix: &'a Matrix, lookup: &Lookup<'a>) -> Vec<Found<'a>> {
     let ids = matrix.columns.iter().filter_map(|column| column.id.as_ref()).filter(|id| **id != matrix.id);
     let columns = ids.flat_map(|id| selected(id, &matrix.select, lookup));
     let mut found: Vec<Found<'a>> = selected(&matrix.id, &matrix.select, lookup).into_iter().chain(columns).collect();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn plotted(rows: Vec<Row>) -> Vec<MatrixRow> {
-        let mut results = crate::book::kept_results().unwrap().clone();
+        let mut results = crate::kept_results().unwrap().clone();
         results.runs.truncate(1);
         results.rows = rows.into();
         let matrix: Matrix = serde_yaml::from_str(MATRIX).unwrap();

@@ -6,7 +6,7 @@
 //! the memory.
 
 use super::figure::of_system;
-use crate::book::document::Panel;
+use crate::document::Panel;
 use crate::present::{Line, LinePlot, LineRole, Point, Spacing, Ticks};
 use crate::results::{MatmulRate, Results, matmul_rates, memory_rate};
 use crate::units::Unit;

@@ -3,12 +3,12 @@
 //! Rows of different groups are sampled one after the other. What drifts, such as a clock rate, affects the first alike and may look like a
 //! difference between the second.
 
-use crate::book::document::{DocumentTable, TableEntry};
+use crate::document::{DocumentTable, TableEntry};
 use crate::results::{Outcome, Results, Row};
 
 /// How the rows of a table were sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::book) enum SamplingOrder {
+pub(crate) enum SamplingOrder {
     /// All in turn.
     InTurn,
     /// Those of each case in turn, the cases one after the other.
@@ -21,7 +21,7 @@ pub(in crate::book) enum SamplingOrder {
 
 impl SamplingOrder {
     /// In a sentence, for what a machine is called.
-    pub(in crate::book) fn sentence(self, machine: &str) -> String {
+    pub(crate) fn sentence(self, machine: &str) -> String {
         match self {
             SamplingOrder::InTurn => format!("On {machine}, the rows of this table were sampled in turn."),
             SamplingOrder::ByCase => format!(
@@ -40,7 +40,7 @@ impl SamplingOrder {
 }
 
 /// How the measured rows of a table were sampled; `None` where there are fewer than two.
-pub(in crate::book) fn sampled(table: &DocumentTable, results: &Results) -> Option<SamplingOrder> {
+pub(crate) fn sampled(table: &DocumentTable, results: &Results) -> Option<SamplingOrder> {
     let (lookup, cases) = (results.lookup(), table.cases_in(std::slice::from_ref(results)));
     let mut rows: Vec<(&str, &Row)> = Vec::new();
     for entry in TableEntry::all(table, &cases) {

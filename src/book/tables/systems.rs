@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::cell::{found_value, missing, row_cell};
 use super::comparison::SystemRows;
-use crate::book::document::{DocumentTable, Measured, TableEntry};
+use crate::document::{DocumentTable, Measured, TableEntry};
 use crate::measure::Ratio;
 use crate::present::{Cell, Column, Missing, Precision, Role, Table, TableGroup, TableRow, Value};
 use crate::results::{Metric, Parameters, Program, Results, Run};
@@ -34,7 +34,7 @@ pub fn system_table(results: &Results, system: &str) -> Table {
 }
 
 /// The versions of a program and of what it stands on, in words: `PyTorch 2.11.0, CUDA 13.0`.
-pub(in crate::book) fn versions(program: &Program) -> String {
+pub(crate) fn versions(program: &Program) -> String {
     let own = std::iter::once((&program.name, &program.version));
     let all = own.chain(program.libraries.iter().map(|(name, version)| (name, version)));
     all.map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")

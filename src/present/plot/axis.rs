@@ -74,7 +74,7 @@ impl Axis {
     }
 
     /// Where `value` lies: 0 at the low end, 1 at the high end, between them for what lies beyond.
-    pub(super) fn place(&self, value: f64) -> f64 {
+    pub(crate) fn place(&self, value: f64) -> f64 {
         let along = |value: f64| match self.spacing {
             Spacing::Linear => value,
             Spacing::Log => value.max(self.low).ln(),

@@ -10,17 +10,17 @@ use super::horizontal::{AXIS, BAR, Horizontal, Layout};
 use super::picture::{Area, DrawResult, LINE, MARGIN, Picture, room, title_height};
 use super::svg::{Paint, Pattern};
 use super::text::Weight;
-use crate::error::PlotError;
+use crate::PlotError;
 use crate::units::Unit;
 
 /// A panel of bars.
 ///
 /// ```
-/// use syncscope::present::BarPlot;
+/// use syncscope_present::BarPlot;
 ///
 /// let plot = BarPlot::of_times("Two calls", &[("one", 1e-6), ("other", 2e-6)]);
 /// assert!(plot.to_svg("two-calls")?.starts_with("<svg"));
-/// # Ok::<(), syncscope::error::PlotError>(())
+/// # Ok::<(), syncscope_present::PlotError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarPlot {
@@ -40,8 +40,8 @@ pub struct BarPlot {
 /// Bars that are compared with each other.
 ///
 /// ```
-/// use syncscope::present::{Bar, BarGroup, BarPlot, Spacing};
-/// use syncscope::units::Unit;
+/// use syncscope_present::{Bar, BarGroup, BarPlot, Spacing};
+/// use syncscope_present::units::Unit;
 ///
 /// let interval = Some((1.9e-6, 2.2e-6));
 /// let measured = Bar::new("launch", 2e-6, interval, "2.0 µs".to_owned());
@@ -281,7 +281,7 @@ fn draw_bar(chart: &Horizontal<'_, '_>, bar: &Bar, hatched: bool, top: f64) -> D
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::present::escape;
+    use crate::escape;
 
     fn plot(label: &str) -> BarPlot {
         let bars = vec![

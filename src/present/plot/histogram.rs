@@ -10,28 +10,11 @@ use plotters::style::text_anchor::HPos;
 use super::picture::{Area, DrawResult, LINE, Picture, WIDTH, title_height};
 use super::svg::Paint;
 use super::text::Weight;
-use crate::error::PlotError;
-use crate::measure::Estimate;
+use crate::Estimate;
+use crate::PlotError;
 use crate::units::{Unit, counted};
 
 /// A histogram of samples.
-///
-/// ```
-/// use syncscope::measure::Samples;
-/// use syncscope::present::Histogram;
-/// use syncscope::units::Unit;
-///
-/// let samples = Samples::new("launch", (0..50).map(|i| 2e-6 + f64::from(i % 7) * 1e-8).collect())?;
-/// let histogram = Histogram {
-///     title: "A launch".to_owned(),
-///     unit: Unit::Seconds,
-///     estimate: samples.estimate(),
-///     samples: samples.values().to_vec(),
-/// };
-/// assert!(histogram.to_svg("launch")?.starts_with("<svg"));
-/// assert!(histogram.description().starts_with("Histogram of 50 samples"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     /// What is drawn.
@@ -157,12 +140,23 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Samples;
 
     fn histogram(values: Vec<f64>) -> Histogram {
-        let samples = Samples::new("read", values).unwrap();
-        let (title, estimate) = (samples.name().to_owned(), samples.estimate());
-        Histogram { title, unit: Unit::Seconds, samples: samples.into_values(), estimate }
+        let mut sorted = values.clone();
+        sorted.sort_by(f64::total_cmp);
+        let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64) as usize];
+        let estimate = Estimate {
+            median: at(0.5),
+            low: at(0.4),
+            high: at(0.6),
+            lower_quartile: at(0.25),
+            upper_quartile: at(0.75),
+            n: sorted.len(),
+            runs: 1,
+            spread: None,
+            coverage: 0.95,
+        };
+        Histogram { title: "read".to_owned(), unit: Unit::Seconds, samples: values, estimate }
     }
 
     #[test]

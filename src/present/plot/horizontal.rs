@@ -46,7 +46,7 @@ pub(super) struct Horizontal<'a, 'b> {
 }
 
 impl<'a, 'b> Horizontal<'a, 'b> {
-    pub(super) fn new(root: &'a Area<'b>, layout: Layout<'_>) -> Result<Self, Box<dyn std::error::Error>> {
+    pub(crate) fn new(root: &'a Area<'b>, layout: Layout<'_>) -> Result<Self, Box<dyn std::error::Error>> {
         let Layout { top, left, height, longest, unit, decades, values } = layout;
         let widest = values.iter().map(|text| Weight::Regular.width(text)).max().unwrap_or(0);
         let mut chart = ChartBuilder::on(root)

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::picture::WIDTH;
 use super::text::Weight;
-use crate::timeline::{Kind, Span};
+use crate::Kind;
 
 pub(super) const LEFT: i32 = 8;
 pub(super) const RIGHT: i32 = 14;
@@ -26,10 +26,23 @@ const MOST_NAMES: usize = MOST_ROWS * ROOM as usize;
 /// Up to how many runs of a lane are named each by itself.
 const NAMED: usize = 4;
 
+/// A call of a host, or work of a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaneSpan<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name.
+    pub name: &'a str,
+    /// When it began, in nanoseconds.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+}
+
 /// Spans drawn as one bar.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LaneBar {
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
     pub(super) left: i32,
     pub(super) right: i32,
 }
@@ -37,7 +50,7 @@ pub(super) struct LaneBar {
 /// Spans of one kind and name that follow each other.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SpanRun<'a> {
-    pub(super) kind: Kind,
+    pub(crate) kind: Kind,
     name: &'a str,
     count: usize,
     start_ns: u64,
@@ -45,7 +58,7 @@ pub(super) struct SpanRun<'a> {
 }
 
 impl SpanRun<'_> {
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let name = self.name.split_whitespace().collect::<Vec<_>>().join(" ");
         if self.count == 1 { name } else { format!("{} × {name}", self.count) }
     }
@@ -54,7 +67,7 @@ impl SpanRun<'_> {
 /// The spans of a track, by their begin.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TrackPlot<'a> {
-    pub(super) spans: Vec<&'a Span>,
+    pub(super) spans: &'a [LaneSpan<'a>],
     /// The length of the whole timeline.
     pub(super) seconds: f64,
 }
@@ -73,7 +86,7 @@ impl<'a> TrackPlot<'a> {
     /// The spans, those together that follow each other and are equal.
     pub(super) fn runs(&self) -> Vec<SpanRun<'a>> {
         let mut runs: Vec<SpanRun<'a>> = Vec::new();
-        for span in &self.spans {
+        for span in self.spans {
             match runs.last_mut() {
                 Some(run) if run.kind == span.kind && run.name == span.name => {
                     run.count += 1;
@@ -81,7 +94,7 @@ impl<'a> TrackPlot<'a> {
                 }
                 _ => runs.push(SpanRun {
                     kind: span.kind,
-                    name: &span.name,
+                    name: span.name,
                     count: 1,
                     start_ns: span.start_ns,
                     end_ns: span.end_ns,
@@ -95,7 +108,7 @@ impl<'a> TrackPlot<'a> {
     pub(super) fn bars(&self) -> Vec<LaneBar> {
         let mut bars: Vec<LaneBar> = Vec::new();
         let mut mergeable = false;
-        for span in &self.spans {
+        for span in self.spans {
             let (left, right) = (self.x(span.start_ns), self.x(span.end_ns));
             let (right, narrow) = (right.max(left + 1), right - left < NARROW);
             match bars.last_mut() {
@@ -173,35 +186,35 @@ fn counted(runs: &[SpanRun<'_>]) -> Vec<(usize, i32, String)> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::timeline::{Lane, TimelinePlot};
     use super::*;
-    use crate::timeline::Timeline;
-    use crate::timeline::by_hand;
 
     /// 37 short calls and kernels, then a read that waits.
-    pub(in crate::present::plot) fn timeline() -> Timeline {
-        let calls = (0..37).flat_map(|i| {
-            let kernel = (20_000 * i + 2_000, 20_000 * i + 21_000);
-            [named("affine", Kind::Enqueue, (1_000 * i, 1_000 * i + 900)), named("affine", Kind::Kernel, kernel)]
-        });
-        let mut timeline =
-            by_hand::timeline(calls.chain([named("item", Kind::Synchronize, (37_000, 745_000))]).collect());
-        timeline.tracks.truncate(2);
-        timeline
+    pub fn timeline() -> TimelinePlot<'static> {
+        let span = |kind, name, (start_ns, end_ns)| LaneSpan { kind, name, start_ns, end_ns };
+        let calls = (0..37).map(|i| span(Kind::Enqueue, "affine", (1_000 * i, 1_000 * i + 900)));
+        let kernels = (0..37).map(|i| span(Kind::Kernel, "affine", (20_000 * i + 2_000, 20_000 * i + 21_000)));
+        let host = calls.chain([span(Kind::Synchronize, "item", (37_000, 745_000))]).collect();
+        let lanes = vec![
+            Lane { name: "host, main".to_owned(), is_host: true, spans: host },
+            Lane { name: "stream".to_owned(), is_host: false, spans: kernels.collect() },
+        ];
+        TimelinePlot { title: "Title".to_owned(), machine: "M".to_owned(), end_ns: 745_000, lanes }
     }
 
-    fn named(name: &str, kind: Kind, span: (u64, u64)) -> Span {
-        Span { name: name.to_owned(), ..by_hand::span(kind, 0, span, 1) }
+    fn named(name: &'static str, kind: Kind, (start_ns, end_ns): (u64, u64)) -> LaneSpan<'static> {
+        LaneSpan { kind, name, start_ns, end_ns }
     }
 
-    fn lane(timeline: &Timeline) -> TrackPlot<'_> {
-        let spans = timeline.spans.iter().filter(|span| span.track == 0).collect();
-        TrackPlot { spans, seconds: timeline.end_ns() as f64 * 1e-9 }
+    fn lane<'a>(spans: &'a [LaneSpan<'a>]) -> TrackPlot<'a> {
+        let end = spans.iter().map(|span| span.end_ns).max().unwrap_or(1);
+        TrackPlot { spans, seconds: end as f64 * 1e-9 }
     }
 
     #[test]
     fn equal_short_spans_are_one_bar_with_their_number() {
         let timeline = timeline();
-        let lane = lane(&timeline);
+        let lane = lane(&timeline.lanes[0].spans);
         assert_eq!(lane.bars().len(), 2);
         let names: Vec<_> = lane.names().into_iter().map(|(.., name)| name).collect();
         assert_eq!(names, ["item", "37 × affine"]);
@@ -214,15 +227,16 @@ pub(super) mod tests {
             let (name, kind) = kinds[(i % 2) as usize];
             named(name, kind, (i * 10_000, i * 10_000 + 9_000))
         };
-        let names = lane(&by_hand::timeline((0..20).map(span).collect())).names();
+        let spans: Vec<_> = (0..20).map(span).collect();
+        let names = lane(&spans).names();
         assert_eq!(names, [(0, LEFT, "10 × matmul, 10 × Device::synchronize".to_owned())]);
     }
 
     #[test]
     fn names_of_a_row_do_not_overlap_and_stay_in_the_picture() {
-        let span = |(i, name): (u64, &&str)| named(name, Kind::Enqueue, (i * 10_000, i * 10_000 + 9_000));
-        let spans = (0..).zip(&["matmul", "synchronize", "affine", "record"]).map(span).collect();
-        let names = lane(&by_hand::timeline(spans)).names();
+        let span = |(i, name): (u64, &&'static str)| named(name, Kind::Enqueue, (i * 10_000, i * 10_000 + 9_000));
+        let spans: Vec<_> = (0..).zip(&["matmul", "synchronize", "affine", "record"]).map(span).collect();
+        let names = lane(&spans).names();
         let ends = |(row, left, text): &(usize, i32, String)| (*row, *left, left + Weight::Regular.width(text));
         for (i, a) in names.iter().map(ends).enumerate() {
             assert!(a.1 >= LEFT && a.2 <= WIDTH as i32, "{a:?}");

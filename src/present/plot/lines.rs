@@ -10,30 +10,18 @@ use super::axis::{Axis, Spacing};
 use super::picture::{Area, DrawResult, LINE, MARGIN, Picture, WIDTH, room, title_height};
 use super::svg::Paint;
 use super::text::Weight;
-use crate::error::PlotError;
-use crate::measure::Estimate;
+use crate::Estimate;
+use crate::PlotError;
 use crate::units::{Unit, byte_size};
 
 /// A panel of lines.
 ///
 /// ```
-/// use syncscope::present::{Line, LinePlot};
+/// use syncscope_present::{Line, LinePlot};
 ///
 /// let line = Line::predicted("a model", 0, &[(1.0, 1e-6), (2.0, 2e-6)]);
 /// assert!(LinePlot::of_times("A model", "size", vec![line]).to_svg("model")?.starts_with("<svg"));
-/// # Ok::<(), syncscope::error::PlotError>(())
-/// ```
-///
-/// ```
-/// use syncscope::measure::Samples;
-/// use syncscope::present::{Line, LinePlot};
-///
-/// let time = |seconds: f64| Samples::new("copy", vec![seconds; 5]).map(|samples| samples.estimate());
-/// let measured = Line::measured("measured", &[(1.0, time(1e-6)?), (2.0, time(2.1e-6)?)]);
-/// // In the colour of the line that it predicts, hollow and dashed.
-/// let model = Line::predicted("1 µs each", 0, &[(1.0, 1e-6), (2.0, 2e-6)]);
-/// assert_eq!(LinePlot::of_times("Copies", "copies", vec![measured, model]).lines.len(), 2);
-/// # Ok::<(), syncscope::error::MeasureError>(())
+/// # Ok::<(), syncscope_present::PlotError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinePlot {

@@ -12,12 +12,12 @@ use plotters::style::text_anchor::HPos;
 use super::picture::{Area, DrawResult, LINE, Picture, WIDTH, room, title_height};
 use super::svg::Paint;
 use super::text::Weight;
-use crate::error::PlotError;
+use crate::PlotError;
 
 /// A panel of yes and no.
 ///
 /// ```
-/// use syncscope::present::{MatrixCell, MatrixPlot, MatrixRow};
+/// use syncscope_present::{MatrixCell, MatrixPlot, MatrixRow};
 ///
 /// let row = |label: &str, blocked| MatrixRow {
 ///     label: label.to_owned(),
@@ -33,7 +33,7 @@ use crate::error::PlotError;
 ///     rows: vec![row("item", 20), row("add", 0)],
 /// };
 /// assert!(plot.to_svg("calls")?.starts_with("<svg"));
-/// # Ok::<(), syncscope::error::PlotError>(())
+/// # Ok::<(), syncscope_present::PlotError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixPlot {

@@ -21,9 +21,9 @@ mod timeline;
 pub use axis::Spacing;
 pub use bars::{Bar, BarGroup, BarPlot};
 pub use histogram::Histogram;
+pub use lane::LaneSpan;
 pub use lines::{Line, LinePlot, LineRole, Point, Ticks};
 pub use matrix::{MatrixCell, MatrixPlot, MatrixRow};
 pub use stacks::{Stack, StackBar, StackPlot};
-#[cfg(feature = "report")]
-pub(crate) use svg::styled_once;
-pub use timeline::TimelinePlot;
+pub use svg::styled_once;
+pub use timeline::{Lane, TimelinePlot};

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 
 use super::svg::{Paint, Pattern, Svg, finished};
 use super::text::Weight;
-use crate::error::PlotError;
+use crate::PlotError;
 
 pub(super) const WIDTH: u32 = 360;
 /// The height of a line of text.
@@ -19,7 +19,7 @@ pub(super) type DrawResult = Result<(), Box<dyn std::error::Error>>;
 /// A picture to be drawn.
 pub(super) struct Picture<'a> {
     /// Unique in the page: the identifiers within the picture begin with it.
-    pub(super) id: &'a str,
+    pub(crate) id: &'a str,
     pub(super) title: &'a str,
     pub(super) description: &'a str,
     pub(super) height: u32,

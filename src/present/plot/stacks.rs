@@ -10,14 +10,14 @@ use super::horizontal::{AXIS, BAR, Horizontal, Layout};
 use super::picture::{Area, DrawResult, LINE, MARGIN, Picture, WIDTH, room, title_height};
 use super::svg::{Paint, Pattern};
 use super::text::Weight;
-use crate::error::PlotError;
+use crate::PlotError;
 use crate::units::Unit;
 
 /// A panel of stacked bars.
 ///
 /// ```
-/// use syncscope::present::{Stack, StackBar, StackPlot};
-/// use syncscope::units::Unit;
+/// use syncscope_present::{Stack, StackBar, StackPlot};
+/// use syncscope_present::units::Unit;
 ///
 /// let stack = Stack {
 ///     parts: vec![2e-6, 5e-6],
@@ -220,7 +220,7 @@ impl StackBar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::present::escape;
+    use crate::escape;
 
     fn plot() -> StackPlot {
         let stack = Stack {

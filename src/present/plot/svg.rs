@@ -11,7 +11,7 @@ use plotters::style::text_anchor::{HPos, VPos};
 use plotters::style::{Color, FontStyle};
 use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind};
 
-use crate::present::escape::escape;
+use crate::escape::escape;
 
 /// The classes, and the colours of a picture that stands alone. The page's variable has the name of the class.
 const CLASSES: [(&str, &str); 12] = [
@@ -112,11 +112,11 @@ impl Color for Paint {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pattern {
     /// Its name, of letters and hyphens.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The series that it stands for.
     pub(super) paint: Paint,
     /// A path within a square of 6 by 6.
-    pub(super) path: &'static str,
+    pub(crate) path: &'static str,
     /// The width of the path's line.
     pub(super) width: u32,
     /// By how many degrees it is turned.
@@ -141,7 +141,7 @@ pub(super) struct Svg<'a> {
     pub(super) body: &'a mut String,
     pub(super) size: (u32, u32),
     /// What the identifiers within the picture begin with.
-    pub(super) id: &'a str,
+    pub(crate) id: &'a str,
     pub(super) patterns: &'a [Pattern],
 }
 
@@ -160,8 +160,7 @@ fn style() -> String {
 
 /// A page with the style sheet of its pictures once, that of the first one, which holds for the whole page; and without what
 /// they need outside of a page.
-#[cfg(any(feature = "report", test))]
-pub(crate) fn styled_once(page: &str) -> String {
+pub fn styled_once(page: &str) -> String {
     let (page, style) = (page.replace(NAMESPACE, ""), style());
     match page.split_once(&style) {
         Some((before, after)) => format!("{before}{style}{}", after.replace(&style, "")),

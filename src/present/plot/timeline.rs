@@ -2,33 +2,29 @@
 //!
 //! Each kind has its own pattern beside its colour, and the legend shows the kinds that occur.
 
-#[cfg(feature = "report")]
+#[cfg(feature = "serde")]
 use std::collections::BTreeSet;
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::lane::{LEFT, LaneBar, NARROW, RIGHT, TrackPlot, column};
+use super::lane::{LEFT, LaneBar, LaneSpan, NARROW, RIGHT, TrackPlot, column};
 use super::picture::{Area, DrawResult, LINE, Picture, WIDTH, title_height};
 use super::svg::{Paint, Pattern};
 use super::text::Weight;
-use crate::error::PlotError;
-use crate::timeline::{Kind, Span, Timeline, Track};
 use crate::units::{Scale, Unit};
+use crate::{Kind, PlotError};
 
 /// A timeline to be drawn.
 ///
 /// ```
-/// use syncscope::prelude::*;
-/// use syncscope::present::TimelinePlot;
+/// use syncscope_present::{Kind, Lane, LaneSpan, TimelinePlot};
 ///
-/// let device = Device::open("cpu:0")?;
-/// let stream = device.stream()?;
-/// let (_, timeline) = device.record(|| stream.ones::<f32>([64])?.sum()?.item())?;
-/// let machine = timeline.device.clone();
-/// let plot = TimelinePlot { title: "A read".to_owned(), machine, timeline: &timeline };
-/// assert!(plot.to_svg("read")?.starts_with("<svg"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// let spans = vec![LaneSpan { kind: Kind::Kernel, name: "sum", start_ns: 0, end_ns: 900 }];
+/// let lanes = vec![Lane { name: "stream".to_owned(), is_host: false, spans }];
+/// let plot = TimelinePlot { title: "A sum".to_owned(), machine: "cuda:0".to_owned(), end_ns: 1000, lanes };
+/// assert!(plot.to_svg("sum")?.starts_with("<svg") && plot.description().contains("busy 90 %"));
+/// # Ok::<(), syncscope_present::PlotError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelinePlot<'a> {
@@ -36,8 +32,21 @@ pub struct TimelinePlot<'a> {
     pub title: String,
     /// The machine it was recorded on; for the description, not drawn.
     pub machine: String,
-    /// What is drawn.
-    pub timeline: &'a Timeline,
+    /// How long it is, in nanoseconds.
+    pub end_ns: u64,
+    /// The threads and the streams, of which the first 32 are drawn.
+    pub lanes: Vec<Lane<'a>>,
+}
+
+/// What a thread or a stream did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lane<'a> {
+    /// Its name: `stream`.
+    pub name: String,
+    /// Whether it is a thread of the host.
+    pub is_host: bool,
+    /// What it did, by the begin.
+    pub spans: Vec<LaneSpan<'a>>,
 }
 
 const BAR: i32 = 20;
@@ -50,7 +59,7 @@ const MOST_LANES: usize = 32;
 const DESCRIBED: usize = 8;
 
 /// How many spans a page holds beside the picture; a program for traces shows more.
-#[cfg(feature = "report")]
+#[cfg(feature = "serde")]
 const MOST_SPANS: usize = 4000;
 
 /// The kinds, in the order of the legend.
@@ -112,23 +121,22 @@ impl TimelinePlot<'_> {
     /// What is drawn as JSON, from which a page's script draws any part of it: the length in nanoseconds, each kind with its
     /// class and its fill, the names of the spans, and each lane with four numbers a span: its kind, name, start and end.
     /// The fills are of the picture that has this `id`. None where a page would hold too many.
-    #[cfg(feature = "report")]
-    pub(crate) fn spans(&self, id: &str) -> Option<String> {
+    #[cfg(feature = "serde")]
+    pub fn spans(&self, id: &str) -> Option<String> {
         let Sketch { lanes, kinds, .. } = self.sketch();
         if lanes.iter().map(|drawing| drawing.lane.spans.len()).sum::<usize>() > MOST_SPANS {
             return None;
         }
-        let names: BTreeSet<&str> =
-            lanes.iter().flat_map(|drawing| &drawing.lane.spans).map(|span| &*span.name).collect();
+        let names: BTreeSet<&str> = lanes.iter().flat_map(|drawing| drawing.lane.spans).map(|span| span.name).collect();
         let names: Vec<&str> = names.into_iter().collect();
-        let numbers = |span: &&Span| {
+        let numbers = |span: &LaneSpan<'_>| {
             let kind = kinds.iter().position(|kind| *kind == span.kind).unwrap_or_default();
-            let name = names.binary_search(&&*span.name).unwrap_or_default();
+            let name = names.binary_search(&span.name).unwrap_or_default();
             [kind as u64, name as u64, span.start_ns, span.end_ns]
         };
         let lanes: Vec<_> = lanes
             .iter()
-            .map(|drawing| (&drawing.name, drawing.lane.spans.iter().flat_map(numbers).collect::<Vec<_>>()))
+            .map(|drawing| (drawing.name, drawing.lane.spans.iter().flat_map(numbers).collect::<Vec<_>>()))
             .collect();
         let painted = |kind: &Kind| {
             let (paint, pattern) = look(*kind);
@@ -136,48 +144,32 @@ impl TimelinePlot<'_> {
             (kind.name(), paint.class(), fill)
         };
         let kinds: Vec<_> = kinds.iter().map(painted).collect();
-        let end = self.timeline.end_ns().max(1);
+        let end = self.end_ns.max(1);
         Some(serde_json::json!({ "end": end, "kinds": kinds, "names": names, "lanes": lanes }).to_string())
     }
 
     /// What is drawn, each span looked at a fixed number of times.
     fn sketch(&self) -> Sketch<'_> {
-        let Timeline { tracks, spans, .. } = self.timeline;
-        let seconds = self.timeline.end_ns().max(1) as f64 * 1e-9;
-        let drawn = tracks.len().min(MOST_LANES);
-        let mut lanes: Vec<Vec<&Span>> = vec![Vec::new(); drawn];
-        for span in spans {
-            if let Some(lane) = lanes.get_mut(span.track) {
-                lane.push(span);
-            }
-        }
+        let seconds = self.end_ns.max(1) as f64 * 1e-9;
+        let drawn = &self.lanes[..self.lanes.len().min(MOST_LANES)];
         let mut kinds = KINDS.to_vec();
-        kinds.retain(|kind| lanes.iter().flatten().any(|span| span.kind == *kind));
-        let lanes = (0..).zip(lanes).map(|(track, spans)| {
+        kinds.retain(|kind| drawn.iter().flat_map(|lane| &lane.spans).any(|span| span.kind == *kind));
+        let lanes = drawn.iter().map(|Lane { name, is_host, spans }| {
             let lane = TrackPlot { spans, seconds };
-            let (name, share, names) = (self.lane_name(track), share(&lane, &tracks[track]), lane.names());
+            let (share, names) = (share(&lane, *is_host), lane.names());
             Drawing { lane, name, share, names }
         });
         let lanes = lanes.collect();
         let patterns = kinds.iter().filter_map(|kind| look(*kind).1).collect();
-        Sketch { title: &self.title, lanes, left_out: tracks.len() - drawn, kinds, patterns, seconds }
-    }
-
-    /// A thread by its name, a stream by its place among those that are drawn.
-    fn lane_name(&self, track: usize) -> String {
-        let streams = |track: &&Track| matches!(track, Track::Stream(_));
-        match &self.timeline.tracks[track] {
-            Track::Stream(_) if self.timeline.tracks.iter().filter(streams).count() == 1 => "stream".to_owned(),
-            Track::Stream(_) => format!("stream {}", self.timeline.tracks[..=track].iter().filter(streams).count()),
-            other => other.to_string(),
-        }
+        let left_out = self.lanes.len() - drawn.len();
+        Sketch { title: &self.title, lanes, left_out, kinds, patterns, seconds }
     }
 }
 
 /// A lane with what stands beside it.
 struct Drawing<'a> {
     lane: TrackPlot<'a>,
-    name: String,
+    name: &'a str,
     share: String,
     /// The names below its bars.
     names: Vec<(usize, i32, String)>,
@@ -194,11 +186,10 @@ struct Sketch<'a> {
 }
 
 /// How much of the time a lane's thread waited, or its stream worked.
-fn share(lane: &TrackPlot<'_>, track: &Track) -> String {
-    let host = track.is_host();
+fn share(lane: &TrackPlot<'_>, host: bool) -> String {
     let counts = |kind: Kind| if host { kind == Kind::Synchronize } else { kind.is_busy() };
     let spans = lane.spans.iter().filter(|span| counts(span.kind));
-    let share = spans.map(|span| span.duration_ns() as f64).sum::<f64>() * 1e-9 / lane.seconds;
+    let share = spans.map(|span| span.end_ns.saturating_sub(span.start_ns) as f64).sum::<f64>() * 1e-9 / lane.seconds;
     format!("{} {}", if host { "waits" } else { "busy" }, Scale::PERCENT.fixed(share, 0))
 }
 
@@ -252,7 +243,7 @@ impl Sketch<'_> {
     fn draw_lane(&self, root: &Area<'_>, drawing: &Drawing<'_>, top: i32) -> DrawResult {
         let middle = top + LINE as i32 / 2;
         let right = (WIDTH as i32 - RIGHT, middle);
-        let name = Weight::Bold.shortened(&drawing.name, right.0 - LEFT - Weight::Regular.width(&drawing.share) - 8);
+        let name = Weight::Bold.shortened(drawing.name, right.0 - LEFT - Weight::Regular.width(&drawing.share) - 8);
         root.draw(&Text::new(name, (LEFT, middle), Weight::Bold.style(Paint::Text, HPos::Left)))?;
         root.draw(&Text::new(drawing.share.as_str(), right, Weight::Regular.style(Paint::Muted, HPos::Right)))?;
         let bar = top + LINE as i32;
@@ -289,13 +280,9 @@ mod tests {
     use super::super::lane::tests::timeline;
     use super::*;
 
-    fn plot(timeline: &Timeline) -> TimelinePlot<'_> {
-        TimelinePlot { title: "Title".to_owned(), machine: "M".to_owned(), timeline }
-    }
-
     #[test]
     fn the_description_says_what_each_lane_does_and_for_how_much_of_the_time() {
-        let description = plot(&timeline()).description();
+        let description = timeline().description();
         assert_eq!(
             description,
             "Timeline of 745 µs, recorded on M. host, main, waits 95 %: 37 × affine (enqueue), then item (synchronize). \
@@ -306,44 +293,44 @@ mod tests {
     #[test]
     fn a_kind_has_its_pattern_and_a_name_is_text_whatever_it_holds() {
         let mut timeline = timeline();
-        timeline.spans[0].name = "<script>{{#include x}}".to_owned();
-        let svg = plot(&timeline).to_svg("a b").unwrap();
+        timeline.lanes[0].spans[0].name = "<script>{{#include x}}";
+        let svg = timeline.to_svg("a b").unwrap();
         assert!(!svg.contains("<script") && !svg.contains("{{") && svg.contains("url(#a-b-synchronize)"), "{svg}");
     }
 
-    #[cfg(feature = "report")]
+    #[cfg(feature = "serde")]
     #[test]
     fn a_page_s_script_gets_each_span_with_its_lane_its_kind_and_its_name() {
         let mut timeline = timeline();
-        let spans: serde_json::Value = serde_json::from_str(&plot(&timeline).spans("p").unwrap()).unwrap();
+        let spans: serde_json::Value = serde_json::from_str(&timeline.spans("p").unwrap()).unwrap();
         let index = |list: &str, name: &str| {
             let mut names = spans[list].as_array().unwrap().iter().map(|one| one.get(0).unwrap_or(one));
             names.position(|known| known == name).unwrap()
         };
-        let [first, last] = [timeline.spans[0].clone(), timeline.spans.last().unwrap().clone()];
-        for (span, place) in
-            [(&first, 0), (&last, timeline.spans.iter().filter(|span| span.track == last.track).count() - 1)]
-        {
-            let numbers = spans["lanes"][span.track][1].as_array().unwrap();
+        let first = timeline.lanes[0].spans[0];
+        let last = (1, timeline.lanes[1].spans.len() - 1);
+        for (lane, place) in [(0, 0), last] {
+            let span = &timeline.lanes[lane].spans[place];
+            let numbers = spans["lanes"][lane][1].as_array().unwrap();
             let own = serde_json::json!([
                 index("kinds", span.kind.name()),
-                index("names", &span.name),
+                index("names", span.name),
                 span.start_ns,
                 span.end_ns
             ]);
             assert_eq!(numbers[4 * place..4 * place + 4], own.as_array().unwrap()[..], "{spans}");
         }
-        assert_eq!(spans["end"], timeline.end_ns());
+        assert_eq!(spans["end"], timeline.end_ns);
         let synchronize = &spans["kinds"][index("kinds", "synchronize")];
         assert_eq!(*synchronize, serde_json::json!(["synchronize", "plot-second", "url(#p-synchronize)"]));
-        timeline.spans = vec![first; MOST_SPANS + 1];
-        assert_eq!(plot(&timeline).spans("p"), None);
+        timeline.lanes[0].spans = vec![first; MOST_SPANS + 1];
+        assert_eq!(timeline.spans("p"), None);
     }
 
     #[test]
     fn a_timeline_without_spans_is_still_a_picture() {
-        let empty = Timeline { tracks: Vec::new(), spans: Vec::new(), region_ns: 0, ..timeline() };
-        assert!(plot(&empty).to_svg("p").is_ok());
+        let empty = TimelinePlot { lanes: Vec::new(), end_ns: 0, ..timeline() };
+        assert!(empty.to_svg("p").is_ok());
     }
 
     #[test]

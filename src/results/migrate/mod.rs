@@ -26,7 +26,7 @@ pub(super) struct Versioned {
 }
 
 /// Reads results of any version from their text; `origin` names it in errors.
-pub(super) fn read(text: &str, origin: &str) -> Result<Results, FileError> {
+pub(crate) fn read(text: &str, origin: &str) -> Result<Results, FileError> {
     let syntax = |error| FileError::json(origin, "a whole results file", &error);
     let versioned: Versioned = serde_json::from_str(text).map_err(syntax)?;
     let found = READERS.iter().find(|(version, _)| versioned.schema_version == u64::from(*version));
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_fixture_of_every_older_version_is_read() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/fixtures");
         for (version, _) in READERS.iter().filter(|(version, _)| *version != SCHEMA_VERSION) {
             let path = folder.join(format!("results-v{version}.json"));
             let results = Results::read(&path).unwrap();

@@ -17,7 +17,7 @@ use crate::measure::{Clock, StoppedBy};
 use crate::units::Unit;
 
 /// Reads a file of schema 1.
-pub(super) fn read(text: &str) -> Result<Results, serde_json::Error> {
+pub(crate) fn read(text: &str) -> Result<Results, serde_json::Error> {
     serde_json::from_str::<OldRun>(text).map(Results::from)
 }
 

@@ -2,10 +2,10 @@
 
 use super::at::At;
 use super::sentence::bounded;
-use crate::book::document::{Claim, ClaimKind};
-use crate::book::predicate::{Checked, Dimension, Test, operands_of};
+use crate::document::{Claim, ClaimKind};
 use crate::error::FileError;
 use crate::measure::AcceptedRegion;
+use crate::predicate::{Checked, Dimension, Test, operands_of};
 use crate::results::Parameters;
 
 /// Finds the first contradiction in the claims of a document.

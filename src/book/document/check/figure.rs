@@ -2,7 +2,7 @@
 
 use super::at::At;
 use super::single::{self, Several};
-use crate::book::document::{DocumentTable, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows, StackedParts};
+use crate::document::{DocumentTable, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows, StackedParts};
 use crate::error::FileError;
 use crate::present::StackPlot;
 use crate::results::{Parameter, Parameters};

@@ -319,7 +319,7 @@ tables:
 
     #[test]
     fn every_name_of_the_own_documents_stands_for_one_row_of_each_kept_file() {
-        let read = crate::book::BookProject::embedded().documents(&crate::book::kept::catalog());
+        let read = crate::BookProject::embedded().documents(&crate::kept::catalog());
         assert!(read.is_ok(), "{}", read.unwrap_err());
     }
 }

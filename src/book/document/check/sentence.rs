@@ -2,8 +2,8 @@
 
 use super::super::Sentence;
 use super::at::At;
-use crate::book::predicate::{Dimension, Test, UnknownName};
 use crate::error::FileError;
+use crate::predicate::{Dimension, Test, UnknownName};
 
 /// Every value in a sentence is one that there is.
 pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {

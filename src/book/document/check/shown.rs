@@ -3,9 +3,9 @@
 
 use super::super::{AdviceRow, Document, DocumentTable, Matrix};
 use super::single::{holds, of_row, published_with};
-use crate::book::BookProject;
-use crate::book::kept;
-use crate::book::predicate::{Operand, Test, is_selected, operands_of};
+use crate::BookProject;
+use crate::kept;
+use crate::predicate::{Operand, Test, is_selected, operands_of};
 use crate::results::{MetricSpec, Parameters, preferred};
 
 fn documents() -> Vec<Document> {

@@ -1,0 +1,84 @@
+//! Where any program that uses CUDA waits for its devices: the analysis of what was recorded of it.
+//!
+//! `report audit -- COMMAND` runs a program with a library in it (`injected/`), which records the driver's calls and the
+//! device's work. `report audit --from FILE` reads the trace of another profiler. Either way the analysis is a function of
+//! the recording alone. [`region`] audits a part of a program that uses this library, by the library's own recording.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `injected/` | the library that is put into the program, a crate of its own |
+//! | `record` | reading its files |
+//! | `foreign`, `chrome`, `kineto` | other programs' traces; the events of one; those of PyTorch's profiler |
+//! | `nsys`, `database` | exports of Nsight Systems |
+//! | `own`, `region` | this library's own recordings; the audit of a region |
+//! | `symbols` | native frames with their lines, by the feature `symbols` |
+//! | `names` | names of kernels and functions as their authors wrote them |
+//! | `recording`, `class` | what was recorded; what a call can wait for |
+//! | `nesting` | calls within calls |
+//! | `evidence` | whether a call waited, and for what |
+//! | `shares`, `places` | where the time went; the places that lose it |
+//! | `report`, `kept` | what is kept, and read again |
+//! | `steps`, `verdict` | budgets; what a budget and a baseline say of a recording |
+//! | `tables`, `page`, `exports`, `lanes` | what is shown: tables, a page, JUnit and SARIF, timelines |
+
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod chrome;
+mod class;
+#[cfg(feature = "nsys")]
+mod database;
+mod display;
+mod evidence;
+mod exports;
+mod foreign;
+#[path = "injected/format.rs"]
+#[allow(dead_code, reason = "the injected library writes by it, too")]
+mod format;
+mod kept;
+mod kineto;
+mod lanes;
+mod names;
+mod nesting;
+#[cfg(feature = "nsys")]
+mod nsys;
+mod own;
+mod page;
+mod places;
+mod record;
+mod recording;
+mod region;
+mod report;
+mod shares;
+mod steps;
+#[cfg(feature = "symbols")]
+mod symbols;
+mod tables;
+mod verdict;
+
+use syncscope::{device, timeline};
+use syncscope_present::{self as present, clean, units};
+use syncscope_results::{error, files, yaml};
+
+pub use class::Activity;
+pub use places::{Reason, WaitPlace};
+pub use recording::Frame;
+pub use region::{OpenRegion, Region, begin, region};
+pub use report::{AuditReport, DeviceReport, HostShare, OverheadReport, ProcessReport};
+pub use steps::{Allowed, Budget, Step};
+
+pub use self::{
+    exports::{JUNIT_BEGIN, is_sarif, junit, sarif},
+    foreign::read as read_trace,
+    kept::{is_audit, read as read_kept, text as kept_text},
+    lanes::timelines,
+    record::read as read_records,
+    recording::ProgramRecording,
+    report::JudgedCalls,
+    tables::{of_processes, overhead, sentence},
+    verdict::{Breach, Verdict, verdict},
+};
+pub use tables::{places as places_table, summary, time_of};
+
+/// The library that is put into a program; empty where it cannot be built: it is for Linux.
+pub const LIBRARY: &[u8] = include_bytes!(env!("SYNCSCOPE_INJECTED"));

@@ -1,7 +1,0 @@
-//! The command line of the library with its own experiments and book.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    syncscope::cli::App::new().main()
-}

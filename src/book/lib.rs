@@ -1,0 +1,71 @@
+//! Results and documents into an mdBook and its site.
+//!
+//! [`Source::of`] is a pure function from results and a [`BookProject`] (documents, prose, templates) to the files of an
+//! mdBook; [`render`] writes them, has mdBook build the site beside them, and puts both in place only when both are whole.
+//! Neither looks at the clock, the working folder, the locale or the environment, so that equal results make equal bytes.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod audits;
+mod chapter;
+mod claims;
+mod classroom;
+mod config;
+mod data;
+pub mod document;
+mod emulation;
+pub mod error;
+mod folder;
+mod glossary;
+mod in_order;
+mod includes;
+mod kept;
+mod landing;
+mod language;
+mod lesson;
+mod machine;
+mod notebooks;
+mod pages;
+mod place;
+mod placeholders;
+mod policy;
+pub mod predicate;
+mod project;
+mod recorded;
+mod render_text;
+mod site;
+mod slides;
+mod source;
+mod sources;
+mod syllabus;
+mod tables;
+mod templates;
+mod trial;
+mod warning;
+
+use syncscope::timeline;
+use syncscope_present::{self as present, clean, units};
+use syncscope_results::{self as results, files, yaml};
+
+/// What one run says, and what several do.
+mod measure {
+    pub(crate) use syncscope::measure::*;
+    pub(crate) use syncscope_results::statistics::*;
+}
+
+pub use kept::results as kept_results;
+pub use notebooks::check as check_notebook;
+pub use place::check_place;
+pub use place::check_slides_place;
+pub use project::{AuditPage, BookProject};
+pub use render_text::takeaways;
+pub use site::{Rendered, render};
+pub use slides::render_slides;
+pub use source::Source;
+pub use tables::{
+    Drawn, LeftOut, Machines, Unmeasured, Wording, agreement, bar_plot, claims_text, compared, comparison_table, drawn,
+    line_plot, machine_labels, over_the_file, summary, system_table, tally,
+};
+pub use trial::check;
+pub use warning::{Warning, WarningSubject};

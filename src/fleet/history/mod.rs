@@ -1,0 +1,26 @@
+//! Each row over time, by machine: what a store of results files says of many days.
+//!
+//! A file is one value of a row: its median of a run. A series of a row is searched for changes of level
+//! ([`change_points`]); what else changed between the two files at such a place (driver, CUDA, commit) stands beside it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `series` | the rows of a store over time, and their changes |
+//! | `junit`, `bencher` | the same for CI: JUnit's XML, and Bencher's metric format |
+//! | `page`, `picture` | a page that stands alone |
+
+mod bencher;
+mod junit;
+mod page;
+mod picture;
+mod series;
+
+pub use bencher::bencher;
+pub use bencher::is_bencher;
+pub use junit::JUNIT_BEGIN;
+pub use junit::junit;
+pub use page::page;
+pub use series::{History, HistoryEntry, HistoryValue, MachineHistory, RowHistory, SeriesChange};
+
+#[cfg(doc)]
+use crate::measure::change_points;

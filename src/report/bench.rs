@@ -1,0 +1,153 @@
+//! `report bench`: runs one experiment and prints its summary.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use super::course::{self, CourseArgument};
+use super::ending::AskedBy;
+use super::interrupt::Interrupt;
+use super::output_file::OutputFile;
+use super::processes::{command_line, say_failures};
+use super::progress::RunBar;
+use super::run::count;
+use super::{Carried, End, UsageError, device, export, job};
+use crate::experiment::{AnyExperiment, Bench, RunObserver, has_scenarios, record_scenarios};
+use crate::files::begins_with;
+use crate::measure::{Protocol, Sampler};
+use crate::results::{Plan, Recorded, Selection};
+use crate::runner::{empty_results, run_one};
+use crate::timeline::{TRACE_BEGIN, to_trace};
+use syncscope::device::{Device, FloatType};
+
+/// Run one experiment and print its summary
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  report bench sync-points --device cuda:0 --dtype fp16 --iters 50\n  report bench idle-device --export csv > idle.csv"
+)]
+pub(super) struct Arguments {
+    /// The experiment: see `report experiments`
+    experiment: String,
+    /// The device: cuda:0, cpu:0; else the best there is
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// The element type: fp16, bf16 or fp32
+    #[arg(long, value_parser = element_type())]
+    dtype: Option<FloatType>,
+    /// Iterations of each timed loop: 20 is quick, 100 thorough
+    #[arg(long, value_parser = count::<NonZeroUsize>, allow_negative_numbers = true)]
+    iters: Option<NonZeroUsize>,
+    /// Samples of each row
+    #[arg(long, default_value = "15", value_parser = count::<NonZeroUsize>, allow_negative_numbers = true)]
+    samples: NonZeroUsize,
+    /// Seconds that each row has: the sampling of a group ends when the time of all its rows is over
+    #[arg(long, value_name = "SECONDS", default_value = "2", allow_negative_numbers = true)]
+    time_limit: f64,
+    /// Record the experiment's scenarios after its rows, and write them as a Chrome trace
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Print the rows as a table of this format, in place of the summary
+    #[arg(long, value_name = "FORMAT", help_heading = "Output")]
+    export: Option<export::Format>,
+    #[command(flatten)]
+    course: CourseArgument,
+}
+
+/// Takes the names of the element types; of another name clap says which are there.
+fn element_type() -> impl TypedValueParser<Value = FloatType> {
+    PossibleValuesParser::new(FloatType::ALL.map(FloatType::name)).try_map(|name| name.parse::<FloatType>())
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let name = arguments.experiment.as_str();
+    let entry = carried.registry.get(name).ok_or_else(|| UsageError(carried.registry.unknown(name)))?;
+    let protocol = Protocol::samples(arguments.samples.get()).with_warmup(1).with_time_limit(arguments.time_limit);
+    protocol.validate().map_err(|error| UsageError(error.to_string()))?;
+    let book = arguments.course.project(carried)?;
+    course::check(&book, carried)?;
+    let device = device::open(arguments.device.as_deref(), None)?;
+    let engine = device.properties().engine;
+    let mut experiment = entry.default_for(engine);
+    choose(experiment.as_mut(), arguments)?;
+    let trace = arguments.trace.as_deref().map(|path| claim_trace(experiment.as_ref(), &device, path)).transpose()?;
+
+    // Nothing is kept of one experiment: where a sample goes on, the program ends.
+    let interrupt = Interrupt::listen(AskedBy::User, || true)?;
+    let interrupted = || interrupt.flag.load(Ordering::Relaxed);
+    let bar = Arc::new(RunBar::new());
+    let observer: Arc<dyn RunObserver> = Arc::clone(&bar) as Arc<dyn RunObserver>;
+    let sampler = Sampler::new(protocol.clone()).interrupted_by(Arc::clone(&interrupt.flag));
+    let suite = serde_json::json!({ "title": entry.summary, "sampling": protocol, "experiments": [{ (name): {} }] });
+    let mut results = empty_results(
+        suite,
+        Selection::default(),
+        Plan::default(),
+        crate::environment::environment(&device, command_line()),
+    );
+    let run = results.run().id.clone();
+    observer.experiment(0, 1, name);
+    let bench = Bench::new(&device, sampler, Arc::clone(&observer), &run, Instant::now());
+    let (left, rows) = run_one(experiment.as_ref(), bench, engine, protocol.seed);
+    bar.finish();
+    interrupt.ended();
+    results.runs[0].order.push(left);
+    results.rows = rows.into();
+    match arguments.export {
+        Some(format) => export::print(&results, format)?,
+        None => job::print_summary(&results, &book, carried)?,
+    }
+    say_failures(&results);
+
+    if let Some(file) = trace.filter(|_| !interrupted()) {
+        file.write(record(experiment.as_ref(), &device, &run).as_bytes())?;
+    }
+    Ok(match (interrupted(), results.has_failures()) {
+        (true, _) => End::Interrupted,
+        (_, true) => End::Failed,
+        _ => End::Well,
+    })
+}
+
+/// Sets the parameters that the command line names.
+fn choose(experiment: &mut dyn AnyExperiment, arguments: &Arguments) -> Result<(), UsageError> {
+    let name = experiment.name();
+    if let Some(dtype) = arguments.dtype {
+        let types = experiment.element_types();
+        *types.ok_or_else(|| UsageError(format!("{name} has no element type to choose")))? = vec![dtype];
+    }
+    if let Some(iters) = arguments.iters {
+        let iterations = experiment.iterations();
+        *iterations.ok_or_else(|| UsageError(format!("{name} has no loop whose iterations could be chosen")))? = iters;
+    }
+    Ok(())
+}
+
+/// Claims the file of the trace before anything is done for it; refuses an experiment that has nothing to record.
+fn claim_trace(experiment: &dyn AnyExperiment, device: &Device, path: &Path) -> anyhow::Result<OutputFile> {
+    let file = OutputFile::claim(path, begins_with(TRACE_BEGIN))?;
+    if !has_scenarios(experiment, device) {
+        return Err(UsageError(format!("{} has no scenarios to record", experiment.name())).into());
+    }
+    Ok(file)
+}
+
+/// Records the experiment's scenarios; the trace of those that could be.
+fn record(experiment: &dyn AnyExperiment, device: &Device, run: &str) -> String {
+    let scenarios = record_scenarios(experiment, &Selection::default(), device, run);
+    let mut timelines = Vec::new();
+    for scenario in &scenarios {
+        match &scenario.recorded {
+            Recorded::Timeline(timeline) => {
+                note!("{}: {}", scenario.name, timeline.source);
+                timelines.push((scenario.name.as_str(), timeline));
+            }
+            Recorded::Failed(reason) => alert!("{} was not recorded: {reason}", scenario.name),
+        }
+    }
+    to_trace(&timelines)
+}

@@ -1,0 +1,449 @@
+//! Benchmarks of a crate's own functions: a file in `benches/` without the harness, whose `main` lists them.
+//!
+//! `cargo bench` measures them: several runs, each a process, because a run has its own level (memory layout, placement of
+//! threads, clock rates) that none of its samples shows. In a run the functions of a group are sampled by turns, in random
+//! order within each round. What was measured is kept as a results file, which `report compare` and `report render` read,
+//! and is compared with the last one.
+//!
+//! # What a comparison claims
+//! A function is slower, faster or the same only where the whole 99 % interval of *now / last* says so, and the interval
+//! is one between runs: with one run on either side nothing is claimed. The runs of a side follow each other. What moved
+//! the whole machine since then, such as a clock rate or a neighbour, is in no interval: only another side, measured now,
+//! shows it.
+
+mod harness;
+mod measure;
+mod table;
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::Context;
+use clap::{CommandFactory, FromArgMatches, Parser};
+
+use self::harness::HarnessOptions;
+use super::compare::{FailOn, Judging};
+use super::interrupt::Forward;
+use super::job::print_diagnoses;
+use super::output_file::OutputFile;
+use super::terminal::{OutputOptions, TerminalColour};
+use super::{End, Told, UsageError, ending, exit_code, failed, output, refuse, terminal, told};
+use crate::book::Wording;
+use crate::error::FileError;
+use crate::files::Scratch;
+use crate::measure::Case;
+use crate::results::{Parameter, Parameters, Results, Row};
+
+/// Functions that `cargo bench` measures.
+///
+/// In `Cargo.toml`:
+///
+/// ```toml
+/// [[bench]]
+/// name = "words"
+/// harness = false
+/// ```
+///
+/// In `benches/words.rs`:
+///
+/// ```no_run
+/// use std::hint::black_box;
+/// use std::process::ExitCode;
+/// use syncscope_report::Benchmarks;
+///
+/// fn main() -> ExitCode {
+///     let text = "the quick brown fox jumps over the lazy dog";
+///     Benchmarks::new("words")
+///         .function("count", || black_box(text).split(' ').count())
+///         .bytes(text.len())
+///         .function_with("sort", || text.split(' ').collect::<Vec<_>>(), |mut words| {
+///             words.sort_unstable();
+///             words
+///         })
+///         .elements(9)
+///         .main()
+/// }
+/// ```
+///
+/// A function is called in batches, so that the clock's step and cost are at most 1 % of a sample
+/// ([`Case::batched`]). [`black_box`](std::hint::black_box) keeps the compiler from computing what depends on nothing
+/// else; what a function returns passes through it here.
+#[must_use = "`main` measures them"]
+#[derive(Debug)]
+pub struct Benchmarks<'a> {
+    name: String,
+    heading: String,
+    functions: Vec<Function<'a>>,
+}
+
+/// A function that is measured.
+#[derive(Debug)]
+struct Function<'a> {
+    heading: String,
+    parameters: Parameters,
+    case: Case<'a>,
+}
+
+impl<'a> Benchmarks<'a> {
+    /// Benchmarks by a name: that of their results file.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), heading: name.to_owned(), functions: Vec::new() }
+    }
+
+    /// The functions declared from now on stand under a heading. They are sampled by turns, those of other headings before
+    /// or after them.
+    pub fn group(self, heading: &str) -> Self {
+        Self { heading: heading.to_owned(), ..self }
+    }
+
+    /// A function: the time of one call.
+    pub fn function<R>(self, name: &str, function: impl FnMut() -> R + 'a) -> Self {
+        self.case(Case::batched(name, function))
+    }
+
+    /// A function of what `input` makes: anew for each call, outside of the time. Return what is costly to drop. Inputs that
+    /// take long to make limit how many calls make a sample ([`Case::batched_with`]).
+    pub fn function_with<I, R>(
+        self,
+        name: &str,
+        input: impl FnMut() -> I + 'a,
+        function: impl FnMut(I) -> R + 'a,
+    ) -> Self {
+        self.case(Case::batched_with(name, input, function))
+    }
+
+    /// Any other case: of a function that can fail ([`Case::try_batched`]), of single calls ([`Case::host_timed`]), by the
+    /// clock of a device ([`Case::device_timed`]).
+    pub fn case(mut self, case: Case<'a>) -> Self {
+        let (heading, parameters) = (self.heading.clone(), Parameters::new());
+        self.functions.push(Function { heading, parameters, case });
+        self
+    }
+
+    /// States how many bytes a call of the last function handles, for its throughput.
+    pub fn bytes(self, count: usize) -> Self {
+        self.handles(table::BYTES, count)
+    }
+
+    /// States how many elements a call of the last function handles, for its throughput.
+    pub fn elements(self, count: usize) -> Self {
+        self.handles(table::ELEMENTS, count)
+    }
+
+    fn handles(mut self, what: &str, count: usize) -> Self {
+        if let Some(last) = self.functions.last_mut() {
+            last.parameters.insert(what.to_owned(), Parameter::from(count));
+        }
+        self
+    }
+
+    /// Does what the command line asks for: measures and compares, or, where `cargo test` runs it, calls each function once.
+    ///
+    /// The exit code is 0 where all is well, 1 where a function failed or is what `--fail-on` names, and 2 where the command
+    /// line is wrong.
+    pub fn main(self) -> ExitCode {
+        ending::settle();
+        let command = Arguments::command().color(terminal::named(std::env::args_os()));
+        let arguments = command.clone().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+        let end = match arguments {
+            Ok(arguments) => self.execute(&arguments).unwrap_or_else(|error| failed(&error)),
+            Err(error) => refuse(error, &command),
+        };
+        exit_code(end)
+    }
+
+    fn execute(mut self, arguments: &Arguments) -> anyhow::Result<End> {
+        arguments.manner.take();
+        self.check()?;
+        let all = self.functions.len();
+        self.functions.retain(|function| arguments.chooses(function.case.name()));
+        let is_whole = self.functions.len() == all;
+        if arguments.list {
+            self.functions.iter().for_each(|function| say!("{}: benchmark", function.case.name()));
+            return Ok(End::Well);
+        }
+        if self.functions.is_empty() {
+            // With another target in mind, as `cargo bench WORD` has.
+            return Ok(End::Well);
+        }
+        if let Some(file) = &arguments.next_run {
+            self.measure_next(file)?;
+            return Ok(End::Well);
+        }
+        if !arguments.bench {
+            return self.call_each();
+        }
+        self.compare(arguments, is_whole)
+    }
+
+    /// Finds what forbids to measure.
+    fn check(&self) -> Result<(), UsageError> {
+        let mut names: Vec<&str> = self.functions.iter().map(|function| function.case.name()).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(UsageError(format!("two functions are named `{}`; give each its own name", pair[0]))),
+            None => Ok(()),
+        }
+    }
+
+    /// Calls each function once, as a test.
+    fn call_each(self) -> anyhow::Result<End> {
+        for mut function in self.functions {
+            let called = function.case.measure();
+            called.map_err(|error| anyhow::anyhow!("`{}`: {error}", function.case.name()))?;
+            say!("{}: called once", function.case.name());
+        }
+        Ok(End::Well)
+    }
+
+    /// Measures all runs, and says what came of them beside the last ones.
+    fn compare(self, arguments: &Arguments, is_whole: bool) -> anyhow::Result<End> {
+        let out = arguments.out.clone().map_or_else(|| kept(&self.name), Ok)?;
+        // A choice of the functions is not kept.
+        let place = if is_whole { Some(KeptPlace::claim(&out)?) } else { None };
+        let last = match &arguments.against {
+            Some(file) => Some(Results::read(file)?),
+            None if out.exists() => Some(Results::read(&out)?),
+            None => None,
+        };
+        let (functions, runs) = (self.functions.len(), arguments.runs);
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        note!("{}: {functions} function{}, {runs} run{}", self.name, plural(functions), plural(runs as usize));
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let (now, ended) = all_runs(&program, &Forward::listen()?, arguments)?;
+        output::titled(&format!("{}\n", table::of(&now).to_console()), TerminalColour::Title);
+        print_diagnoses(&now.diagnoses());
+        let mut fails = false;
+        if let Some(mut last) = last {
+            if !is_whole {
+                let is_measured =
+                    |row: &Row| now.rows.iter().any(|own| own.spec.is(&row.spec.id, &row.spec.parameters));
+                last.rows.retain(is_measured);
+            }
+            say!("beside the last: {}", last.run().started);
+            let compared = Judging::default().compare(&last, &now, Wording::Last)?;
+            if compared.pairs.iter().any(|pair| pair.a.runs.min(pair.b.runs) < 2) {
+                say!("of one run nothing follows for another: `--runs 5` measures what a comparison needs");
+            }
+            fails = arguments.fail_on.iter().any(|what| what.holds(&compared));
+        }
+        match place {
+            Some(place) if matches!(ended, End::Well) => place.keep(&now, &out)?,
+            // What the next ones are compared with is whole.
+            Some(_) => {
+                let part = out.with_extension("part.json");
+                now.write(&part)?;
+                say!("results: {}", part.display());
+            }
+            None => note!("a choice of the functions is not kept"),
+        }
+        Ok(if fails && matches!(ended, End::Well) { End::Failed } else { ended })
+    }
+}
+
+/// Where results are kept, and the last ones beside them: claimed before anything is measured.
+struct KeptPlace {
+    now: OutputFile,
+    last: OutputFile,
+}
+
+impl KeptPlace {
+    fn claim(out: &Path) -> Result<Self, FileError> {
+        let claim = |path: &Path| OutputFile::claim(path, |there| Results::read(there).is_ok());
+        Ok(Self { now: claim(out)?, last: claim(&out.with_extension("last.json"))? })
+    }
+
+    fn keep(&self, now: &Results, out: &Path) -> anyhow::Result<()> {
+        if out.is_file() {
+            let last = fs::read(out).with_context(|| out.display().to_string())?;
+            self.last.write(&last)?;
+        }
+        self.now.write(now.to_json(out)?.as_bytes())?;
+        say!("results: {}", out.display());
+        Ok(())
+    }
+}
+
+/// Measures each run in a process of its own, up to one that fails or is interrupted: those before it stand.
+fn all_runs(program: &Path, forward: &Forward, arguments: &Arguments) -> anyhow::Result<(Results, End)> {
+    let folder = Scratch::new().context("a folder for the runs")?;
+    let file = folder.path().join("runs.json");
+    for number in 1..=arguments.runs {
+        note!("run {number} of {}", arguments.runs);
+        let mut command = Command::new(program);
+        command.arg("--next-run").arg(&file).args(OutputOptions::handed_on()).args(arguments.choice());
+        // Its own group: a signal of the terminal reaches it through this process alone, once.
+        let child = command.stdin(Stdio::null()).process_group(0).spawn();
+        let ended = child.context("cannot start a process for the run").and_then(|child| forward.attend(child));
+        let why = match ended {
+            _ if forward.is_interrupted() => "was interrupted".to_owned(),
+            Ok(output) if output.status.success() => continue,
+            Ok(output) => format!("ended with {}", output.status),
+            Err(error) => format!("failed: {}", told(&error)),
+        };
+        let end = if forward.is_interrupted() { End::Interrupted } else { End::Failed };
+        if number == 1 {
+            alert!("error: run 1 {why}; nothing was measured");
+            return Err(Told(end).into());
+        }
+        alert!("error: run {number} {why}; those before it stand");
+        return Ok((Results::read(&file)?, end));
+    }
+    Ok((Results::read(&file)?, End::Well))
+}
+
+/// Where the results of benchmarks are kept: in Cargo's target folder.
+fn kept(name: &str) -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let file: String = name.chars().map(|c| if c.is_alphanumeric() || "-_".contains(c) { c } else { '-' }).collect();
+    Ok(target_of(&program).join("syncscope").join(format!("{file}.json")))
+}
+
+/// The target folder of a program that Cargo built; the program's own folder where there is none.
+fn target_of(program: &Path) -> &Path {
+    let is_target = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
+    let own = program.parent().unwrap_or(program);
+    program.ancestors().skip(1).find(is_target).unwrap_or(own)
+}
+
+/// Measure functions, and compare them with the last time
+#[derive(Parser)]
+#[command(
+    name = "cargo bench --",
+    after_help = "\
+A function is slower, faster or the same only where the whole interval of now / last says so; else it is uncertain.
+
+Examples:
+  cargo bench --bench words
+  cargo bench --bench words -- sort --runs 10 --fail-on slower"
+)]
+struct Arguments {
+    /// Only functions whose name holds one of these; they are compared, and not kept
+    #[arg(value_name = "WORD")]
+    filters: Vec<String>,
+    /// How many runs, each a process; of one run nothing follows for another
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: u32,
+    /// A results file to compare with, in place of the last
+    #[arg(long, value_name = "RESULTS.json")]
+    against: Option<PathBuf>,
+    /// Where the results are kept, in place of target/syncscope; what is there is the last
+    #[arg(long, value_name = "RESULTS.json")]
+    out: Option<PathBuf>,
+    /// Exit with 1 where a function is one of these; may be given again
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    fail_on: Vec<FailOn>,
+    /// List the functions
+    #[arg(long)]
+    list: bool,
+    /// What `cargo bench` says; without it each function is called once
+    #[arg(long, hide = true)]
+    bench: bool,
+    #[command(flatten)]
+    harness: HarnessOptions,
+    #[arg(long, hide = true, value_name = "RESULTS.json")]
+    next_run: Option<PathBuf>,
+    #[command(flatten)]
+    manner: OutputOptions,
+}
+
+impl Arguments {
+    fn chooses(&self, name: &str) -> bool {
+        let is_named = |word: &String| if self.harness.exact { name == word } else { name.contains(word.as_str()) };
+        let is_asked_for = self.filters.is_empty() || self.filters.iter().any(is_named);
+        is_asked_for && !self.harness.skip.iter().any(is_named) && !self.harness.ignored
+    }
+
+    /// The arguments by which another process of this program chooses the same functions.
+    fn choice(&self) -> Vec<String> {
+        let exact = self.harness.exact.then(|| "--exact".to_owned());
+        let skipped = self.harness.skip.iter().map(|word| format!("--skip={word}"));
+        exact.into_iter().chain(skipped).chain(["--".to_owned()]).chain(self.filters.iter().cloned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    #[test]
+    fn functions_are_chosen_by_a_part_of_their_name_and_by_nothing_all_are() {
+        let chosen = |words: &[&str]| {
+            let arguments: Vec<OsString> = [&["words", "--bench"], words].concat().iter().map(OsString::from).collect();
+            let arguments = Arguments::try_parse_from(arguments).unwrap();
+            ["sort", "sort of strings", "count"].into_iter().filter(|name| arguments.chooses(name)).count()
+        };
+        assert_eq!((chosen(&[]), chosen(&["sort"]), chosen(&["sort of", "count"]), chosen(&["x"])), (3, 2, 2, 0));
+    }
+
+    #[test]
+    fn what_a_harness_of_tests_is_told_is_taken_and_chooses_as_there() {
+        let names = ["sort", "sort of strings", "count"];
+        let chosen = |told: &[&str]| {
+            let told = [&["words"], told].concat();
+            let arguments = Arguments::try_parse_from(&told).unwrap_or_else(|error| panic!("{told:?}: {error}"));
+            let chosen: Vec<&str> = names.into_iter().filter(|name| arguments.chooses(name)).collect();
+            // A process for a run chooses the same.
+            let again = [&["words".to_owned()], arguments.choice().as_slice()].concat();
+            let again = Arguments::try_parse_from(&again).unwrap_or_else(|error| panic!("{again:?}: {error}"));
+            assert_eq!(names.into_iter().filter(|name| again.chooses(name)).collect::<Vec<_>>(), chosen, "{told:?}");
+            chosen
+        };
+        assert_eq!(chosen(&["--exact", "sort"]), ["sort"]);
+        assert_eq!(chosen(&["--skip", "sort of", "--skip=count"]), ["sort"]);
+        assert_eq!(chosen(&["--exact", "--skip", "sort"]), ["sort of strings", "count"]);
+        for all in [
+            &["--test-threads=1"][..],
+            &["--include-ignored"],
+            &["--nocapture"],
+            &["--no-capture", "--show-output"],
+            &["-q", "--format", "terse", "--logfile", "log"],
+            &["--bench", "--test", "-Z", "unstable-options", "--report-time", "--shuffle", "--shuffle-seed", "1"],
+            &["--list", "--format=terse"],
+        ] {
+            assert_eq!(chosen(all), names, "{all:?}");
+        }
+        let ignored = Arguments::try_parse_from(["words", "--list", "--format", "terse", "--ignored"]).unwrap();
+        assert!(!names.into_iter().any(|name| ignored.chooses(name)), "no function is ignored");
+    }
+
+    #[test]
+    fn a_run_that_fails_ends_the_runs_and_those_before_it_stand() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let results = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/fixtures/results-v1.json");
+        for (begin, stands) in [("test -e \"$2\" && exit 7", true), ("exit 7", false)] {
+            // `program --next-run FILE`.
+            fs::write(&program, format!("#!/bin/sh\n{begin}\ncp '{}' \"$2\"\n", results.display())).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            let arguments = Arguments::try_parse_from(["words", "--bench", "--runs", "3"]).unwrap();
+            match all_runs(&program, &Forward::default(), &arguments) {
+                Ok((found, End::Failed)) if stands => assert_eq!(found, Results::read(&results).unwrap()),
+                Err(error) if !stands => assert!(matches!(error.downcast_ref(), Some(Told(End::Failed)))),
+                other => panic!("{begin}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn two_functions_of_one_name_are_refused() {
+        let twice = Benchmarks::new("a").function("x", || 1).group("another").function("x", || 2);
+        assert!(twice.check().unwrap_err().to_string().contains("`x`"));
+        assert!(Benchmarks::new("a").function("x", || 1).function("y", || 2).check().is_ok());
+    }
+
+    #[test]
+    fn results_lie_in_the_target_folder_of_the_program() {
+        let target = tempfile::tempdir().unwrap();
+        let program = target.path().join("release/deps/words-1234");
+        fs::create_dir_all(program.parent().unwrap()).unwrap();
+        assert_eq!(target_of(&program), program.parent().unwrap());
+        fs::write(target.path().join("CACHEDIR.TAG"), "").unwrap();
+        assert_eq!(target_of(&program), target.path());
+    }
+}

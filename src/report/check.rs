@@ -1,0 +1,220 @@
+//! `report check`: validates suites, documents and results files without running anything.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::course::{self, CourseArgument};
+use super::facts::{Facts, Form};
+use super::planned::Planned;
+use super::terminal::TerminalColour;
+use super::{Carried, End, UsageError, output, recorded, told};
+use crate::book::document::Document;
+use crate::book::{BookProject, Warning, WarningSubject};
+use crate::error::{BookError, FileError};
+use crate::units::counted;
+use crate::yaml;
+use syncscope_audit::{self as audit, AuditReport};
+
+/// Validate a suite, a document, a course, a results file or an audit; runs nothing
+#[derive(Args)]
+#[command(after_help = "\
+A document is refused where it names a row, a unit or a parameter that no experiment has. Of a suite is said what it
+runs, and of a run that will take long that it will. Of a results file, what its pages warn of is listed; it is
+refused where a computed row does not follow from the samples beside it. An audit is refused where the shares of its time do
+not add up.
+
+Exit codes: 0; 1 with --current, where the results are not of this program's code, or with --whole, where runs are missing; 2 where something is wrong: with file,
+line, column and the nearest name.
+
+Examples:
+  report check book/suites/quick.yaml
+  report check my-course
+  report check my-course/documents/overlap.yaml --course my-course
+  report check report-out/results.json")]
+pub(super) struct Arguments {
+    /// A suite's name, or a file with a suite, a document, results or an audit, or a folder with a course; else the whole course
+    what: Option<PathBuf>,
+    /// Fail where a results file was measured by other code than this program's, or by code that no commit holds
+    #[arg(long, requires = "what")]
+    current: bool,
+    /// Fail where a results file did not end: runs are missing, and `report run --resume` goes on with it
+    #[arg(long, requires = "what")]
+    whole: bool,
+    #[command(flatten)]
+    form: Form,
+    #[command(flatten)]
+    course: CourseArgument,
+}
+
+/// What was looked at and is good, or what is wrong.
+#[derive(Default, Serialize)]
+struct Checked {
+    documents: Vec<String>,
+    suites: Vec<Planned>,
+    results: Option<Kept>,
+    audit: Option<KeptAudit>,
+    /// What is wrong; where something is, nothing else was looked at.
+    problem: Option<Problem>,
+}
+
+/// A results file.
+#[derive(Serialize)]
+struct Kept {
+    file: String,
+    rows: usize,
+    runs: usize,
+    /// Whether this program's code measured it, and a commit holds that code.
+    current: bool,
+    /// Whether all of its runs are there.
+    whole: bool,
+    warnings: Vec<String>,
+}
+
+/// A file with an audit.
+#[derive(Serialize)]
+struct KeptAudit {
+    file: String,
+    places: usize,
+    processes: usize,
+    warnings: Vec<String>,
+}
+
+/// What is wrong, and where.
+#[derive(Serialize)]
+struct Problem {
+    /// None where what is wrong is in no file.
+    file: Option<String>,
+    /// From 1; none where the file as a whole is meant.
+    line: Option<usize>,
+    column: Option<usize>,
+    message: String,
+}
+
+impl Problem {
+    fn of(error: &anyhow::Error) -> Self {
+        let file = error.downcast_ref::<FileError>();
+        let file = file.or_else(|| match error.downcast_ref()? {
+            BookError::File(error) => Some(error),
+            _ => None,
+        });
+        let (file, message) = match file {
+            Some(FileError::Invalid { origin, line, column, message, hint }) => {
+                let [line, column] = [line, column].map(|number| Some(*number).filter(|_| *line > 0));
+                return Self { file: Some(origin.clone()), line, column, message: format!("{message}{hint}") };
+            }
+            Some(FileError::Io { path, cause } | FileError::Unwritten { path, cause }) => {
+                (Some(path.display().to_string()), cause.to_string())
+            }
+            Some(error @ FileError::Version { origin, .. }) => (Some(origin.clone()), error.to_string()),
+            None => (None, told(error)),
+        };
+        Self { file, line: None, column: None, message }
+    }
+}
+
+impl Facts for Checked {
+    const COMMAND: &'static str = "check";
+
+    fn say(&self) {
+        match self.documents.as_slice() {
+            [] => {}
+            [document] => say!("The document `{document}` is good."),
+            documents => say!("The documents are good: {}.", documents.join(", ")),
+        }
+        self.suites.iter().for_each(Planned::say);
+        if let Some(results) = &self.results {
+            let (rows, runs) = (counted(results.rows, "row"), counted(results.runs, "run"));
+            say!("{}: {rows} of {runs} can be read.", results.file);
+            results.warnings.iter().for_each(|warning| output::message(warning, Some(TerminalColour::Warning)));
+        }
+        if let Some(kept) = &self.audit {
+            let (places, processes) = (counted(kept.places, "place"), audit::of_processes(kept.processes));
+            say!("{}: {places} of {processes} can be read.", kept.file);
+            kept.warnings.iter().for_each(|warning| output::message(warning, Some(TerminalColour::Warning)));
+        }
+    }
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    match checked(arguments, carried) {
+        Ok(checked) => {
+            arguments.form.print(&checked)?;
+            let fails = checked
+                .results
+                .is_some_and(|results| (arguments.current && !results.current) || (arguments.whole && !results.whole));
+            Ok(if fails { End::Failed } else { End::Well })
+        }
+        // Whoever asks for JSON gets the place of what is wrong as JSON; the words for a person go to standard error.
+        Err(error) => {
+            if arguments.form.json {
+                arguments.form.print(&Checked { problem: Some(Problem::of(&error)), ..Checked::default() })?;
+            }
+            Err(error)
+        }
+    }
+}
+
+fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> {
+    let folder = arguments.what.as_deref().filter(|path| path.is_dir()).map(CourseArgument::of);
+    let course = folder.as_ref().unwrap_or(&arguments.course);
+    let book = course.project(carried)?;
+    let catalog = recorded::catalog_of(&book, &[], carried);
+    let mut checked = Checked::default();
+    match arguments.what.as_deref().filter(|_| folder.is_none()) {
+        None => {
+            course::check(&book, carried)?;
+            checked.documents = book.documents(&catalog)?.into_iter().map(|document| document.id).collect();
+            for name in book.suites() {
+                checked.suites.push(Planned::of(name, &course.suite(Path::new(name), &book, carried)?, carried));
+            }
+        }
+        Some(path) if BookProject::is_part(path) => {
+            let path = path.display();
+            return Err(UsageError(format!("{path}: this is checked with its course, whose folder it is in")).into());
+        }
+        Some(path) if is_json(path) && audit::kept_text(path).is_ok_and(|text| audit::is_audit(&text)) => {
+            let AuditReport { places, processes, warnings, .. } = audit::read_kept(path)?;
+            let file = path.display().to_string();
+            checked.audit = Some(KeptAudit { file, places: places.len(), processes: processes.len(), warnings });
+        }
+        Some(path) if is_json(path) => {
+            let results = recorded::sound(path, carried)?;
+            let declared = recorded::catalog(&[], carried);
+            let warnings: Vec<Warning> =
+                Warning::of(&results).into_iter().chain(Warning::of_units(&results, &declared)).collect();
+            checked.results = Some(Kept {
+                file: path.display().to_string(),
+                rows: results.rows.len(),
+                runs: results.runs.len(),
+                current: !warnings.iter().any(|warning| warning.about == WarningSubject::Code),
+                whole: !results.is_partial(),
+                warnings: results.missing_runs().into_iter().chain(warnings.iter().map(ToString::to_string)).collect(),
+            });
+        }
+        Some(path) => {
+            let name = path.display().to_string();
+            match document(path, &book)? {
+                Some(text) => checked.documents.push(Document::parse(&name, &text, &book.names(&catalog)?)?.id),
+                None => checked.suites.push(Planned::of(&name, &course.suite(path, &book, carried)?, carried)),
+            }
+        }
+    }
+    Ok(checked)
+}
+
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json")
+}
+
+/// The text of a file that holds a document: what is no document is taken for a suite.
+fn document(path: &Path, book: &BookProject) -> Result<Option<String>, FileError> {
+    if path.to_str().is_some_and(|name| book.suite(name).is_some()) || !path.is_file() {
+        return Ok(None);
+    }
+    let text = yaml::read(path)?;
+    let content: serde_json::Value = yaml::parse(&text, &path.display().to_string()).unwrap_or_default();
+    let is_document = ["id", "question", "method"].iter().any(|key| content.get(key).is_some());
+    Ok(Some(text).filter(|_| is_document))
+}

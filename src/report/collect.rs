@@ -1,0 +1,176 @@
+//! `report collect`: checks results files of many machines and days, and puts them into one store.
+
+use std::path::{Path, PathBuf};
+
+#[cfg(feature = "parquet")]
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+
+use super::facts::{Facts, Form};
+use super::output_file::OutputFile;
+use super::{Carried, End, argument, recorded};
+use crate::error::FileError;
+use crate::files::begins_with;
+use crate::results::Results;
+#[cfg(feature = "parquet")]
+use crate::store::SampleTable;
+use crate::store::{Collected, Index, Listed, Medians, collect};
+use syncscope_fleet::{MissingTask, SCRIPT, missing};
+
+/// The list of the files, in a store.
+const INDEX: &str = "index.csv";
+
+/// Check results files of many machines and days, and merge them into a store of files
+#[derive(Args)]
+#[command(after_help = "\
+A store is a folder with one folder a machine: MACHINE/TIME-COMMIT-SAMPLES.json. Two stores merge by copying, or by this \
+command. It refuses a file that is not whole, did not end, has altered samples, contradicts itself, or measured another \
+suite than the rest, and names it with the reason; the others are taken. index.csv lists the files and is written anew each time.
+
+Of a folder that `report fleet` filled, the tasks that left no results are listed with the reason.
+
+Without sources it checks the store and writes what is asked for.
+
+Exit codes: 0, 1 where a file was refused or a task left no results, 2 where a source or the store cannot be read or written
+and nothing was added.
+
+Examples:
+  report collect job-4711/ job-4712/ --into results
+  report collect --into results --csv medians.csv")]
+pub(super) struct Arguments {
+    /// Results files, or folders with such files in them
+    #[arg(value_name = "DIR")]
+    sources: Vec<PathBuf>,
+    /// The store
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    into: PathBuf,
+    /// Write the medians of all rows of the store, with intervals
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write all samples of the store
+    #[cfg(feature = "parquet")]
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// What became of the sources, and what the store holds then.
+#[derive(Serialize)]
+struct Report {
+    store: PathBuf,
+    #[serde(flatten)]
+    collected: Collected,
+    /// The tasks of jobs that left no results.
+    missing: Vec<MissingTask>,
+    files: usize,
+    machines: usize,
+    written: Vec<PathBuf>,
+}
+
+impl Facts for Report {
+    const COMMAND: &'static str = "collect";
+
+    fn say(&self) {
+        let Collected { added, duplicates, refused, .. } = &self.collected;
+        for duplicate in duplicates {
+            say!("duplicate: {}: the same samples as {}", duplicate.file.display(), duplicate.of.display());
+        }
+        for refused in refused {
+            say!("refused: {}: {}", refused.file.display(), refused.reason);
+        }
+        for job in self.missing.chunk_by(|one, other| one.folder == other.folder) {
+            job.iter().for_each(|missing| say!("missing: {missing}"));
+            if let Some(folder) = job.first().map(|missing| &missing.folder).filter(|own| own.join(SCRIPT).is_file()) {
+                let tasks: Vec<String> = job.iter().map(|missing| missing.task.to_string()).collect();
+                let (folder, tasks) = (argument(folder), tasks.join(","));
+                say!("to submit them again, when none of them runs: cd {folder} && sbatch --array={tasks} {SCRIPT}");
+            }
+        }
+        say!("{} added, {} duplicates, {} refused", added.len(), duplicates.len(), refused.len());
+        say!("{}: {} files of {} machines", self.store.display(), self.files, self.machines);
+        self.written.iter().for_each(|file| say!("written: {}", file.display()));
+    }
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    let store = &arguments.into;
+    let mut exports = Exports::begin(arguments)?;
+    let list = store.join(INDEX);
+    if list.symlink_metadata().is_ok() {
+        // Of another kind it is refused now. It is not held: others may collect meanwhile.
+        drop(own_list(store)?);
+    }
+    let read = |path: &Path| recorded::sound(path, carried);
+    let mut collected = collect(&arguments.sources, store, &read)?;
+    let mut left = Vec::new();
+    for folder in arguments.sources.iter().filter(|source| source.is_dir()) {
+        left.extend(missing(folder)?);
+    }
+    let index = Index::of(store, &read, |listed, results| exports.put(listed, results))?;
+    collected.refused.extend(index.refused.iter().cloned());
+    let mut written = exports.finish(arguments)?;
+    // An empty store is no reason to make a folder.
+    if !index.files.is_empty() {
+        own_list(store)?.write(&index.to_csv()?)?;
+        written.push(list);
+    }
+    let mut machines: Vec<&str> = index.files.iter().map(|file| file.machine.as_str()).collect();
+    machines.dedup();
+    let (files, machines, store) = (index.files.len(), machines.len(), store.clone());
+    let is_whole = collected.refused.is_empty() && left.is_empty();
+    arguments.form.print(&Report { store, collected, missing: left, files, machines, written })?;
+    Ok(if is_whole { End::Well } else { End::Failed })
+}
+
+/// What is written of the whole store, file by file.
+struct Exports {
+    medians: Option<(Medians, OutputFile)>,
+    #[cfg(feature = "parquet")]
+    samples: Option<(SampleTable, OutputFile)>,
+}
+
+impl Exports {
+    fn begin(arguments: &Arguments) -> anyhow::Result<Self> {
+        let csv = OutputFile::asked(arguments.csv.as_ref(), begins_with("machine,model,"))?;
+        #[cfg(feature = "parquet")]
+        let parquet = OutputFile::asked(arguments.parquet.as_ref(), SampleTable::is_one)?;
+        Ok(Self {
+            medians: csv.map(|file| Ok::<_, anyhow::Error>((Medians::new()?, file))).transpose()?,
+            #[cfg(feature = "parquet")]
+            samples: parquet.map(|file| Ok::<_, anyhow::Error>((SampleTable::new()?, file))).transpose()?,
+        })
+    }
+
+    fn put(&mut self, listed: &Listed, results: &Results) -> anyhow::Result<()> {
+        if let Some((medians, _)) = &mut self.medians {
+            medians.put(listed, results)?;
+        }
+        #[cfg(feature = "parquet")]
+        if let Some((samples, _)) = &mut self.samples {
+            samples.put(listed, results)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the files; their names.
+    fn finish(self, arguments: &Arguments) -> anyhow::Result<Vec<PathBuf>> {
+        let mut written = Vec::new();
+        if let Some((medians, file)) = self.medians {
+            file.write(&medians.finish()?)?;
+            written.extend(arguments.csv.clone());
+        }
+        #[cfg(feature = "parquet")]
+        if let Some((samples, file)) = self.samples {
+            file.write(&samples.finish().context("the samples as Parquet")?)?;
+            written.extend(arguments.parquet.clone());
+        }
+        Ok(written)
+    }
+}
+
+/// Claims the list of a store's files.
+fn own_list(store: &Path) -> Result<OutputFile, FileError> {
+    OutputFile::claim_inside(store, INDEX, begins_with("file,machine,"))
+}

@@ -1,0 +1,241 @@
+//! Installing the kernel: its program, and what evcxr would compile for the first cell, in a folder that each started
+//! kernel links.
+//!
+//! All is made in a new folder beside the installed one, and takes its place at the end, so an install that fails leaves
+//! the kernel that works.
+//!
+//! The library is copied, with the versions that the clone's lock file names, and the kernel's program compiles the copy as
+//! each kernel does. Cargo takes what is linked for its own as long as sources, profile and flags are the same.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use toml::Table;
+
+use super::NAMED;
+use crate::UsageError;
+use crate::files::{Scratch, replace};
+use crate::library::{dependency, source};
+
+/// What a cell needs of the library.
+const FEATURES: &str = ", default-features = false, features = [\"cuda\", \"notebook\"]";
+/// The kernel's program, in its folder and as a package of the library's repository.
+pub(crate) const PROGRAM: &str = "notebook-runner";
+
+/// Installs the kernel in `folder`, in the place of an older one.
+pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<()> {
+    let dependency = dependency(library, FEATURES)?;
+    let source = source(library)?.filter(|source| source.join("notebooks/runner/Cargo.toml").exists());
+    let Some(source) = source else {
+        let text = "the kernel's program is in the library's repository: name the folder of a clone with --library";
+        return Err(UsageError(text.to_owned()).into());
+    };
+    if folder.exists() && !is_kernel(folder) {
+        let place = folder.display();
+        return Err(UsageError(format!("{place}: this is no kernel of this program, so it is not replaced")).into());
+    }
+    let kernels = folder.parent().context("a kernel needs a folder")?;
+    fs::create_dir_all(kernels).with_context(|| kernels.display().to_string())?;
+    let beside = Scratch::within(kernels).with_context(|| kernels.display().to_string())?;
+    let new = beside.path().join("kernel");
+
+    say!("compiling the kernel");
+    let program = build(&source)?;
+    say!("compiling the library for cells");
+    let warm = new.join("warm");
+    copy_library(&source, &warm.join("library"))?;
+    write(&new.join("dependency.toml"), &format!("{dependency}\n"))?;
+    compile(&program, &new)?;
+    trim(&warm.join("target"))?;
+
+    fs::copy(&program, new.join(PROGRAM)).with_context(|| program.display().to_string())?;
+    // All queues of a GPU: where streams share one, a gate that holds a stream can hold another.
+    let mut variables = json!({ "CUDA_DEVICE_MAX_CONNECTIONS": "32", NAMED: crate::program() });
+    if let Ok(toolchain) = std::env::var("RUSTUP_TOOLCHAIN") {
+        variables["RUSTUP_TOOLCHAIN"] = json!(toolchain);
+    }
+    let kernel = json!({
+        "argv": [folder.join(PROGRAM), "kernel", "{connection_file}"],
+        "display_name": "Rust (syncscope)",
+        "language": "rust",
+        "interrupt_mode": "message",
+        "env": variables,
+    });
+    write(&new.join("kernel.json"), &format!("{kernel:#}\n"))?;
+    replace(&new, folder, &beside.path().join("old")).with_context(|| folder.display().to_string())?;
+    say!("installed: {}", folder.display());
+    Ok(())
+}
+
+/// Whether a folder holds a kernel that was installed by this program, today or before.
+pub(super) fn is_kernel(folder: &Path) -> bool {
+    ["kernel.json", "dependency.toml", PROGRAM].iter().all(|name| folder.join(name).is_file())
+        && folder.join("warm").is_dir()
+}
+
+/// Compiles the kernel's program and says where it is.
+fn build(source: &Path) -> anyhow::Result<PathBuf> {
+    let mut command = Command::new("cargo");
+    command.args([
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        PROGRAM,
+        "--message-format",
+        "json-render-diagnostics",
+    ]);
+    let own = source.join("target");
+    // A clone that cannot be written has no place for what is compiled.
+    let beside = match fs::create_dir_all(&own).and_then(|()| tempfile::tempfile_in(&own)) {
+        Ok(_) => None,
+        Err(_) if std::env::var_os("CARGO_TARGET_DIR").is_some() => None,
+        Err(_) => Some(cache(|name| std::env::var_os(name))?.join("build")),
+    };
+    if let Some(beside) = beside {
+        command.arg("--target-dir").arg(beside);
+    }
+    let output = command.current_dir(source).stderr(Stdio::inherit()).output();
+    let output = output.context("cargo does not start; a notebook needs it, too")?;
+    if !output.status.success() {
+        bail!("the kernel does not compile");
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut programs = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+    programs.next_back().context("cargo does not say where the kernel is")
+}
+
+/// The user's folder for what can be made again. A folder that all users share is none: who made it first would decide what
+/// is compiled.
+fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, UsageError> {
+    let variable = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    let none = "there is no place to compile in: the clone cannot be written, and there is no home folder; name a folder by \
+                the variable CARGO_TARGET_DIR";
+    cache.map(|cache| cache.join("syncscope")).ok_or_else(|| UsageError(none.to_owned()))
+}
+
+/// What of a library a cell needs.
+const PARTS: [&str; 5] = ["Cargo.lock", "README.md", "build.rs", "src", "kernels"];
+
+/// Copies the library into a folder of its own, so that a kernel has the one that it was compiled with, whatever becomes of
+/// the clone. Its manifest is that of a library alone.
+fn copy_library(source: &Path, to: &Path) -> anyhow::Result<()> {
+    let manifest = source.join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).with_context(|| manifest.display().to_string())?;
+    let mut table: Table = toml::from_str(&text).with_context(|| manifest.display().to_string())?;
+    for other in ["bin", "test", "example", "bench", "profile"] {
+        table.remove(other);
+    }
+    if let Some(package) = table.get_mut("package").and_then(toml::Value::as_table_mut) {
+        package.remove("default-run");
+        for found in ["autobins", "autotests", "autoexamples", "autobenches"] {
+            package.insert(found.to_owned(), toml::Value::Boolean(false));
+        }
+    }
+    if let Some(workspace) = table.get_mut("workspace").and_then(toml::Value::as_table_mut) {
+        workspace.remove("members");
+        workspace.remove("default-members");
+    }
+    write(&to.join("Cargo.toml"), &toml::to_string(&table).context("the library's manifest")?)?;
+    write(&to.join("Cargo.toml.orig"), &text)?;
+    PARTS.iter().try_for_each(|part| copy(&source.join(part), &to.join(part)))
+}
+
+/// Copies a file or a folder. What cannot be written in the one can be in the other.
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let failed = || from.display().to_string();
+    if from.is_dir() {
+        fs::create_dir_all(to).with_context(failed)?;
+        let entries = fs::read_dir(from).with_context(failed)?;
+        return entries.into_iter().try_for_each(|entry| {
+            let name = entry.with_context(failed)?.file_name();
+            copy(&from.join(&name), &to.join(&name))
+        });
+    }
+    fs::read(from).and_then(|content| fs::write(to, content)).with_context(failed)
+}
+
+/// Has the kernel's program compile the library in the folder of a kernel: as each kernel does, and with the same flags.
+fn compile(program: &Path, kernel: &Path) -> anyhow::Result<()> {
+    let status = Command::new(program).arg("prepare").arg(kernel).status();
+    let status = status.with_context(|| program.display().to_string())?;
+    if !status.success() {
+        bail!("the library does not compile for cells");
+    }
+    Ok(())
+}
+
+/// Removes what was made of the first cell: other cells take its place.
+fn trim(folder: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let entry = entry?;
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let own = name == "incremental"
+            || name.starts_with("libcode_")
+            || ["ctx", "libctx"]
+                .iter()
+                .any(|own| name.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.'])));
+        match entry.file_type()?.is_dir() {
+            true if own => fs::remove_dir_all(&path)?,
+            true => trim(&path)?,
+            false if own => fs::remove_file(&path)?,
+            false => {}
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).and_then(|()| fs::write(path, text)).with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_copy_of_the_library_has_its_code_and_its_versions_and_no_program() {
+        let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("library");
+        copy_library(source, &copy).unwrap();
+        for same in ["Cargo.lock", "src/lib.rs", "src/device/mod.rs"] {
+            assert_eq!(fs::read(source.join(same)).unwrap(), fs::read(copy.join(same)).unwrap(), "{same}");
+        }
+        let table: Table = toml::from_str(&fs::read_to_string(copy.join("Cargo.toml")).unwrap()).unwrap();
+        assert!(table.contains_key("features") && !table.contains_key("bin") && !table.contains_key("test"));
+        assert!(table["workspace"].get("members").is_none() && table["workspace"].get("dependencies").is_some());
+    }
+
+    #[test]
+    fn what_is_compiled_of_a_clone_that_cannot_be_written_lies_in_a_folder_of_the_user() {
+        let cache = |set: &[(&str, &str)]| {
+            let value = |name: &str| set.iter().find(|(own, _)| *own == name).map(|(_, value)| OsString::from(value));
+            cache(value).ok()
+        };
+        let home = ("HOME", "/home/u");
+        assert_eq!(cache(&[home]), Some(PathBuf::from("/home/u/.cache/syncscope")));
+        assert_eq!(cache(&[("XDG_CACHE_HOME", "/c"), home]), Some(PathBuf::from("/c/syncscope")));
+        assert_eq!(cache(&[("XDG_CACHE_HOME", ""), home]), Some(PathBuf::from("/home/u/.cache/syncscope")));
+        assert_eq!(cache(&[]), None);
+    }
+
+    #[test]
+    fn a_folder_of_another_kernel_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = folder.path().join("syncscope");
+        write(&other.join("kernel.json"), "{}").unwrap();
+        fs::create_dir(other.join("warm")).unwrap();
+        assert!(!is_kernel(&other));
+        let error = install(&other, None).unwrap_err();
+        assert!(error.to_string().contains("no kernel of this program"), "{error}");
+        assert_eq!(fs::read_to_string(other.join("kernel.json")).unwrap(), "{}");
+    }
+}

@@ -1,0 +1,151 @@
+//! `report kernel`: a Jupyter kernel that starts with the library compiled.
+
+mod install;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::facts::{Facts, Form};
+use super::{End, UsageError, program};
+
+/// The variable by which the kernel's program, which advises to install the kernel anew, knows the name of this one.
+pub(super) const NAMED: &str = "SYNCSCOPE_PROGRAM";
+
+/// Install, list or uninstall the Jupyter kernel "Rust (syncscope)"
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  report kernel install\n  report kernel install --prefix .venv\n  report kernel list\n  \
+                        report kernel uninstall"
+)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Compile the kernel and the library for cells, once, and install them
+    #[command(after_help = "Examples:\n  report kernel install\n  report kernel install --prefix .venv")]
+    Install {
+        #[command(flatten)]
+        place: Place,
+        /// The library's folder, instead of the one that this program was built from
+        #[arg(long, value_name = "DIR")]
+        library: Option<PathBuf>,
+    },
+    /// List the installed kernels and their libraries
+    #[command(after_help = "Example:\n  report kernel list")]
+    List {
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        form: Form,
+    },
+    /// Remove the kernel and what was compiled for it
+    #[command(after_help = "Example:\n  report kernel uninstall --prefix .venv")]
+    Uninstall {
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// Where Jupyter looks for the kernel.
+#[derive(Args)]
+pub(crate) struct Place {
+    /// The environment of Python, such as .venv; without it, the user's own folder for Jupyter
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+}
+
+impl Place {
+    /// The kernel's folder.
+    fn folder(&self) -> Result<PathBuf, UsageError> {
+        let data = match &self.prefix {
+            Some(prefix) => Some(prefix.join("share/jupyter")),
+            None => user_data(),
+        };
+        let data = data.ok_or_else(|| UsageError("there is no home folder here; give one with --prefix".to_owned()))?;
+        let data = std::path::absolute(&data).map_err(|error| UsageError(format!("{}: {error}", data.display())))?;
+        Ok(data.join("kernels/syncscope"))
+    }
+
+    /// The folders in which Jupyter may find the kernel, this one first.
+    pub(super) fn folders(&self) -> Result<Vec<PathBuf>, UsageError> {
+        let environment = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+        let others = environment.chain(["/usr/local", "/usr"].map(PathBuf::from));
+        let mut folders = vec![self.folder()?];
+        folders.extend(others.map(|prefix| prefix.join("share/jupyter/kernels/syncscope")));
+        folders.dedup();
+        Ok(folders.into_iter().filter(|folder| install::is_kernel(folder)).collect())
+    }
+}
+
+/// Jupyter's folder for data of the user.
+fn user_data() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = || variable("HOME");
+    let usual = || match cfg!(target_os = "macos") {
+        true => home().map(|home| home.join("Library/Jupyter")),
+        false => {
+            let data = variable("XDG_DATA_HOME").or_else(|| home().map(|home| home.join(".local/share")));
+            data.map(|data| data.join("jupyter"))
+        }
+    };
+    variable("JUPYTER_DATA_DIR").or_else(usual)
+}
+
+/// The installed kernels, in the order in which Jupyter finds them.
+#[derive(Serialize)]
+struct Kernels {
+    kernels: Vec<Kernel>,
+}
+
+#[derive(Serialize)]
+struct Kernel {
+    folder: PathBuf,
+    /// The library as a dependency, as in a `Cargo.toml`.
+    library: String,
+}
+
+impl Kernels {
+    fn installed(place: &Place) -> Result<Self, UsageError> {
+        let kernel = |folder: PathBuf| {
+            let library = fs::read_to_string(folder.join("dependency.toml")).unwrap_or_default();
+            Kernel { folder, library: library.trim().to_owned() }
+        };
+        Ok(Self { kernels: place.folders()?.into_iter().map(kernel).collect() })
+    }
+}
+
+impl Facts for Kernels {
+    const COMMAND: &'static str = "kernel";
+
+    fn say(&self) {
+        for Kernel { folder, library } in &self.kernels {
+            say!("{}\nlibrary: {library}", folder.display());
+        }
+        if self.kernels.is_empty() {
+            say!("no kernel is installed; `{} kernel install` installs one", program());
+        }
+    }
+}
+
+pub(super) fn execute(arguments: Arguments) -> anyhow::Result<End> {
+    match arguments.command {
+        Command::Install { place, library } => install::install(&place.folder()?, library.as_deref())?,
+        Command::List { place, form } => form.print(&Kernels::installed(&place)?)?,
+        Command::Uninstall { place } => {
+            let folder = place.folder()?;
+            if !install::is_kernel(&folder) {
+                return Err(UsageError(format!("there is no kernel in {}", folder.display())).into());
+            }
+            fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+            say!("uninstalled: {}", folder.display());
+        }
+    }
+    Ok(End::Well)
+}

@@ -1,0 +1,369 @@
+//! The command line `report`, as a value: a crate of your own adds its experiments, documents, suites and notebooks and
+//! has the same subcommands.
+//!
+//! A subcommand is one file: its arguments, which [`clap`] reads, and what it does.
+
+#![forbid(unsafe_code)]
+#![warn(clippy::print_stdout, clippy::print_stderr, reason = "what is said passes `output`")]
+
+#[macro_use]
+mod output;
+
+mod attach;
+mod audit;
+mod audited;
+mod bench;
+mod benchmark;
+mod check;
+mod claims;
+mod collect;
+mod compare;
+mod completions;
+mod course;
+mod device;
+mod devices;
+mod ending;
+mod environment;
+mod error;
+mod exit;
+mod experiments;
+mod export;
+mod facts;
+mod first_steps;
+mod fleet;
+mod history;
+mod init;
+mod interrupt;
+mod job;
+mod keep;
+mod kernel;
+mod lab;
+mod library;
+mod machines;
+mod man;
+mod naming;
+mod next_run;
+mod output_file;
+mod peer;
+mod plan;
+mod planned;
+mod processes;
+mod progress;
+mod recorded;
+mod renamed;
+mod render;
+mod reproduce;
+mod run;
+mod schema;
+mod serve;
+mod slides;
+mod submit;
+mod suggested;
+mod terminal;
+mod version;
+
+use syncscope::{measure, timeline};
+use syncscope_book as book;
+use syncscope_present::{self as present, clean, units};
+use syncscope_results::{self as results, files, store, yaml};
+use syncscope_suite::{experiment, runner};
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+pub use self::benchmark::Benchmarks;
+use self::exit::{End, Told, UsageError, exit_code, failed, told};
+use self::naming::program;
+use crate::book::BookProject;
+use crate::experiment::{Experiment, Registry};
+use crate::files::is_same;
+
+/// The program `report` with the experiments and the book that it carries.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+/// use syncscope_report::App;
+///
+/// # mod sums {
+/// #     #[derive(Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+/// #     pub struct Sums {}
+/// #     impl syncscope_suite::experiment::Experiment for Sums {
+/// #         const NAME: &'static str = "sums";
+/// #         const SUMMARY: &'static str = "What a sum costs its caller";
+/// #         fn run(&self, _: &mut syncscope_suite::experiment::Bench) {}
+/// #     }
+/// # }
+/// # const SUMS: &str = "";
+/// fn main() -> ExitCode {
+///     App::new()
+///         .experiment::<sums::Sums>()
+///         .document("sums", SUMS) // include_str!("../documents/sums.yaml")
+///         .suite("sums", "title: Sums\nsampling: { samples: 15 }\nexperiments: [sums: {}]")
+///         .main()
+/// }
+/// ```
+#[derive(Debug)]
+pub struct App {
+    registry: Registry,
+    book: BookProject,
+}
+
+impl Default for App {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl App {
+    /// The program with the library's own experiments and book.
+    pub fn new() -> Self {
+        Self { registry: Registry::builtin(), book: BookProject::embedded() }
+    }
+
+    /// With the experiment `E`, in place of one of that name where there is one.
+    #[must_use]
+    pub fn experiment<E: Experiment>(mut self) -> Self {
+        self.registry = self.registry.with::<E>();
+        self
+    }
+
+    /// With a document (YAML), in place of one of that name where there is one.
+    #[must_use]
+    pub fn document(mut self, name: &str, yaml: &str) -> Self {
+        self.book = self.book.with_document(name, yaml);
+        self
+    }
+
+    /// With a suite (YAML), in place of one of that name where there is one: `--suite NAME` runs it.
+    #[must_use]
+    pub fn suite(mut self, name: &str, yaml: &str) -> Self {
+        self.book = self.book.with_suite(name, yaml);
+        self
+    }
+
+    /// With a notebook (ipynb) as a chapter, in place of one of that name where there is one.
+    #[must_use]
+    pub fn notebook(mut self, name: &str, ipynb: &str) -> Self {
+        self.book = self.book.with_notebook(name, ipynb);
+        self
+    }
+
+    /// The subcommands and their flags, for whoever lists or completes them. The examples in their help name the program
+    /// that runs.
+    ///
+    /// ```
+    /// use syncscope_report::App;
+    ///
+    /// let command = App::new().command();
+    /// assert!(command.get_subcommands().any(|subcommand| subcommand.get_name() == "render"));
+    /// ```
+    pub fn command(&self) -> clap::Command {
+        let name = program();
+        naming::in_all(Cli::command(), &name).display_name(&name).bin_name(&name)
+    }
+
+    /// Does what the command line asks for.
+    ///
+    /// The exit code is 0 where all is well, 1 where something failed on the way, 2 where what the user gave is wrong, and
+    /// 130 after Ctrl-C.
+    pub fn main(self) -> ExitCode {
+        ending::settle();
+        // Where it is not known, what starts it says so.
+        let _ = std::env::current_exe().map(crate::experiment::start_anew);
+        let command = self.command().color(terminal::named(std::env::args_os()));
+        let matches = command.clone().try_get_matches().and_then(|matches| alone(matches, &command));
+        let matches = matches.and_then(|matches| named(&matches, &built(&command)).map_or(Ok(matches), Err));
+        let carried = Carried { registry: self.registry, book: self.book, command };
+        let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+            Ok(cli) => execute(cli, &carried).unwrap_or_else(|error| failed(&error)),
+            Err(error) => refuse(error, &carried.command),
+        };
+        exit_code(end)
+    }
+}
+
+/// What the program carries: its experiments, and the book that is made where no folder of a course is named.
+struct Carried {
+    registry: Registry,
+    book: BookProject,
+    command: clap::Command,
+}
+
+/// Measures where a host and a GPU wait for each other, and publishes the answer as a book.
+///
+/// Without a subcommand: runs the quick suite on the first GPU (on the CPU engine where there is none), prints a
+/// summary and renders the book.
+#[derive(Parser)]
+#[command(version, after_help = "Example:\n  report --suite full --out target/full")]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    job: job::Arguments,
+    #[command(flatten)]
+    manner: terminal::OutputOptions,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Arguments),
+    Render(render::Arguments),
+    Slides(slides::Arguments),
+    Serve(serve::Arguments),
+    Init(init::Arguments),
+    Audit(audit::Arguments),
+    Bench(bench::Arguments),
+    Claims(claims::Arguments),
+    Devices(devices::Arguments),
+    Experiments(experiments::Arguments),
+    Check(check::Arguments),
+    Schema(schema::Arguments),
+    Compare(compare::Arguments),
+    Reproduce(reproduce::Arguments),
+    Kernel(kernel::Arguments),
+    Lab(lab::Arguments),
+    Attach(attach::Arguments),
+    Collect(collect::Arguments),
+    Submit(submit::Arguments),
+    History(history::Arguments),
+    Machines(machines::Arguments),
+    Fleet(fleet::Arguments),
+    Plan(plan::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+    NextRun(next_run::Arguments),
+    FirstSteps(first_steps::Arguments),
+}
+
+fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
+    cli.manner.take();
+    let Some(command) = cli.command else { return job::execute(cli.job, carried) };
+    match command {
+        Command::Run(arguments) => run::execute(arguments, carried),
+        Command::Render(arguments) => render::execute(&arguments, carried),
+        Command::Slides(arguments) => slides::execute(&arguments, carried),
+        Command::Serve(arguments) => serve::execute(&arguments),
+        Command::Init(arguments) => init::execute(arguments, carried),
+        Command::Audit(arguments) => audit::execute(&arguments),
+        Command::Bench(arguments) => bench::execute(&arguments, carried),
+        Command::Claims(arguments) => claims::execute(&arguments, carried),
+        Command::Devices(arguments) => devices::execute(&arguments),
+        Command::Experiments(arguments) => experiments::execute(&arguments, carried),
+        Command::Check(arguments) => check::execute(&arguments, carried),
+        Command::Schema(arguments) => schema::execute(&arguments, carried),
+        Command::Compare(arguments) => compare::execute(&arguments, carried),
+        Command::Reproduce(arguments) => reproduce::execute(&arguments, carried),
+        Command::Kernel(arguments) => kernel::execute(arguments),
+        Command::Lab(arguments) => lab::execute(arguments, carried),
+        Command::Attach(arguments) => attach::execute(&arguments, carried),
+        Command::Collect(arguments) => collect::execute(&arguments, carried),
+        Command::Submit(arguments) => submit::execute(&arguments, carried),
+        Command::History(arguments) => history::execute(&arguments, carried),
+        Command::Machines(arguments) => machines::execute(&arguments, carried),
+        Command::Fleet(arguments) => fleet::execute(&arguments, carried),
+        Command::Plan(arguments) => plan::execute(&arguments, carried),
+        Command::Completions(arguments) => Ok(completions::execute(&arguments, &carried.command, carried)),
+        Command::Man(arguments) => man::execute(&arguments, carried.command.clone()),
+        Command::NextRun(arguments) => next_run::execute(&arguments, carried),
+        Command::FirstSteps(arguments) => first_steps::execute(&arguments),
+    }
+}
+
+/// Refuses arguments of the program's own job before a command, which has arguments of its own.
+fn alone(matches: ArgMatches, command: &clap::Command) -> Result<ArgMatches, clap::Error> {
+    let Some(name) = matches.subcommand_name() else { return Ok(matches) };
+    let is_given = |argument: &&clap::Arg| {
+        let id = argument.get_id().as_str();
+        !argument.is_global_set() && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    match command.get_arguments().find(is_given).and_then(clap::Arg::get_long) {
+        Some(flag) => {
+            let message = format!("`--{flag}` stands before `{name}`, which does not read it there");
+            Err(command.clone().error(ErrorKind::ArgumentConflict, message))
+        }
+        None => Ok(matches),
+    }
+}
+
+/// The command with what clap works out of itself: the name of each subcommand as it is written, and how many values each
+/// argument takes. An argument without that cannot be named in a message.
+fn built(command: &clap::Command) -> clap::Command {
+    let mut built = command.clone();
+    built.build();
+    built
+}
+
+/// Refuses an empty text in the place of a name or a value. What another program is handed may be empty. `command` is
+/// [`built`].
+fn named(matches: &ArgMatches, command: &clap::Command) -> Option<clap::Error> {
+    let is_empty = |argument: &&clap::Arg| {
+        let of_another = argument.is_last_set() || argument.is_trailing_var_arg_set();
+        let values = matches.get_raw(argument.get_id().as_str());
+        !of_another && values.is_some_and(|mut values| values.any(|value| value.to_string_lossy().trim().is_empty()))
+    };
+    if let Some(argument) = command.get_arguments().find(is_empty) {
+        let message = format!("a value is required for `{argument}`, and an empty one was given");
+        return Some(command.clone().error(ErrorKind::InvalidValue, message));
+    }
+    let (name, matches) = matches.subcommand()?;
+    named(matches, command.find_subcommand(name)?)
+}
+
+/// Says what is wrong with the command line of `command`, or prints the help that it asks for.
+fn refuse(error: clap::Error, command: &clap::Command) -> End {
+    let error = suggested::with_nearest(error, &built(command), std::env::args_os());
+    let error = suggested::in_lines(error);
+    if let Some(message) = renamed::explain(&error) {
+        alert!("error: {message}");
+        return End::Refused;
+    }
+    if error.kind() == ErrorKind::DisplayVersion {
+        show!("{}", version::text());
+        return End::Well;
+    }
+    if error.use_stderr() {
+        // It repeats the arguments, and a pattern of the shell makes arguments of the names of files.
+        output::error(&error.render().to_string());
+        return End::Refused;
+    }
+    if let Err(unwritten) = error.print() {
+        output::failed(unwritten);
+    }
+    End::Well
+}
+
+/// Refuses to write where something is read that would be lost.
+fn refuse_input<'a>(out: &Path, read: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), UsageError> {
+    // A pipe or a terminal may be read and written.
+    let is_lost = out.is_file() && read.into_iter().any(|read| is_same(read, out));
+    match is_lost {
+        true => Err(UsageError(format!("{}: it is read, too, and would be lost; name another file", out.display()))),
+        false => Ok(()),
+    }
+}
+
+/// A path as an argument that a shell hands on as it is, and that is no flag.
+fn argument(path: &Path) -> String {
+    let path = if path.as_os_str().as_encoded_bytes().starts_with(b"-") { &Path::new(".").join(path) } else { path };
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@,%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_in_a_command_is_one_argument_and_no_flag() {
+        for (path, said) in
+            [("a/b-1.json", "a/b-1.json"), ("-q", "./-q"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("$(x)", "'$(x)'")]
+        {
+            assert_eq!(argument(Path::new(path)), said);
+        }
+    }
+}

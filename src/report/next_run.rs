@@ -1,0 +1,121 @@
+//! `report next-run`: what `report run` starts for each run. Not for users: no help lists it.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use anyhow::Context;
+use clap::Args;
+use rustix::process::{getpid, kill_process};
+
+use super::ending::{AskedBy, HANDED_ON, THREAD};
+use super::interrupt::Interrupt;
+use super::keep::Keeper;
+use super::processes::command_line;
+use super::progress::RunBar;
+use super::run::same_place;
+use super::{Carried, End, device, output, recorded};
+use crate::experiment::RunObserver;
+use crate::measure::Progress;
+use crate::results::{Parameters, Results, Row};
+use crate::runner::{Session, Suite};
+use syncscope::device::Device;
+
+/// Measure the next run of a checkpoint, or say where it would be measured
+#[derive(Args)]
+#[command(hide = true)]
+pub(super) struct Arguments {
+    /// The checkpoint
+    #[arg(value_name = "RESULTS.json", required_unless_present = "device")]
+    file: Option<PathBuf>,
+    /// Print what a run on this device is made with and under, and measure nothing
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    device: Option<String>,
+}
+
+pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+    if let Some(name) = &arguments.device {
+        let device = device::open(Some(name), None)?;
+        output::print_json(&crate::environment::environment(&device, Vec::new()))?;
+        return Ok(End::Well);
+    }
+    let Some(file) = &arguments.file else { return Ok(End::Refused) };
+    let results = recorded::read(file, carried)?;
+    let suite = Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
+    let device = Device::open(&results.environment().device.name)?;
+    let mut environment = crate::environment::environment(&device, command_line());
+    environment.program.command = results.environment().program.command.clone();
+    if let Some(machine) = results.environment().host.machine() {
+        environment.host.name_machine(machine);
+    }
+    same_place(file, results.environment(), &environment)?;
+    let keeper = Arc::new(Keeper::of_checkpoint(file)?);
+    let (rescuer, place) = (Arc::clone(&keeper), file.clone());
+    let interrupt = Interrupt::listen(AskedBy::Parent, move || {
+        let written = rescuer.rescue();
+        if let Some(elsewhere) = written.as_ref().filter(|written| **written != place) {
+            output::hand_on(elsewhere);
+        }
+        written.is_some()
+    })?;
+    end_with_parent()?;
+    let watch = Arc::new(Watch { bar: RunBar::new(), keeper: Arc::clone(&keeper) });
+    let observer: Arc<dyn RunObserver> = Arc::clone(&watch) as Arc<dyn RunObserver>;
+    let session = Session {
+        suite: &suite,
+        registry: &carried.registry,
+        device: &device,
+        observer,
+        interrupt: Arc::clone(&interrupt.flag),
+    };
+    let results = session.next(results, environment);
+    watch.bar.finish();
+    let written = keeper.finish(&results)?;
+    interrupt.ended();
+    if written != *file {
+        output::hand_on(&written);
+    }
+    Ok(if interrupt.flag.load(Ordering::Relaxed) { End::Interrupted } else { End::Well })
+}
+
+/// Ends the run, as Ctrl-C does, when the process that started it is gone, however early: its end is that of standard input.
+fn end_with_parent() -> anyhow::Result<()> {
+    let wait = || {
+        // Nothing comes through it, and what cannot be read has ended, too.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        // A process can always be told of a signal of its own.
+        let _ = kill_process(getpid(), HANDED_ON);
+    };
+    thread::Builder::new().spawn(wait).context(THREAD)?;
+    Ok(())
+}
+
+/// Shows what a run does and keeps what it leaves.
+struct Watch {
+    bar: RunBar,
+    keeper: Arc<Keeper>,
+}
+
+impl RunObserver for Watch {
+    fn experiment(&self, place: usize, of: usize, name: &str) {
+        self.bar.experiment(place, of, name);
+    }
+
+    fn group(&self, rows: &[&str], parameters: &Parameters) {
+        self.bar.group(rows, parameters);
+    }
+
+    fn progress(&self, progress: Progress) {
+        self.bar.progress(progress);
+    }
+
+    fn measured(&self, rows: &[Row]) {
+        self.keeper.measured(rows);
+    }
+
+    fn keep(&self, results: &Results) {
+        self.keeper.keep(results);
+    }
+}

@@ -1,0 +1,114 @@
+//! Other systems that are measured by turns with this one: each run is a process of a script that comes with the program.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use include_dir::{Dir, include_dir};
+use serde::Serialize;
+
+use super::interrupt::Forward;
+use super::processes::{self, Multicast};
+use super::{Carried, UsageError, recorded};
+use crate::files::Scratch;
+use crate::measure::Protocol;
+use crate::results::{MetricSpec, Results, System};
+use crate::runner::{Suite, planned};
+
+static SCRIPTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/peers");
+
+/// Another system that can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum OtherSystem {
+    /// PyTorch, by book/peers/pytorch.py
+    #[value(name = "pytorch")]
+    PyTorch,
+}
+
+/// What a script is to measure (JSON).
+#[derive(Serialize)]
+pub(super) struct PeerPlan {
+    schema_version: u32,
+    sampling: Protocol,
+    device: String,
+    rows: Vec<MetricSpec>,
+}
+
+impl PeerPlan {
+    const SCHEMA_VERSION: u32 = 1;
+
+    /// The rows of a suite on a device, for a run that draws by `seed`.
+    pub(super) fn new(suite: &Suite, device: &str, carried: &Carried, seed: u64) -> Self {
+        let engine = device.split(':').next().unwrap_or(device);
+        let rows = planned(suite, &carried.registry, engine);
+        let sampling = Protocol { seed, short_passes: None, ..suite.sampling.clone() };
+        Self { schema_version: Self::SCHEMA_VERSION, sampling, device: device.to_owned(), rows }
+    }
+}
+
+impl OtherSystem {
+    /// Its name in results files.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            OtherSystem::PyTorch => "PyTorch",
+        }
+    }
+
+    /// The one that a results file was begun with; refused is one that this program cannot measure.
+    pub(super) fn named(names: &[String]) -> Result<Option<Self>, UsageError> {
+        let known = |name: &String| Self::value_variants().iter().copied().find(|peer| name == peer.name());
+        match names {
+            [] => Ok(None),
+            [name] => match known(name) {
+                Some(peer) => Ok(Some(peer)),
+                None => Err(UsageError(format!("this program cannot measure {name}"))),
+            },
+            _ => Err(UsageError(format!(
+                "this program measures one system beside its own, and not {}",
+                names.join(", ")
+            ))),
+        }
+    }
+
+    fn script(self) -> &'static str {
+        match self {
+            OtherSystem::PyTorch => "pytorch.py",
+        }
+    }
+
+    /// Measures its next run, the `number`th.
+    ///
+    /// # Errors
+    /// Why it cannot be measured here.
+    pub(super) fn measure(
+        self,
+        (python, multicast): (&Path, Multicast),
+        results: &Results,
+        number: usize,
+        forward: &Forward,
+        carried: &Carried,
+    ) -> anyhow::Result<System> {
+        let suite = Suite::of_results(&results.suite, "the suite", &carried.registry)?;
+        let mut plan = PeerPlan::new(&suite, &results.environment().device.name, carried, number as u64);
+        plan.rows.retain(|spec| results.selection.holds(&spec.id));
+        let folder = Scratch::new().context("cannot make a folder for the other system's files")?;
+        SCRIPTS.extract(folder.path()).context("cannot write the other system's script")?;
+        let (planned, measured) = (folder.path().join("plan.json"), folder.path().join("measured.json"));
+        fs::write(&planned, serde_json::to_string(&plan)?).context("cannot write the plan of the other system")?;
+        let mut command = processes::measuring(python, multicast);
+        command.arg(folder.path().join(self.script())).arg("--plan").arg(&planned).arg("--out").arg(&measured);
+        command.arg("--attended").stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
+        let child = command.spawn().with_context(|| format!("{} cannot be started", python.display()))?;
+        let status = forward.attend(child)?.status;
+        anyhow::ensure!(measured.is_file(), "{} ended with {status}", self.script());
+        let catalog = recorded::catalog(std::slice::from_ref(results), carried);
+        let system = System::read(&measured, &catalog)?;
+        match system.mismatches(results).first() {
+            Some(mismatch) => anyhow::bail!("it ran elsewhere: {mismatch}"),
+            None => Ok(system),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Reading results files as this program understands them, and the rows that texts may name.
+
+use std::path::Path;
+
+use super::{Carried, UsageError, argument, program};
+use crate::book::BookProject;
+use crate::error::FileError;
+use crate::experiment::Bench;
+use crate::results::{Catalog, MetricSpec, Results};
+use crate::runner::{Suite, describe};
+use crate::store::{Index, Refused};
+use crate::units::counted;
+
+/// Reads a results file. What an older file does not say of its rows and experiments comes from those of this program.
+///
+/// # Errors
+/// As [`Results::read`].
+pub(crate) fn read(path: &Path, carried: &Carried) -> Result<Results, FileError> {
+    let mut results = Results::read(path)?;
+    describe(&mut results, &carried.registry);
+    Ok(results)
+}
+
+/// Reads a results file from which something is concluded: one that contradicts itself is refused.
+///
+/// # Errors
+/// As [`Results::read`], and where a computed row does not follow from the samples beside it.
+pub(super) fn sound(path: &Path, carried: &Carried) -> Result<Results, FileError> {
+    let results = read(path, carried)?;
+    contradiction(path, &results).map_or(Ok(results), Err)
+}
+
+/// Reads a results file to show it: of one that contradicts itself that is said, too.
+///
+/// # Errors
+/// As [`Results::read`].
+pub(super) fn shown(path: &Path, carried: &Carried) -> Result<Results, FileError> {
+    let results = read(path, carried)?;
+    if let Some(error) = contradiction(path, &results) {
+        alert!("{error}");
+    }
+    Ok(results)
+}
+
+/// That a computed row of a file does not follow from the samples beside it, where one does not.
+pub(super) fn contradiction(path: &Path, results: &Results) -> Option<FileError> {
+    let first = results.recompute().contradictions.into_iter().next()?;
+    Some(FileError::whole(path.display().to_string(), format!("it contradicts itself: {first}")))
+}
+
+/// Refuses a store of which no file counts, with the reason.
+pub(super) fn some_in(store: &Path, index: &Index) -> Result<(), UsageError> {
+    let place = store.display();
+    let message = match (index.files.is_empty(), index.refused.first()) {
+        (false, _) => return Ok(()),
+        (true, None) => {
+            let (program, argument) = (program(), argument(store));
+            format!(
+                "{place}: there is no results file in this store; `{program} collect DIR --into {argument}` puts some there"
+            )
+        }
+        (true, Some(Refused { file, reason })) => {
+            let files = counted(index.refused.len(), "file");
+            format!("{place}: {files} left out, and no other is there. The first, {}: {reason}", file.display())
+        }
+    };
+    Err(UsageError(message))
+}
+
+/// The rows that there could be: those of the files, which may hold experiments that this program does not have, and
+/// those of its own experiments.
+pub(super) fn catalog(all: &[Results], carried: &Carried) -> Catalog {
+    let engine = all.first().map_or("cuda", |results| &results.environment().device.engine);
+    carried.registry.catalog(engine).with_results(all)
+}
+
+/// The rows that documents of `book` may name: also those of its suites, whose parameters are its own.
+pub(super) fn catalog_of(book: &BookProject, all: &[Results], carried: &Carried) -> Catalog {
+    // What is wrong with a suite is said where it is read.
+    let parsed = |(origin, text): (String, &str)| Suite::parse(text, &origin, &carried.registry).ok();
+    let suites: Vec<Suite> = book.suites().filter_map(|name| book.suite(name)).filter_map(parsed).collect();
+    let planned = |suite: &Suite| -> Vec<MetricSpec> {
+        let on = |engine| suite.experiments_on(engine).iter().map(move |own| Bench::plan(own.as_ref(), engine));
+        ["cuda", "cpu"].into_iter().flat_map(on).flatten().collect()
+    };
+    catalog(all, carried).with(suites.iter().flat_map(planned))
+}

@@ -1,0 +1,42 @@
+//! `--version`: from what the program was built, with which features, and whether it finds CUDA here.
+
+use std::fmt::Write;
+
+use super::program;
+use syncscope::device::Device;
+
+/// The features that the library can be built with, and whether it was.
+const FEATURES: [(&str, bool); 3] =
+    [("nsys", cfg!(feature = "nsys")), ("parquet", cfg!(feature = "parquet")), ("symbols", cfg!(feature = "symbols"))];
+
+/// What `--version` prints.
+pub(crate) fn text() -> String {
+    let mut text = format!("{} {}\n", program(), env!("CARGO_PKG_VERSION"));
+    let commit = option_env!("SYNCSCOPE_COMMIT").unwrap_or("unknown: not built from a checkout");
+    let dirty = if option_env!("SYNCSCOPE_DIRTY") == Some("true") { ", with uncommitted changes" } else { "" };
+    let features: Vec<&str> = FEATURES.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();
+    let cuda = match Device::cuda_unavailable() {
+        Some(reason) => format!("not found: {reason}"),
+        None => {
+            let gpus = Device::list().into_iter().filter(|device| device.name.starts_with("cuda:"));
+            gpus.map(|gpu| format!("{} {}", gpu.name, gpu.model)).collect::<Vec<_>>().join(", ")
+        }
+    };
+    // Writing to a string cannot fail.
+    let _ = write!(text, "commit: {commit}{dirty}\nfeatures: {}\nCUDA: {cuda}\n", features.join(", "));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_feature_that_the_library_can_be_built_with_is_listed() {
+        let manifest: toml::Table = toml::from_str(include_str!("Cargo.toml")).unwrap();
+        let declared = manifest["features"].as_table().unwrap().keys().map(String::as_str);
+        let mut declared: Vec<&str> = declared.filter(|name| *name != "default").collect();
+        declared.sort_unstable();
+        assert_eq!(FEATURES.map(|(name, _)| name).as_slice(), declared);
+    }
+}

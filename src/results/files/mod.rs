@@ -1,0 +1,20 @@
+//! Putting files and folders in place so that a kill at any moment leaves the old or the new, and never neither.
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod fill;
+mod lock;
+mod made;
+mod name;
+mod read;
+mod replace;
+mod scratch;
+mod target;
+
+pub use fill::{fill, make_folder};
+pub use lock::Lock;
+pub use made::has_made_any;
+pub use read::{begins_with, is_same, open_inside, open_plain, read_packed, read_text, text_of, text_up_to};
+pub use replace::replace;
+pub use scratch::Scratch;
+pub use target::{Target, refuse_links};

@@ -1,0 +1,475 @@
+//! A file that a user names for output: a plain file, a link to one, a pipe or a device.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::fill::make_folder;
+use super::lock::Lock;
+use super::made::made;
+use super::name::{name_beside, refuse_name};
+
+/// How long another process may take to write the same file, or to begin to read a pipe.
+const WAIT: Duration = Duration::from_secs(10);
+/// What the working file beside a plain file is called: `.NAME.XXXXXX.syncscope-part`, by [`name_beside`].
+const PART: &str = ".syncscope-part";
+const RANDOM: usize = 6;
+/// What a lock beside it is called: `.NAME.lock`.
+const LOCK: &str = ".lock";
+
+/// Where output goes.
+#[derive(Debug)]
+pub enum Target {
+    /// A plain file, there or not: it is replaced as a whole, and no other process writes it meanwhile.
+    File {
+        /// The file itself, links followed.
+        path: PathBuf,
+        /// Held from the claim on.
+        _lock: Lock,
+    },
+    /// A pipe or a device: it is written into.
+    Stream(PathBuf),
+}
+
+impl Target {
+    /// Claims what `path` names for this process, to replace it. A file with content is replaced only where `is_own` says that
+    /// it is of the same kind as what is to be written. What another process is writing there is not waited for: it would be
+    /// lost as soon as it is whole.
+    ///
+    /// # Errors
+    /// It is a folder, a socket, a disk, a read-only file or one of another kind, its folder cannot be written, or another
+    /// process holds it.
+    pub fn claim(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result<Self> {
+        Self::claim_within(path, is_own, Duration::ZERO)
+    }
+
+    /// Claims what `path` names, to read it and add to it: another process that does the same is waited for.
+    ///
+    /// # Errors
+    /// As [`claim`](Self::claim).
+    pub fn claim_to_add(path: &Path) -> io::Result<Self> {
+        Self::claim_within(path, |_| true, WAIT)
+    }
+
+    fn claim_within(path: &Path, is_own: impl FnOnce(&Path) -> bool, wait: Duration) -> io::Result<Self> {
+        if let Ok(there) = fs::metadata(path) {
+            if is_stream(&there) {
+                return Ok(Self::Stream(path.to_owned()));
+            }
+            if there.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            if !there.is_file() {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "neither a file, a pipe nor a terminal"));
+            }
+        }
+        let text = path.as_os_str().as_encoded_bytes();
+        if path.file_name().is_none() || text.ends_with(b"/") || text.ends_with(b"/.") {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "the name of a folder, where a file is to be"));
+        }
+        let path = followed(path)?;
+        let busy =
+            || io::Error::new(io::ErrorKind::ResourceBusy, "another report is writing it, or it is named twice here");
+        let lock = lock(&path, wait)?.ok_or_else(busy)?;
+        check_replaced(&path, is_own)?;
+        Self::ready(path, lock)
+    }
+
+    /// The same of a file that the program names, at `below` in the user's folder `root`: a link on the way from there is
+    /// somebody else's word on where to write, and is refused. Its content is made of what lies beside it: whoever writes it last
+    /// has seen all.
+    pub fn claim_inside(root: &Path, below: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result<Self> {
+        refuse_links(root, below)?;
+        Self::claim_within(&root.join(below), is_own, WAIT)
+    }
+
+    /// Claims a name that no file has; `None` where one has it, or another process is about to make one of it.
+    pub fn claim_new(path: &Path) -> io::Result<Option<Self>> {
+        let is_there = || fs::symlink_metadata(path).is_ok();
+        match lock(path, Duration::ZERO) {
+            Ok(Some(lock)) if !is_there() => Self::ready(path.to_owned(), lock).map(Some),
+            Ok(Some(_lock)) => {
+                // A process that was killed as it wrote may have left what nobody claims this name to clear any more.
+                clear(path);
+                Ok(None)
+            }
+            Ok(None) => Ok(None),
+            Err(_) if is_there() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes what processes that were killed left of files in a folder, also of those that nobody will claim again.
+    pub(crate) fn sweep(folder: &Path) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let left = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(LOCK).or_else(|| of_part(rest)));
+            if let Some(of) = left.filter(|of| !of.is_empty()) {
+                // Who holds it clears it.
+                let _ = Self::claim_new(&folder.join(of));
+            }
+        }
+    }
+
+    fn ready(path: PathBuf, lock: Lock) -> io::Result<Self> {
+        clear(&path);
+        // A folder that lets no file be made in it is found out now.
+        working(&path).map_err(|error| closed(&path, error))?;
+        Ok(Self::File { path, _lock: lock })
+    }
+
+    /// Writes the whole content. Of a plain file, whoever reads it sees the old content or the whole new one.
+    pub fn write(&self, content: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stream(path) => {
+                let mut stream = opened(path, WAIT)?;
+                made();
+                stream.write_all(content)?;
+                stream.flush()
+            }
+            Self::File { path, .. } => {
+                within_limit(content)?;
+                let mut file = working(path)?;
+                file.write_all(content)?;
+                file.as_file().sync_all()?;
+                file.persist(path).map_err(|error| error.error)?;
+                made();
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A pipe, once another process reads it, or a device.
+#[cfg(unix)]
+fn opened(path: &Path, wait: Duration) -> io::Result<fs::File> {
+    use rustix::fs::{Mode, OFlags, fcntl_setfl, open};
+    let begun = std::time::Instant::now();
+    // By itself the call would wait for a reader, and no signal would end it.
+    let stream = loop {
+        match open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()) {
+            Err(rustix::io::Errno::NXIO) if begun.elapsed() < wait => std::thread::sleep(Duration::from_millis(10)),
+            Err(rustix::io::Errno::NXIO) => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("nobody has read from it for {wait:?}")));
+            }
+            opened => break opened?,
+        }
+    };
+    fcntl_setfl(&stream, OFlags::empty())?;
+    Ok(stream.into())
+}
+
+/// As above.
+#[cfg(not(unix))]
+fn opened(path: &Path, _wait: Duration) -> io::Result<fs::File> {
+    fs::File::options().write(true).open(path)
+}
+
+/// Refuses a path from `root` on which a link stands.
+pub fn refuse_links(root: &Path, below: &Path) -> io::Result<()> {
+    let mut path = root.to_owned();
+    for part in below {
+        path.push(part);
+        if fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
+            let part = part.to_string_lossy();
+            let message = format!("`{part}` is a link, through which nothing is written; put there what it leads to");
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to replace a file that is read-only, or that holds anything that is not this program's.
+fn check_replaced(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result<()> {
+    let refused = |why: &str| {
+        let message = format!("{why}, so it is not replaced; move it away or name another file");
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, message))
+    };
+    match fs::metadata(path) {
+        Ok(there) if there.permissions().readonly() => refused("it is read-only"),
+        Ok(there) if there.len() > 0 && !is_own(path) => {
+            refused("this is not a file that report wrote for such a purpose")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The lock of a plain file, whose folder is made; `None` where another process holds it for longer than `wait`.
+fn lock(path: &Path, wait: Duration) -> io::Result<Option<Lock>> {
+    let folder = folder_of(path);
+    refuse_name(path)?;
+    make_folder(folder)?;
+    Lock::take(&folder.join(format!(".{}{LOCK}", name_beside(path))), wait).map_err(|error| closed(path, error))
+}
+
+/// The error of a folder that lets no file be made in it, which a file that can be written does not explain.
+fn closed(path: &Path, error: io::Error) -> io::Error {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    if !matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) {
+        return error;
+    }
+    let folder = folder_of(path).display();
+    let why = "a file is written beside it and takes its place when it is whole";
+    io::Error::new(error.kind(), format!("no file can be made in its folder, {folder} ({error}): {why}; name another"))
+}
+
+/// Refuses what the user's limit (`ulimit -f`) does not let a file hold: the system would end the program at the write.
+fn within_limit(content: &[u8]) -> io::Result<()> {
+    #[cfg(unix)]
+    if rustix::process::getrlimit(rustix::process::Resource::Fsize)
+        .current
+        .is_some_and(|most| content.len() as u64 > most)
+    {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than a file may be here (see `ulimit -f`)"));
+    }
+    let _ = content;
+    Ok(())
+}
+
+/// The file at the end of a chain of links, which need not be there.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path) {
+            Ok(target) => path = folder_of(&path).join(target),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "the link leads in a circle"))
+}
+
+/// A file beside `path`, gone if it is not put there. Temporary files are their owner's alone; this one is for whoever the
+/// user's mask lets read it, or as the file that it replaces.
+fn working(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let prefix = format!(".{}.", name_beside(path));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&prefix).suffix(PART).rand_bytes(RANDOM);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let file = builder.tempfile_in(folder_of(path))?;
+    if let Ok(there) = fs::metadata(path) {
+        // Where it cannot be done, the file is the mask's.
+        let _ = file.as_file().set_permissions(there.permissions());
+    }
+    Ok(file)
+}
+
+/// Removes the working files of processes that were killed: who holds the lock knows that nobody else writes. A file of a
+/// longer name has a lock of its own.
+fn clear(path: &Path) {
+    let of = name_beside(path);
+    for entry in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.strip_prefix('.').and_then(of_part) == Some(&of) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The file that a working file is of, by the working file's name without its first dot.
+fn of_part(name: &str) -> Option<&str> {
+    let (of, random) = name.strip_suffix(PART)?.rsplit_once('.')?;
+    (random.len() == RANDOM && random.bytes().all(|byte| byte.is_ascii_alphanumeric())).then_some(of)
+}
+
+/// The folder that a file is in or is to be in.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(unix)]
+fn is_stream(there: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    there.file_type().is_fifo() || there.file_type().is_char_device()
+}
+
+#[cfg(not(unix))]
+fn is_stream(_: &fs::Metadata) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn write(path: &Path, text: &str) -> io::Result<()> {
+        Target::claim(path, |_| true)?.write(text.as_bytes())
+    }
+
+    #[test]
+    fn a_plain_file_is_replaced_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/file.json");
+        write(&path, "first").unwrap();
+        fs::write(folder.path().join("new/.file.json.dead42.syncscope-part"), "half").unwrap();
+        write(&path, "second").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "second");
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_another_process_is_writing_beside_it_and_what_is_the_users_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let [other, own] =
+            [".file.json.dead42.syncscope-part", ".file.backup.part"].map(|name| folder.path().join(name));
+        fs::write(&other, "of file.json").unwrap();
+        fs::write(&own, "mine").unwrap();
+        write(&folder.path().join("file"), "first").unwrap();
+        assert!(other.exists() && own.exists());
+    }
+
+    #[test]
+    fn beside_a_name_that_is_taken_nothing_of_a_killed_process_stays_and_all_of_one_that_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, part, left] =
+            ["a.json", ".a.json.dead42.syncscope-part", ".a.json.lock"].map(|name| folder.path().join(name));
+        fs::write(&path, "whole").unwrap();
+        let writer = Target::claim(&path, |_| true).unwrap();
+        fs::write(&part, "half").unwrap();
+        assert!(Target::claim_new(&path).unwrap().is_none() && part.exists());
+        drop(writer);
+        assert!(Target::claim_new(&path).unwrap().is_none() && !part.exists() && !left.exists());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
+    }
+
+    #[test]
+    fn a_folder_is_cleared_of_what_killed_processes_left_and_of_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (name, text) in [("a.json", "whole"), (".a.json.dead42.syncscope-part", "half"), (".own.lock", "mine")] {
+            fs::write(at(name), text).unwrap();
+        }
+        fs::write(at(".none.json.dead42.syncscope-part"), "half").unwrap();
+        let writer = Target::claim(&at("b.json"), |_| true).unwrap();
+        fs::write(at(".b.json.dead42.syncscope-part"), "half").unwrap();
+        Target::sweep(folder.path());
+        let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".b.json.dead42.syncscope-part", ".b.json.lock", ".own.lock", "a.json"]);
+        drop(writer);
+    }
+
+    #[test]
+    fn every_name_that_the_file_system_takes_can_be_written_and_is_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = |length: usize| OsString::from("a".repeat(length - 5) + ".json");
+        let names = [99, 100, 101, 229, 240, 255].map(long).into_iter();
+        let others =
+            ["é".repeat(127).into(), OsString::from_vec([0xff; 90].into()), OsString::from_vec([0xff; 255].into())];
+        for name in names.chain(others) {
+            let path = folder.path().join(&name);
+            fs::write(folder.path().join(format!(".{}.dead42.syncscope-part", name_beside(&path))), "half").unwrap();
+            write(&path, "first").unwrap();
+            write(&path, "second").unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), "second");
+            let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            assert_eq!(left, [name]);
+            fs::remove_file(path).unwrap();
+        }
+        let refusal = write(&folder.path().join("new").join(long(256)), "x").unwrap_err();
+        assert_eq!(refusal.kind(), io::ErrorKind::InvalidFilename);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_to_elsewhere_within_a_folder_is_not_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let [root, elsewhere] = ["root", "elsewhere"].map(|name| folder.path().join(name));
+        for folder in [&root, &elsewhere] {
+            fs::create_dir(folder).unwrap();
+        }
+        std::os::unix::fs::symlink(&elsewhere, root.join("machine")).unwrap();
+        std::os::unix::fs::symlink(elsewhere.join("index"), root.join("index")).unwrap();
+        std::os::unix::fs::symlink(&root, folder.path().join("link")).unwrap();
+        for below in ["machine/file", "index"] {
+            let refusal = Target::claim_inside(&root, Path::new(below), |_| true).unwrap_err().to_string();
+            assert!(refusal.contains("is a link"), "{refusal}");
+        }
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+        // The folder itself is the user's word.
+        let target = Target::claim_inside(&folder.path().join("link"), Path::new("a/file"), |_| true).unwrap();
+        target.write(b"whole").unwrap();
+        assert_eq!(fs::read_to_string(root.join("a/file")).unwrap(), "whole");
+    }
+
+    #[test]
+    fn the_name_of_a_folder_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["none/", "none/.", "none/.."] {
+            assert!(Target::claim(&folder.path().join(name), |_| true).is_err(), "{name}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_that_is_read_only_or_of_another_kind_is_not_replaced_and_an_empty_one_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "mine").unwrap();
+        let refusal = Target::claim(&path, |_| false).unwrap_err().to_string();
+        assert!(refusal.contains("is not replaced"), "{refusal}");
+        fs::write(&path, "").unwrap();
+        assert!(Target::claim(&path, |_| false).is_ok());
+        let mut mode = fs::metadata(&path).unwrap().permissions();
+        mode.set_readonly(true);
+        fs::set_permissions(&path, mode).unwrap();
+        let refusal = Target::claim(&path, |_| true).unwrap_err().to_string();
+        assert!(refusal.contains("read-only"), "{refusal}");
+    }
+
+    #[test]
+    fn a_new_name_is_claimed_once_and_not_where_a_file_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let first = Target::claim_new(&path).unwrap().unwrap();
+        assert!(Target::claim_new(&path).unwrap().is_none());
+        first.write(b"first").unwrap();
+        drop(first);
+        assert!(Target::claim_new(&path).unwrap().is_none());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_stays_and_what_it_leads_to_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("a")).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("a/file", &link).unwrap();
+        for text in ["first", "second"] {
+            write(&link, text).unwrap();
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+            assert_eq!(fs::read_to_string(folder.path().join("a/file")).unwrap(), text);
+        }
+        std::os::unix::fs::symlink("round", folder.path().join("round")).unwrap();
+        assert!(write(&folder.path().join("round"), "x").is_err());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_pipe_and_a_device_are_written_into_and_a_socket_and_a_folder_are_refused() {
+        use std::os::unix::fs::FileTypeExt;
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let error = opened(&pipe, Duration::from_millis(30)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        write(&pipe, "through").unwrap();
+        assert_eq!(reader.join().unwrap(), "through");
+        assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
+        write(Path::new("/dev/null"), "x").unwrap();
+        assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
+        assert!(write(&folder.path().join("socket"), "x").is_err());
+        assert!(write(folder.path(), "x").is_err());
+    }
+}

@@ -1,0 +1,92 @@
+//! Results: what runs left, as it is kept in a file, and what is found in it.
+//!
+//! A results file explains itself: nothing here knows an experiment.
+//!
+//! | file | what |
+//! |---|---|
+//! | `row`, `work` | what a row is: identifier, heading, label, unit, parameters, provenance, work |
+//! | `roofline` | the share of a measured peak rate |
+//! | `run`, `environment`, `selection` | the content of a file: its runs, where they were made, what was chosen |
+//! | `file`, `migrate`, `digest` | reading and writing files, of every schema version that there has been, and their digest |
+//! | `system` | what another program measured of the same work, put into a results file |
+//! | `lookup`, `catalog` | finding rows, and what rows there could be |
+//! | `spelled` | how an expression writes a row's name |
+//! | `diagnose` | the diagnoses of the samples |
+//! | `steady` | whether what a row came to has an interval |
+//! | `agreement` | how well two sets of runs agree |
+//! | `compare`, `comparability` | two files, row by row, and whether they may be compared |
+
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod agreement;
+mod anonymous;
+mod bounded;
+mod catalog;
+mod comparability;
+mod compare;
+mod diagnose;
+mod digest;
+mod environment;
+pub mod error;
+mod file;
+pub mod files;
+mod formula;
+pub mod host_clock;
+mod lookup;
+mod migrate;
+mod missing;
+mod provenance;
+mod recompute;
+mod roofline;
+mod row;
+mod rows;
+mod run;
+mod same_code;
+mod selection;
+mod spelled;
+pub mod statistics;
+mod steady;
+pub mod store;
+mod system;
+mod work;
+pub mod yaml;
+
+use syncscope::{affinity, device, measure, timeline};
+use syncscope_present::{clean, units};
+
+pub use agreement::{Agreement, HalfWidths};
+pub use anonymous::{Place, Vocabulary};
+pub use bounded::{MOST_BYTES, MOST_VALUES};
+pub use catalog::{Catalog, UnknownParameter, nearest};
+pub use catalog::{most_alike, nearest_name, nearest_number};
+pub use comparability::{Mismatch, mismatches, remarks};
+pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare};
+pub use diagnose::Diagnosed;
+pub use environment::without_folders;
+pub use environment::{DeviceDescription, Environment, Host, Program, now};
+pub use file::MOST_BYTES as LONGEST_FILE;
+pub use formula::computed;
+pub use formula::{FormulaOperand, evaluate};
+pub use lookup::{Lookup, Metric};
+pub use lookup::{preferred, share_interval};
+pub use missing::{Lacking, MissingReason};
+pub use provenance::{code_of, is_outdated};
+pub use recompute::{Contradiction, Recomputation};
+pub use roofline::{MatmulRate, PeakShare, matmul_rates, memory_rate, share_of_peak};
+pub use row::{
+    Derivation, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Row, Series, begins, in_words, titled,
+};
+pub use row::{by_size, in_another_unit};
+pub use rows::Rows;
+pub use run::throttle_reasons;
+pub use run::{
+    ExperimentRun, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
+    TelemetrySample,
+};
+pub use same_code::{Comparisons, SameCode};
+pub use selection::Selection;
+pub use spelled::{Selector, Spelled, behind, name_of};
+pub use steady::no_interval_of;
+pub use system::{FINGERPRINT, MEASURING_CODE, Machine, System};
+pub use work::{Limit, Work};

@@ -1,0 +1,258 @@
+//! Puts results files into a store.
+//!
+//! Every file is read and checked first. Then one suite is chosen, the store's own or that of most files, and the files of
+//! that suite are copied, each whole or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::reading::each;
+use super::{Reader, ask_plain, files, other_suite, place_of, plain, suite_of};
+use crate::LONGEST_FILE;
+use crate::error::FileError;
+use crate::files::{Target, begins_with, is_same, refuse_links};
+
+/// What became of the files that were to be collected.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Collected {
+    /// The files that the store has now.
+    pub added: Vec<Added>,
+    /// The files that it had already, or that came twice.
+    pub duplicates: Vec<Duplicate>,
+    /// The files that do not belong there.
+    pub refused: Vec<Refused>,
+}
+
+/// A file that was put into the store.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Added {
+    /// The file that was collected.
+    pub from: PathBuf,
+    /// Where it lies in the store.
+    pub place: PathBuf,
+}
+
+/// A file of the same samples as another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Duplicate {
+    /// The file that was not taken.
+    pub file: PathBuf,
+    /// The file of the same samples.
+    pub of: PathBuf,
+}
+
+/// A file that does not belong into the store.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Refused {
+    /// The file.
+    pub file: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+/// A file that was read.
+struct Candidate {
+    file: PathBuf,
+    place: PathBuf,
+    /// What stands in it, by its digest: that it is the same when it is copied.
+    content: Vec<u8>,
+    suite: String,
+    title: String,
+    refusal: Option<String>,
+    /// Whether the store has it, whole.
+    is_there: bool,
+}
+
+/// Puts the results files of `sources` (files, or folders with all that is in them) into the store `store`.
+///
+/// # Errors
+/// A source cannot be listed, or the store cannot be written; what was put there before stays.
+pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Collected, FileError> {
+    let mut collected = Collected::default();
+    let mut candidates = Vec::new();
+    let files_there: Vec<PathBuf> = listed(sources, store)?.into_iter().collect();
+    each(
+        &files_there,
+        |file| candidate(file, store, read),
+        |file, found| {
+            match found {
+                Ok(candidate) => candidates.push(candidate),
+                Err(reason) => collected.refused.push(Refused { file: file.clone(), reason }),
+            }
+            Ok::<_, FileError>(())
+        },
+    )?;
+    let Some((suite, title)) = own_suite(store, read)?.or_else(|| most_common(&candidates)) else {
+        return Ok(collected);
+    };
+    // A file's name says when it was measured, and of which samples it is: one of the same name is the same measurement,
+    // whatever its machine is called.
+    let mut named: BTreeMap<OsString, PathBuf> =
+        files(store)?.into_iter().filter_map(|file| Some((file.file_name()?.to_owned(), store.join(&file)))).collect();
+    // What came whole before is not claimed again.
+    let folders: BTreeSet<PathBuf> = candidates.iter().filter_map(|one| Some(one.place.parent()?.to_owned())).collect();
+    for folder in &folders {
+        refuse_links(store, folder).map_err(|cause| FileError::Io { path: store.join(folder), cause })?;
+        Target::sweep(&store.join(folder));
+    }
+    for candidate in candidates {
+        let Candidate { file, place, content, suite: own, title: own_title, refusal, is_there } = candidate;
+        let name = place.file_name().unwrap_or_default().to_owned();
+        if own != suite {
+            collected.refused.push(Refused { file, reason: other_suite(&title, &own_title) });
+        } else if let Some(reason) = refusal {
+            collected.refused.push(Refused { file, reason });
+        } else if let Some(same) = named.get(&name).filter(|same| **same != store.join(&place)) {
+            collected.duplicates.push(Duplicate { file, of: same.clone() });
+        } else if is_there {
+            collected.duplicates.push(Duplicate { file, of: store.join(place) });
+        } else if copy(&file, &content, (store, &place), read)? {
+            named.insert(name, file.clone());
+            collected.added.push(Added { from: file, place });
+        } else {
+            collected.duplicates.push(Duplicate { file, of: store.join(place) });
+        }
+    }
+    collected.refused.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(collected)
+}
+
+/// An error without the name of its file, which stands beside it already.
+pub(super) fn without_name(error: String, file: &Path) -> String {
+    let rest = error.strip_prefix(&file.display().to_string()).and_then(|rest| rest.strip_prefix(':'));
+    rest.map_or_else(|| error.clone(), |rest| rest.trim_start().to_owned())
+}
+
+fn candidate(file: &Path, store: &Path, read: Reader<'_>) -> Result<Candidate, String> {
+    let content = digest(file).map_err(|error| error.to_string())?;
+    let results = read(file).map_err(|error| without_name(error.to_string(), file))?;
+    let refusal = results.is_partial().then(|| {
+        let (over, planned) = (results.runs.iter().filter(|run| run.is_over()).count(), results.plan.runs);
+        format!("it did not end: {over} of {planned} runs are there; resume it (`--resume`)")
+    });
+    let (place, suite, title) = (place_of(&results), suite_of(&results), results.title().to_owned());
+    let is_there = plain(&store.join(&place), read).is_ok();
+    Ok(Candidate { file: file.to_owned(), place, content, suite, title, refusal, is_there })
+}
+
+/// The suite of the store's files: of the first that can be read.
+fn own_suite(store: &Path, read: Reader<'_>) -> Result<Option<(String, String)>, FileError> {
+    let first = files(store)?.into_iter().find_map(|file| plain(&store.join(file), read).ok());
+    Ok(first.map(|results| (suite_of(&results), results.title().to_owned())))
+}
+
+/// The suite of most files; of equally many the first one's.
+fn most_common(candidates: &[Candidate]) -> Option<(String, String)> {
+    let count = |suite: &str| candidates.iter().filter(|other| other.suite == suite).count();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for candidate in candidates {
+        counts.entry(&candidate.suite).or_insert_with(|| count(&candidate.suite));
+    }
+    let most = counts.values().max()?;
+    let first = candidates.iter().find(|candidate| counts.get(candidate.suite.as_str()) == Some(most))?;
+    Some((first.suite.clone(), first.title.clone()))
+}
+
+/// Puts a file into the store as it is, and says whether it did: another process may have put the same there since it was looked
+/// at. One from before files had a digest gets one.
+fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reader<'_>) -> Result<bool, FileError> {
+    let place = &store.join(below);
+    let at = |path: &Path| {
+        let path = path.to_owned();
+        move |cause| FileError::Io { path, cause }
+    };
+    let mut text = Vec::new();
+    opened(file).and_then(|mut content| content.read_to_end(&mut text)).map_err(at(file))?;
+    if Sha256::digest(&text).as_slice() != content {
+        return Err(FileError::whole(
+            file.display().to_string(),
+            "it changed while it was collected; collect it again",
+        ));
+    }
+    // It stands at the end.
+    let has_digest = text.windows(MARK.len()).rev().any(|part| part == MARK);
+    let text = if has_digest { text } else { read(file)?.to_json(file)?.into_bytes() };
+    if place.exists() {
+        ask_plain(place).map_err(at(place))?;
+    }
+    // What lies there in part was damaged: the place says of which samples it is.
+    let target = Target::claim_inside(store, below, begins_with(BEGIN)).map_err(at(place))?;
+    if plain(place, read).is_ok() {
+        return Ok(false);
+    }
+    target.write(&text).map_err(FileError::unwritten(place))?;
+    Ok(true)
+}
+
+/// How every results file begins.
+const BEGIN: &str = "{\n  \"schema_version\": ";
+const MARK: &[u8] = b"\"samples_sha256\"";
+
+/// A file, as far as a results file may reach: of one that is longer no more is looked at than shows it.
+fn opened(file: &Path) -> io::Result<impl Read> {
+    ask_plain(file)?;
+    Ok(fs::File::open(file)?.take(LONGEST_FILE as u64 + 1))
+}
+
+fn digest(file: &Path) -> io::Result<Vec<u8>> {
+    let mut hash = Sha256::new();
+    io::copy(&mut opened(file)?, &mut Hashing(&mut hash))?;
+    Ok(hash.finalize().to_vec())
+}
+
+/// A digest that is written to.
+struct Hashing<'a>(&'a mut Sha256);
+
+impl io::Write for Hashing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The files to collect, each once and in order: those that are named, and all of the ending `.json` in the folders that
+/// are. Links to folders are not followed, hidden names are left out, and so is the store.
+fn listed(sources: &[PathBuf], store: &Path) -> Result<BTreeSet<PathBuf>, FileError> {
+    let mut found = BTreeSet::new();
+    let mut folders = Vec::new();
+    for source in sources {
+        let there = fs::metadata(source).map_err(|error| FileError::Io { path: source.clone(), cause: error })?;
+        if there.is_dir() {
+            folders.push(source.clone());
+        } else {
+            found.insert(source.clone());
+        }
+    }
+    while let Some(folder) = folders.pop() {
+        if is_same(&folder, store) {
+            continue;
+        }
+        let at = |cause| FileError::Io { path: folder.clone(), cause };
+        for entry in fs::read_dir(&folder).map_err(at)? {
+            let entry = entry.map_err(at)?;
+            let (path, kind) = (entry.path(), entry.file_type().map_err(at)?);
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            if kind.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "json") {
+                found.insert(path);
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,186 @@
+//! The files of a store, and a list of them as CSV. The list is for people and other programs: nothing here reads it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::reading::each;
+use super::{Reader, Refused, machine_of, other_suite, place_of, plain, suite_of, without_name};
+use crate::Results;
+use crate::clean;
+use crate::error::FileError;
+
+/// The files of a store that lie where they belong, and those that do not.
+///
+/// ```
+/// use std::path::Path;
+/// use syncscope_results::error::FileError;
+/// use syncscope_results::Results;
+/// use syncscope_results::store::Index;
+///
+/// let store = Index::of(Path::new("a-store-that-is-to-be"), &|file: &Path| Results::read(file), |listed, results| {
+///     println!("{}: {} rows", listed.file.display(), results.rows.len());
+///     Ok::<_, FileError>(())
+/// })?;
+/// assert_eq!((store.files.len(), store.refused.len()), (0, 0));
+/// # Ok::<(), FileError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Index {
+    /// The files, in the order of their names.
+    pub files: Vec<Listed>,
+    /// What does not belong into the store, and why.
+    pub refused: Vec<Refused>,
+}
+
+/// A file of a store.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Listed {
+    /// The file, from the store's folder.
+    pub file: PathBuf,
+    /// The machine.
+    pub machine: String,
+    /// When its first run began.
+    pub started: String,
+    /// The commit that measured.
+    pub commit: Option<String>,
+    /// The engine.
+    pub engine: String,
+    /// The device's model.
+    pub model: String,
+    /// The driver.
+    pub driver: Option<String>,
+    /// How many runs there are.
+    pub runs: usize,
+    /// The digest of the samples.
+    pub samples_sha256: String,
+}
+
+/// The files of a store by their names in it, in order; none where there is no such folder.
+///
+/// ```
+/// // Before the first results are collected, there is no folder.
+/// let folder = std::env::temp_dir().join("no-such-store");
+/// assert!(syncscope_results::store::files(&folder)?.is_empty());
+/// # Ok::<(), syncscope_results::error::FileError>(())
+/// ```
+///
+/// # Errors
+/// A folder cannot be listed.
+pub fn files(store: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let mut found = Vec::new();
+    for folder in entries(store)?.into_iter().filter(|path| path.is_dir()) {
+        let of_machine = entries(&folder)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "json"));
+        found.extend(of_machine.filter_map(|path| path.strip_prefix(store).ok().map(Path::to_owned)));
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// What is in a folder but for hidden names.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let at = |cause| FileError::Io { path: folder.to_owned(), cause };
+    let listing = match fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listing => listing.map_err(at)?,
+    };
+    let mut found = Vec::new();
+    for entry in listing {
+        let entry = entry.map_err(at)?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+impl Index {
+    /// Reads every file of the store `store`, and hands those that belong there to `visit`, in the order of their names.
+    ///
+    /// # Errors
+    /// The store cannot be listed, or what `visit` says.
+    pub fn of<E: From<FileError>>(
+        store: &Path,
+        read: Reader<'_>,
+        mut visit: impl FnMut(&Listed, &Results) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut index = Self::default();
+        let mut suite: Option<(String, String)> = None;
+        let found = |file: &PathBuf| {
+            let results = plain(&store.join(file), read)?;
+            let (place, listed, suite) = (place_of(&results), Listed::of(file.clone(), &results), suite_of(&results));
+            Ok((place, listed, suite, results))
+        };
+        each(&files(store)?, found, |file, found: Result<_, FileError>| {
+            let path = store.join(file);
+            let mut refuse = |reason: String| index.refused.push(Refused { file: path.clone(), reason });
+            let (place, listed, of_file, results) = match found {
+                Ok(found) => found,
+                Err(error) => {
+                    refuse(without_name(error.to_string(), &path));
+                    return Ok(());
+                }
+            };
+            let (own, title) = suite.get_or_insert_with(|| (of_file.clone(), results.title().to_owned()));
+            if place != *file {
+                refuse(format!("its place is {}", place.display()));
+            } else if *own != of_file {
+                refuse(other_suite(title, results.title()));
+            } else {
+                visit(&listed, &results)?;
+                index.files.push(listed);
+            }
+            Ok::<_, E>(())
+        })?;
+        Ok(index)
+    }
+
+    /// The list as CSV.
+    ///
+    /// # Errors
+    /// It cannot be written into memory.
+    pub fn to_csv(&self) -> Result<Vec<u8>, csv::Error> {
+        let mut out = csv::Writer::from_writer(Vec::new());
+        out.write_record([
+            "file",
+            "machine",
+            "started",
+            "commit",
+            "engine",
+            "model",
+            "driver",
+            "runs",
+            "samples_sha256",
+        ])?;
+        for listed in &self.files {
+            let (file, runs) = (listed.file.display().to_string(), listed.runs.to_string());
+            let [commit, driver] = [&listed.commit, &listed.driver].map(|fact| fact.as_deref().unwrap_or(""));
+            let (machine, started, engine) = (&*listed.machine, &*listed.started, &*listed.engine);
+            let record =
+                [&file, machine, started, commit, engine, &listed.model, driver, &runs, &listed.samples_sha256];
+            out.write_record(record.map(|cell| clean::cell(cell).into_owned()))?;
+        }
+        out.into_inner().map_err(|error| csv::Error::from(error.into_error()))
+    }
+}
+
+impl Listed {
+    fn of(file: PathBuf, results: &Results) -> Self {
+        let (run, environment) = (results.run(), results.environment());
+        let device = &environment.device;
+        Self {
+            file,
+            machine: machine_of(results),
+            started: run.started.clone(),
+            commit: environment.program.commit.clone(),
+            engine: device.engine.clone(),
+            model: device.model.clone(),
+            driver: device.fact("driver").map(str::to_owned),
+            runs: results.runs.len(),
+            samples_sha256: results.samples_digest(),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `ceilings`: peak rates measured, to compare other rows with. It runs with every suite, after the other experiments,
+//! since large matmuls warm the device.
+//!
+//! It searches over ways and sizes. Rows of one kind are one group:
+//!
+//! - *copy*: bytes read and written by a copy from one tensor to another, by the engine's own copy and by a kernel that
+//!   reads one and writes the other. A small tensor may fit into a cache, here and in the rows that are compared with it.
+//! - *matmul*: floating-point operations of a square matmul, `2 · size³`, for each element type.
+//! - *h2d*, *d2h*: bytes from pinned memory to the device and back, over PCIe (or NVLink); on the CPU engine, which has
+//!   neither, from and to pageable memory.
+//!
+//! A loop over something small has more iterations than one over something large, so that the host's launches do not limit
+//! it. The least host time of a launch is a row of the self-audit, `self-audit.enqueue.raw`. A peak is the best rate of the
+//! whole run, by whichever row: see [`share_of_peak`](crate::results::share_of_peak).
+//!
+//! What it does not cover: that something else could be faster. A peak here is measured, not a vendor's peak rate.
+
+use std::hint::black_box;
+use std::num::NonZeroUsize;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bench::matmul_flops;
+use super::counts;
+use super::host_copy::{HostCopy, fastest_memory};
+use super::{Bench, Experiment, Formula, Group, count};
+use crate::device::{Device, Float, FloatType};
+use crate::error::DeviceError;
+use crate::results::Work;
+use crate::units::Unit;
+
+/// Peak rates measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ceilings {
+    /// Bytes of the tensors that are copied on the device (fp32).
+    #[serde(deserialize_with = "counts::sizes")]
+    pub copies: Vec<NonZeroUsize>,
+    /// The element types of the matmuls.
+    pub dtypes: Vec<FloatType>,
+    /// Rows and columns of the matrices.
+    #[serde(deserialize_with = "counts::millions")]
+    pub sizes: Vec<NonZeroUsize>,
+    /// Bytes of the host buffers that are copied over PCIe (or NVLink) (fp32).
+    #[serde(deserialize_with = "counts::sizes")]
+    pub link: Vec<NonZeroUsize>,
+    /// Iterations of the loop over the largest: one sample is one loop, divided by its iterations.
+    #[serde(deserialize_with = "counts::million")]
+    pub iterations: NonZeroUsize,
+}
+
+/// On a GPU, the sizes of the documents' tensors, smaller and larger ones.
+impl Default for Ceilings {
+    fn default() -> Self {
+        Self {
+            copies: [4_000_000, 10_000_000, 40_000_000, 200_000_000, 1 << 30].map(count).to_vec(),
+            dtypes: FloatType::ALL.to_vec(),
+            sizes: [512, 1024, 2048, 4096, 8192].map(count).to_vec(),
+            link: [1 << 20, 10_000_000, 40_000_000, 1 << 28].map(count).to_vec(),
+            iterations: count(5),
+        }
+    }
+}
+
+impl Experiment for Ceilings {
+    const NAME: &'static str = "ceilings";
+    const SUMMARY: &'static str = "Peak rates measured: copies, matmuls, transfers over PCIe (or NVLink)";
+
+    fn default_for(engine: &str) -> Self {
+        match engine {
+            "cpu" => Self {
+                copies: [400_000, 2_000_000].map(count).to_vec(),
+                sizes: [128, 512].map(count).to_vec(),
+                link: [400_000, 2_000_000].map(count).to_vec(),
+                iterations: count(2),
+                ..Self::default()
+            },
+            _ => Self::default(),
+        }
+    }
+
+    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+        Some(&mut self.iterations)
+    }
+
+    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
+        Some(&mut self.dtypes)
+    }
+
+    fn run(&self, bench: &mut Bench) {
+        self.copies(bench);
+        self.matmuls(bench);
+        self.transfers(bench);
+        self.same(bench);
+    }
+}
+
+impl Ceilings {
+    /// The iterations of a loop over something that is `size` of what is `largest`.
+    fn iterations_for(&self, size: f64, largest: f64) -> usize {
+        const MOST: usize = 100;
+        let least = self.iterations.get();
+        ((least as f64 * largest / size) as usize).clamp(least, MOST.max(least))
+    }
+
+    fn copies(&self, bench: &mut Bench) {
+        let sizes: Vec<usize> = self.copies.iter().map(|bytes| elements(bytes.get())).collect();
+        let largest = sizes.iter().copied().max().unwrap_or(1);
+        let mut group = bench.group("Copies on the device", []);
+        for elements in sizes {
+            let iterations = self.iterations_for(elements as f64, largest as f64);
+            let bytes = elements * size_of::<f32>();
+            let amount = 2.0 * bytes as f64;
+            for by in ["copy", "kernel"] {
+                group = group
+                    .having([("bytes", bytes.into()), ("by", by.into()), ("iterations", iterations.into())])
+                    .device_time("ceilings.copy.time", "Copy on the device", move |device| {
+                        let stream = device.stream()?;
+                        let (x, y) = (stream.ones::<f32>([elements])?, stream.zeros::<f32>([elements])?);
+                        let kernel = by == "kernel";
+                        let copy = move || if kernel { x.affine(1.0, 1.0).map(drop) } else { y.assign(&x) };
+                        Ok((stream, move || (0..iterations).try_for_each(|_| copy())))
+                    })
+                    .per(iterations)
+                    .derived(
+                        "ceilings.copy.rate",
+                        "Copy on the device, read and written",
+                        Unit::BytesPerSecond,
+                        Formula::of("2 · bytes / time", [("time", "ceilings.copy.time")]),
+                    )
+                    .work(Work::copy(amount, "2 · bytes", bytes as f64).as_peak());
+            }
+        }
+        group.run();
+    }
+
+    fn matmuls(&self, bench: &mut Bench) {
+        let largest = self.sizes.iter().map(|size| matmul_flops(size.get())).fold(1.0, f64::max);
+        let mut group = bench.group("Matmuls", []);
+        for &dtype in &self.dtypes {
+            for size in self.sizes.iter().map(|size| size.get()) {
+                let iterations = self.iterations_for(matmul_flops(size), largest);
+                group = group.having([
+                    ("dtype", dtype.name().into()),
+                    ("size", size.into()),
+                    ("iterations", iterations.into()),
+                ]);
+                group = with_float!(dtype, T => matmul::<T>(group, size, iterations));
+            }
+        }
+        group.run();
+    }
+
+    fn transfers(&self, bench: &mut Bench) {
+        let kind = fastest_memory(bench.engine());
+        let sizes: Vec<usize> = self.link.iter().map(|bytes| elements(bytes.get())).collect();
+        let largest = sizes.iter().copied().max().unwrap_or(1);
+        let mut group = bench.group("Transfers", [("memory", kind.to_string().into())]);
+        for elements in sizes {
+            let iterations = self.iterations_for(elements as f64, largest as f64);
+            let bytes = elements * size_of::<f32>();
+            let amount = bytes as f64;
+            group = group.having([("bytes", bytes.into()), ("iterations", iterations.into())]);
+            for Direction { time: [time, time_label], rate: [rate, rate_label], copy, work } in [TO_DEVICE, TO_HOST] {
+                group = group
+                    .device_time(time, time_label, move |device| {
+                        let buffers = HostCopy::new(device, kind, elements)?;
+                        Ok((buffers.stream.clone(), move || (0..iterations).try_for_each(|_| copy(&buffers))))
+                    })
+                    .per(iterations)
+                    .derived(rate, rate_label, Unit::BytesPerSecond, Formula::of("bytes / time", [("time", time)]))
+                    .work(work(amount, "bytes", amount).as_peak());
+            }
+        }
+        group.run();
+    }
+
+    /// A loop of copies by a kernel and a synchronize, twice.
+    fn same(&self, bench: &mut Bench) {
+        let (iterations, elements) =
+            (self.iterations.get(), self.copies.first().map_or(1, |bytes| elements(bytes.get())));
+        let bytes = elements * size_of::<f32>();
+        bench
+            .group("The same code twice", [("bytes", bytes.into()), ("iterations", iterations.into())])
+            .setup(move |device| device.stream()?.ones::<f32>([elements]))
+            .twice(["ceilings.same.a", "ceilings.same.b", "ceilings.same.ratio"], move |x| {
+                let x = x.clone();
+                Ok(move || {
+                    (0..iterations).try_for_each(|_| x.affine(1.0, 1.0).map(drop))?;
+                    x.stream().device().synchronize()
+                })
+            })
+            .run();
+    }
+}
+
+/// A loop of square matmuls and its rate.
+fn matmul<T: Float>(group: Group<'_, Device>, size: usize, iterations: usize) -> Group<'_, Device> {
+    let amount = matmul_flops(size);
+    group
+        .device_time("ceilings.matmul.time", "Matmul", move |device| {
+            let stream = device.stream()?;
+            let (x, w) = (stream.normal::<T>([size, size])?, stream.normal::<T>([size, size])?);
+            Ok((stream, move || (0..iterations).try_for_each(|_| x.matmul(&w).map(|y| drop(black_box(y))))))
+        })
+        .per(iterations)
+        .derived(
+            "ceilings.matmul.rate",
+            "Matmul, rate",
+            Unit::FlopsPerSecond,
+            Formula::of("2 · size³ / time", [("time", "ceilings.matmul.time")]),
+        )
+        .work(Work::matmul(amount, "2 · size³").as_peak())
+}
+
+/// A direction of transfers: its rows, what copies, and its work.
+struct Direction {
+    time: [&'static str; 2],
+    rate: [&'static str; 2],
+    copy: fn(&HostCopy) -> Result<(), DeviceError>,
+    work: fn(f64, &str, f64) -> Work,
+}
+
+const TO_DEVICE: Direction = Direction {
+    time: ["ceilings.h2d.time", "Host to device"],
+    rate: ["ceilings.h2d.rate", "Host to device, rate"],
+    copy: HostCopy::to_device,
+    work: Work::to_device,
+};
+
+const TO_HOST: Direction = Direction {
+    time: ["ceilings.d2h.time", "Device to host"],
+    rate: ["ceilings.d2h.rate", "Device to host, rate"],
+    copy: HostCopy::to_host,
+    work: Work::to_host,
+};
+
+/// How many elements of fp32 take this many bytes; at least one.
+fn elements(bytes: usize) -> usize {
+    (bytes / size_of::<f32>()).max(1)
+}

@@ -1,0 +1,254 @@
+//! `cold-start`: what a process pays once, before its first work on a device is done.
+//!
+//! Each round starts a process of its own, which makes its first steps on the device and says what each took
+//! ([`process`](crate::device::process)). All rows of a round are of one process.
+//!
+//! - The steps: the driver is loaded and initialized (*driver*), the context made (*context*), a kernel compiled or read from
+//!   the folder of compiled kernels (*code*), its module loaded (*module*), the kernel found (*function*), launched and waited
+//!   for twice (*launch*, *launch-again*); then by this library the device opened (*open*), a megabyte allocated and filled
+//!   (*memory*), two matrices multiplied with the search for a plan (*product*), work captured, instantiated and launched
+//!   (*graph*), a megabyte page-locked (*pinned*) and copied (*copy*).
+//! - *total* is from the first step to the last in the process's own clock, *sum* that of the steps, *rest* what lies between
+//!   them; *process* is from the start of the process to its end, as the one sees it that started it.
+//!
+//! The parameter `loading` says whether the driver loads kernels with their module (`eager`) or at their first launch
+//! (`lazy`, its own choice since CUDA 12.2), by the environment variable `CUDA_MODULE_LOADING`. The parameter `cache` says
+//! whether the compiled kernels were on disk (`kept`), or the folder for them was empty (`empty`).
+//!
+//! The same code twice is the device opened once more by the process that measures.
+//!
+//! Files that the system has read before are in its memory, and the process that starts the others holds the device
+//! meanwhile: a machine that has just been started, and a device that nobody uses, take longer.
+
+use std::cell::{Cell, RefCell};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::each_round::EachRound;
+use super::{Bench, Experiment, Formula, count, counts};
+use crate::affinity;
+use crate::device::Device;
+use crate::device::process::FirstSteps;
+use crate::error::DeviceError;
+use crate::files::Scratch;
+use crate::measure::Clock;
+use crate::results::Derivation;
+use crate::units::{Seconds, Unit};
+
+/// What a process pays once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ColdStart {
+    /// How many processes are started in each case.
+    #[serde(deserialize_with = "counts::million")]
+    pub processes: NonZeroUsize,
+    /// After how long a process that has not ended is ended.
+    pub patience: Seconds,
+}
+
+impl Default for ColdStart {
+    fn default() -> Self {
+        Self { processes: count(2), patience: Seconds::of(60.0) }
+    }
+}
+
+/// The steps with their rows.
+const STEPS: [(&str, &str, &str); 13] = [
+    ("driver", "cold-start.driver", "Load and initialize the driver"),
+    ("context", "cold-start.context", "Make the context"),
+    ("code", "cold-start.code", "Compile a kernel, or read it from disk"),
+    ("module", "cold-start.module", "Load its module"),
+    ("function", "cold-start.function", "Find the kernel"),
+    ("launch", "cold-start.launch", "First launch, waited for"),
+    ("launch-again", "cold-start.launch-again", "Second launch, waited for"),
+    ("open", "cold-start.open", "Open the device in this library"),
+    ("memory", "cold-start.memory", "First megabyte of the device"),
+    ("product", "cold-start.product", "First matmul, with its plan search"),
+    ("graph", "cold-start.graph", "First graph"),
+    ("pinned", "cold-start.pinned", "First pinned megabyte"),
+    ("copy", "cold-start.copy", "First copy of it"),
+];
+
+/// How kernels are loaded, and whether compiled ones are on disk.
+const CASES: [(&str, &str); 4] = [("lazy", "kept"), ("eager", "kept"), ("lazy", "empty"), ("eager", "empty")];
+
+impl Experiment for ColdStart {
+    const NAME: &'static str = "cold-start";
+    const SUMMARY: &'static str = "What a process pays once, before its first work on a device is done";
+
+    fn run(&self, bench: &mut Bench) {
+        let filled = Rc::default();
+        CASES.into_iter().for_each(|case| self.case(bench, case, &filled));
+        same(bench);
+    }
+}
+
+/// The device opened once more by the process that measures, twice.
+fn same(bench: &mut Bench) {
+    bench
+        .group("The same code twice", [])
+        .twice(["cold-start.same.a", "cold-start.same.b", "cold-start.same.ratio"], |device| {
+            let name = device.name().to_owned();
+            Ok(move || Device::open(&name))
+        })
+        .run();
+}
+
+impl ColdStart {
+    /// The processes of a case; `filled` is whether one has left compiled kernels on disk for the others.
+    fn case(&self, bench: &mut Bench, (loading, cache): (&'static str, &'static str), filled: &Rc<Cell<bool>>) {
+        let (patience, filled) = (self.patience.duration(), Rc::clone(filled));
+        let parameters = [("loading", loading.into()), ("cache", cache.into())];
+        let mut group =
+            bench.group("First steps of a process", parameters).trials(self.processes).setup(move |device| {
+                let processes = Processes::new(device, loading, cache, patience)?;
+                // A first process shows which steps there are, and leaves compiled kernels on disk.
+                let first = Rc::new(processes.start()?);
+                // Where its folder is empty, or was filled before, it is a process like any other: that of the first round.
+                let counts = processes.is_cache_empty || filled.replace(true);
+                let unused = RefCell::new(counts.then(|| Rc::clone(&first)));
+                let next = move || unused.take().map_or_else(|| processes.start().map(Rc::new), Ok);
+                Ok((first, EachRound::new(next)))
+            });
+        let steps = STEPS.map(|(step, id, label)| (Part::Step(step), id, label));
+        let whole = [
+            (Part::Total, "cold-start.total", "All steps, from the first to the last"),
+            (Part::Sum, "cold-start.sum", "Sum of the steps"),
+            (Part::Process, "cold-start.process", "The process, from its start to its end"),
+        ];
+        for (row, (part, id, label)) in steps.into_iter().chain(whole).enumerate() {
+            let of_process = move |(first, processes): &(Rc<Made>, Rc<EachRound<Rc<Made>>>)| {
+                let processes = Rc::clone(processes);
+                first.part(part)?;
+                Ok(move || processes.part(row, |made| made.part(part))?)
+            };
+            group = group.time_by(Clock::Host, id, label, of_process).elsewhere();
+        }
+        let rest = Formula::of("total − sum", [("total", "cold-start.total"), ("sum", "cold-start.sum")]);
+        let rest = rest.is(Derivation::Difference);
+        group.derived("cold-start.rest", "Between the steps", Unit::Seconds, rest).run();
+    }
+}
+
+/// The program that measures, where it takes `first-steps`.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Has processes of `program` started for what a process does first: the command line is this library's own.
+pub fn start_anew(program: PathBuf) {
+    PROGRAM.get_or_init(|| program);
+}
+
+/// A part of what a process said.
+#[derive(Clone, Copy)]
+enum Part {
+    Step(&'static str),
+    Total,
+    Sum,
+    Process,
+}
+
+/// How processes of one case are started.
+struct Processes {
+    program: PathBuf,
+    device: String,
+    loading: &'static str,
+    is_cache_empty: bool,
+    patience: Duration,
+}
+
+/// What a process said.
+struct Made {
+    steps: FirstSteps,
+    /// From its start to its end.
+    process: f64,
+}
+
+impl Made {
+    fn part(&self, part: Part) -> Result<f64, DeviceError> {
+        let steps = &self.steps;
+        match part {
+            Part::Total => Ok(steps.total),
+            Part::Sum => Ok(steps.seconds.values().sum()),
+            Part::Process => Ok(self.process),
+            Part::Step(step) => match (steps.seconds.get(step), steps.absent.get(step)) {
+                (Some(seconds), _) => Ok(*seconds),
+                (None, Some(reason)) => Err(DeviceError::NotApplicable {
+                    what: step.to_owned(),
+                    device: "the host".to_owned(),
+                    reason: reason.clone(),
+                }),
+                (None, None) => Err(failed(format!("it says nothing of its step `{step}`"))),
+            },
+        }
+    }
+}
+
+impl Processes {
+    fn new(
+        device: &Device,
+        loading: &'static str,
+        cache: &'static str,
+        patience: Duration,
+    ) -> Result<Self, DeviceError> {
+        let Some(program) = PROGRAM.get().cloned() else {
+            return Err(DeviceError::NotApplicable {
+                what: "a process of its own".to_owned(),
+                device: device.name().to_owned(),
+                reason: "the program that measures is not `report`, which starts itself anew for it".to_owned(),
+            });
+        };
+        let (device, is_cache_empty) = (device.name().to_owned(), cache == "empty");
+        Ok(Self { program, device, loading, is_cache_empty, patience })
+    }
+
+    fn start(&self) -> Result<Made, DeviceError> {
+        let mut command = Command::new(&self.program);
+        let loading = self.loading.to_uppercase();
+        command.args(["first-steps", "--device", &self.device]).env("CUDA_MODULE_LOADING", loading);
+        let empty = if self.is_cache_empty {
+            let folder = Scratch::new().map_err(|error| failed(error.to_string()))?;
+            command.env("SYNCSCOPE_CACHE", folder.path());
+            Some(folder)
+        } else {
+            None
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let start = Instant::now();
+        let mut child = affinity::elsewhere(|| command.spawn()).map_err(|error| failed(error.to_string()))?;
+        // What it says fits into the pipe: it needs nobody who reads while it runs.
+        let ended = loop {
+            match child.try_wait() {
+                Ok(Some(_)) => break true,
+                Ok(None) if start.elapsed() > self.patience => break false,
+                Ok(None) => thread::sleep(Duration::from_millis(1)),
+                Err(error) => return Err(failed(error.to_string())),
+            }
+        };
+        let process = start.elapsed().as_secs_f64();
+        if !ended {
+            // Where it cannot be ended, it is not waited for either.
+            let _ = child.kill().and_then(|()| child.wait());
+            return Err(failed(format!("it had not ended after {} s", self.patience.as_secs_f64())));
+        }
+        let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+        drop(empty);
+        if !output.status.success() {
+            return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+        }
+        let steps = serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))?;
+        Ok(Made { steps, process })
+    }
+}
+
+/// What went wrong with a process.
+fn failed(reason: String) -> DeviceError {
+    DeviceError::CallFailed { device: "the host".to_owned(), call: "first-steps", reason }
+}

@@ -1,0 +1,297 @@
+//! Which experiments there are: a registry is a value, to which a crate of your own adds its experiments.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::bench::Bench;
+use super::recorder::TraceRecorder;
+use crate::device::FloatType;
+use crate::results::{Catalog, MetricSpec, Selection, nearest};
+
+/// An experiment: a struct of its parameters, which a suite states in YAML, and the rows that it produces.
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use syncscope_suite::experiment::{Bench, Experiment, Registry};
+///
+/// /// What a sum costs its caller.
+/// #[derive(Clone, Serialize, Deserialize, schemars::JsonSchema)]
+/// #[serde(deny_unknown_fields, default)]
+/// struct Sums {
+///     elements: usize,
+/// }
+///
+/// impl Default for Sums {
+///     fn default() -> Self {
+///         Self { elements: 1000 }
+///     }
+/// }
+///
+/// impl Experiment for Sums {
+///     const NAME: &'static str = "sums";
+///     const SUMMARY: &'static str = "What a sum costs its caller";
+///
+///     fn run(&self, bench: &mut Bench) {
+///         let elements = self.elements;
+///         bench
+///             .group("Sums", [("elements", elements.into())])
+///             .setup(move |device| device.stream()?.ones::<f32>([elements]))
+///             .host_time("sums.dispatch", "Dispatch", |x| {
+///                 let x = x.clone();
+///                 Ok(move || x.sum())
+///             })
+///             .run();
+///     }
+/// }
+///
+/// let registry = Registry::builtin().with::<Sums>();
+/// assert!(registry.catalog("cpu").get("sums.dispatch").is_some());
+/// ```
+pub trait Experiment: Clone + Default + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {
+    /// The name, by which a suite names it. The identifiers of its rows begin with it and a dot.
+    const NAME: &'static str;
+
+    /// What it asks, in one sentence without a full stop.
+    const SUMMARY: &'static str;
+
+    /// The parameters that suit an engine.
+    fn default_for(_engine: &str) -> Self {
+        Self::default()
+    }
+
+    /// Declares its rows and has them measured.
+    fn run(&self, bench: &mut Bench);
+
+    /// Records its scenarios as timelines; none where it has none.
+    fn record(&self, _recorder: &mut TraceRecorder) {}
+
+    /// The iterations of its timed loop, which a command line may set, where it has one.
+    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+        None
+    }
+
+    /// The element types that it is run with, where there is a choice.
+    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
+        None
+    }
+}
+
+/// An [`Experiment`] of any type.
+pub trait AnyExperiment: Send + Sync {
+    /// As [`Experiment::NAME`].
+    fn name(&self) -> &'static str;
+
+    /// As [`Experiment::SUMMARY`].
+    fn summary(&self) -> &'static str;
+
+    /// As [`Experiment::run`].
+    fn run(&self, bench: &mut Bench);
+
+    /// As [`Experiment::record`].
+    fn record(&self, recorder: &mut TraceRecorder);
+
+    /// As [`Experiment::iterations`].
+    fn iterations(&mut self) -> Option<&mut NonZeroUsize>;
+
+    /// As [`Experiment::element_types`].
+    fn element_types(&mut self) -> Option<&mut Vec<FloatType>>;
+}
+
+impl<E: Experiment> AnyExperiment for E {
+    fn name(&self) -> &'static str {
+        E::NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        E::SUMMARY
+    }
+
+    fn run(&self, bench: &mut Bench) {
+        Experiment::run(self, bench);
+    }
+
+    fn record(&self, recorder: &mut TraceRecorder) {
+        Experiment::record(self, recorder);
+    }
+
+    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+        Experiment::iterations(self)
+    }
+
+    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
+        Experiment::element_types(self)
+    }
+}
+
+type Suited = fn(&str, &Value) -> serde_json::Result<Box<dyn AnyExperiment>>;
+type Read = fn(&mut dyn erased_serde::Deserializer<'_>) -> Result<Box<dyn AnyExperiment>, erased_serde::Error>;
+
+/// What is known of an experiment before it has parameters.
+#[derive(Clone)]
+pub struct RegistryEntry {
+    /// The name.
+    pub name: &'static str,
+    /// What it asks.
+    pub summary: &'static str,
+    default_for: fn(&str) -> Box<dyn AnyExperiment>,
+    suited: Suited,
+    read: Read,
+    schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl RegistryEntry {
+    fn of<E: Experiment>() -> Self {
+        Self {
+            name: E::NAME,
+            summary: E::SUMMARY,
+            default_for: |engine| Box::new(E::default_for(engine)),
+            suited: |engine, stated| suited::<E>(engine, stated).map(|experiment| Box::new(experiment) as _),
+            read: |text| erased_serde::deserialize::<E>(text).map(|experiment| Box::new(experiment) as _),
+            schema: SchemaGenerator::subschema_for::<E>,
+        }
+    }
+
+    /// The experiment with the parameters that suit an engine.
+    pub fn default_for(&self, engine: &str) -> Box<dyn AnyExperiment> {
+        (self.default_for)(engine)
+    }
+
+    /// The experiment with the parameters that are stated, and for the others those that suit an engine.
+    ///
+    /// # Errors
+    /// What is stated are not parameters of the experiment.
+    pub fn suited(&self, engine: &str, stated: &Value) -> serde_json::Result<Box<dyn AnyExperiment>> {
+        (self.suited)(engine, stated)
+    }
+
+    /// The experiment with the parameters that a text states, and for the others its defaults.
+    ///
+    /// # Errors
+    /// The text's parser says what is wrong.
+    pub fn read<'de, D: serde::Deserializer<'de>>(&self, text: D) -> Result<Box<dyn AnyExperiment>, D::Error> {
+        let mut text = <dyn erased_serde::Deserializer<'_>>::erase(text);
+        (self.read)(&mut text).map_err(serde::de::Error::custom)
+    }
+
+    /// The JSON Schema of its parameters.
+    pub fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        (self.schema)(generator)
+    }
+}
+
+fn suited<E: Experiment>(engine: &str, stated: &Value) -> serde_json::Result<E> {
+    match (serde_json::to_value(E::default_for(engine))?, stated) {
+        (Value::Object(mut all), Value::Object(stated)) => {
+            all.extend(stated.clone());
+            E::deserialize(Value::Object(all))
+        }
+        _ => E::deserialize(stated),
+    }
+}
+
+/// Which experiments there are. Cheap to clone.
+///
+/// ```
+/// use syncscope_suite::experiment::Registry;
+///
+/// let catalog = Registry::builtin().catalog("cpu");
+/// assert!(catalog.has_experiment("overlap"));
+/// ```
+#[derive(Clone, Default)]
+pub struct Registry {
+    entries: Arc<Vec<RegistryEntry>>,
+}
+
+impl Registry {
+    /// A registry without experiments.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The experiments that come with the library.
+    pub fn builtin() -> Self {
+        super::builtin(Self::new())
+    }
+
+    /// With the experiment `E`, in place of one of that name where there is one.
+    #[must_use]
+    pub fn with<E: Experiment>(mut self) -> Self {
+        let entries = Arc::make_mut(&mut self.entries);
+        entries.retain(|entry| entry.name != E::NAME);
+        entries.push(RegistryEntry::of::<E>());
+        self
+    }
+
+    /// The experiments, in the order in which they were added.
+    pub fn entries(&self) -> &[RegistryEntry] {
+        &self.entries
+    }
+
+    /// The experiment with this name.
+    pub fn get(&self, name: &str) -> Option<&RegistryEntry> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+
+    /// That there is no experiment `name`, with the nearest name or all that there are.
+    pub fn unknown(&self, name: &str) -> String {
+        let names = || self.entries.iter().map(|entry| entry.name);
+        match nearest(name, names()) {
+            hint if hint.is_empty() => {
+                format!("there is no experiment `{name}`; there are: {}", names().collect::<Vec<_>>().join(", "))
+            }
+            hint => format!("there is no experiment `{name}`{hint}"),
+        }
+    }
+
+    /// The rows of all experiments with the parameters that suit an engine.
+    pub fn plan(&self, engine: &str) -> Vec<MetricSpec> {
+        let planned = |entry: &RegistryEntry| Bench::plan(entry.default_for(engine).as_ref(), engine);
+        self.entries.iter().flat_map(planned).collect()
+    }
+
+    /// The rows of all experiments, for checking texts that name them: those of an engine first.
+    pub fn catalog(&self, engine: &str) -> Catalog {
+        let other = if engine == "cpu" { "cuda" } else { "cpu" };
+        Catalog::default().with_together(self.plan(engine)).with_together(self.plan(other))
+    }
+
+    /// The first name of a selection that stands for no row of any experiment, as what is wrong with it.
+    pub fn refuse(&self, selection: &Selection) -> Option<String> {
+        let catalog = self.catalog("cuda");
+        let unknown = selection.unknown(catalog.ids());
+        unknown.map(|name| {
+            // A name is an identifier or its beginning up to a dot.
+            let dots = |id: &'_ str| id.match_indices('.').map(|(at, _)| at).chain([id.len()]).collect::<Vec<_>>();
+            let names = catalog.ids().flat_map(|id| dots(id).into_iter().map(move |end| &id[..end]));
+            format!("no row begins with `{name}`{}", nearest(name, names))
+        })
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.entries.iter().map(|entry| entry.name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::code_of;
+
+    #[test]
+    fn the_code_of_every_experiment_of_the_library_has_a_digest_of_its_own() {
+        let mut seen = std::collections::BTreeSet::new();
+        for entry in Registry::builtin().entries() {
+            let code = code_of(entry.name);
+            assert!(code.is_some_and(|code| code.len() == 16 && seen.insert(code)), "{}: {code:?}", entry.name);
+        }
+        assert_eq!(code_of("gone"), None);
+    }
+}

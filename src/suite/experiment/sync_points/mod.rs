@@ -1,0 +1,356 @@
+//! `sync-points`: what explicit and implicit synchronization costs, for a large and a small matmul.
+//!
+//! Method, where it is not plain from the rows:
+//! - *async* and *forced* are the time of a loop of `iters` matmuls by two events on the stream, divided by `iters`; the
+//!   forced loop synchronizes the device in each iteration. One loop is one sample; the two alternate.
+//! - *pending* rows launch a matmul and then time the read alone by the host's clock; *ready* rows synchronize between
+//!   the two.
+//! - Printing writes to the null device: formatting and a system call, but no terminal.
+//! - *gap*, *linear*, *idle*: a file each.
+//! - In the *multi-stream* rows a kernel that spins for a known time keeps the other stream busy.
+//!
+//! What it does not cover: the cost of a framework's own dispatch, which a program in another language adds.
+
+mod gap;
+mod idle;
+mod linear;
+mod reads;
+mod streams;
+
+use std::hint::black_box;
+use std::num::NonZeroUsize;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bench::matmul_flops;
+use super::host_copy::room_for;
+use super::{Bench, Experiment, Formula, Group, TraceRecorder, count};
+use crate::device::{Device, Float, FloatType, Stream};
+use crate::error::DeviceError;
+use crate::experiment::counts;
+use crate::results::{Derivation, Parameter, Work};
+use crate::tensor::Tensor;
+use crate::units::Unit;
+
+/// Matmuls with and without a synchronize in each iteration, and reads of a result that is pending or ready.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SyncPoints {
+    /// The element types; the rows that the document shows for one type are measured for the first.
+    pub dtypes: Vec<FloatType>,
+    /// Iterations of a loop of small matmuls: one sample is one loop.
+    #[serde(deserialize_with = "counts::million")]
+    pub iters: NonZeroUsize,
+    /// Iterations of a loop of large matmuls, where that are fewer.
+    #[serde(deserialize_with = "counts::million")]
+    pub big_iters: NonZeroUsize,
+    /// Rows and columns of the large matrices.
+    #[serde(deserialize_with = "counts::million")]
+    pub big: NonZeroUsize,
+    /// Rows and columns of the small matrices.
+    #[serde(deserialize_with = "counts::million")]
+    pub small: NonZeroUsize,
+    /// Iterations of the training-like loop.
+    #[serde(deserialize_with = "counts::million")]
+    pub steps: NonZeroUsize,
+    /// Inputs of the inference-like loop.
+    #[serde(deserialize_with = "counts::million")]
+    pub samples: NonZeroUsize,
+    /// Iterations of the loops that show whether the cost adds up, each a row of its own.
+    #[serde(deserialize_with = "counts::millions")]
+    pub loops: Vec<NonZeroUsize>,
+    /// The lengths of the kernels between which a synchronize leaves a gap, in seconds.
+    #[serde(deserialize_with = "counts::lengths")]
+    pub kernels: Vec<f64>,
+    /// The lengths of the kernels after which a scalar is read, in seconds.
+    #[serde(deserialize_with = "counts::lengths")]
+    pub after: Vec<f64>,
+}
+
+impl Default for SyncPoints {
+    fn default() -> Self {
+        Self {
+            dtypes: FloatType::ALL.to_vec(),
+            iters: count(50),
+            big_iters: count(10),
+            big: count(8192),
+            small: count(512),
+            steps: count(50),
+            samples: count(64),
+            loops: [10, 100, 1000].map(count).to_vec(),
+            kernels: vec![5e-6, 1e-4, 1e-3, 2e-2],
+            after: vec![5e-6, 2e-2],
+        }
+    }
+}
+
+impl Experiment for SyncPoints {
+    const NAME: &'static str = "sync-points";
+    const SUMMARY: &'static str = "What explicit and implicit synchronization costs, for large and small matmuls";
+
+    /// The document's parameters; smaller ones on the CPU, where its large matmul would take minutes.
+    fn default_for(engine: &str) -> Self {
+        match engine {
+            "cpu" => Self {
+                iters: count(5),
+                big: count(768),
+                small: count(96),
+                steps: count(10),
+                loops: [5, 20, 50].map(count).to_vec(),
+                kernels: vec![5e-6, 1e-4, 1e-3],
+                after: vec![5e-6, 5e-3],
+                ..Self::default()
+            },
+            _ => Self::default(),
+        }
+    }
+
+    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+        Some(&mut self.iters)
+    }
+
+    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
+        Some(&mut self.dtypes)
+    }
+
+    fn run(&self, bench: &mut Bench) {
+        let (big, small) = (self.big.get(), self.small.get());
+        self.loops(bench, "Large matmul", BIG, big, self.iters.min(self.big_iters).get());
+        self.loops(bench, "Small matmul", SMALL, small, self.iters.get());
+        self.scalar_reads(bench);
+        let Some(&first) = self.dtypes.first() else { return };
+        with_float!(first, T => {
+            self.other_reads::<T>(bench);
+            for (model, size) in [("big", big), ("small", small)] {
+                self.training_loop::<T>(bench, model, size);
+            }
+            self.inference::<T>(bench);
+            self.timing::<T>(bench);
+            for (model, size) in [("big", big), ("small", small)] {
+                streams::two_matmuls::<T>(bench, model, size);
+            }
+            streams::scope::<T>(bench, small);
+            linear::run::<T>(bench, small, &self.loops);
+            idle::run::<T>(bench, small, self.iters.get());
+            self.same::<T>(bench);
+        });
+        gap::run(bench, &self.kernels);
+        reads::after(bench, &self.after);
+    }
+
+    /// A few iterations of the large matmul, without and with a synchronize in each.
+    fn record(&self, recorder: &mut TraceRecorder) {
+        const ITERATIONS: usize = 10;
+        let (Some(&first), n) = (self.dtypes.first(), self.big.get()) else { return };
+        with_float!(first, T => {
+            for (name, forced) in [("sync-points.big.async", false), ("sync-points.big.forced", true)] {
+                recorder.record(name, [dtype::<T>(), ("size", n.into()), ("iters", ITERATIONS.into())], |device| {
+                    let (stream, x, w) = operands::<T>(device, n)?;
+                    Ok(Box::new(move || {
+                        for _ in 0..ITERATIONS {
+                            black_box(x.matmul(&w)?);
+                            if forced {
+                                stream.device().synchronize()?;
+                            }
+                        }
+                        if forced { Ok(()) } else { stream.device().synchronize() }
+                    }))
+                });
+            }
+        });
+    }
+}
+
+/// The rows of a loop without and with a synchronize in each iteration, and their difference.
+#[derive(Clone, Copy)]
+struct Loops {
+    without: &'static str,
+    each: &'static str,
+    delta: &'static str,
+}
+
+const BIG: Loops =
+    Loops { without: "sync-points.big.async", each: "sync-points.big.forced", delta: "sync-points.big.delta" };
+
+const SMALL: Loops =
+    Loops { without: "sync-points.small.async", each: "sync-points.small.forced", delta: "sync-points.small.delta" };
+
+fn dtype<T: Float>() -> (&'static str, Parameter) {
+    ("dtype", T::DTYPE.name().into())
+}
+
+/// The work of one matmul.
+fn matmul(n: usize) -> Work {
+    Work::matmul(matmul_flops(n), "2 · size³")
+}
+
+/// Two square operands and their stream.
+fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>, Tensor<T>), DeviceError> {
+    let stream = device.stream()?;
+    let (x, w) = (stream.normal([size, size])?, stream.normal([size, size])?);
+    Ok((stream, x, w))
+}
+
+/// The loops of one size and one type.
+fn loops<T: Float>(group: Group<'_, Device>, rows: Loops, n: usize, iters: usize) -> Group<'_, Device> {
+    let iterate = move |synchronize: bool| {
+        move |device: &Device| {
+            let (device, (stream, x, w)) = (device.clone(), operands::<T>(device, n)?);
+            let body = move || {
+                for _ in 0..iters {
+                    black_box(x.matmul(&w)?);
+                    if synchronize {
+                        device.synchronize()?;
+                    }
+                }
+                Ok(())
+            };
+            Ok((stream, body))
+        }
+    };
+    group
+        .device_time(rows.without, "No synchronize in the loop", iterate(false))
+        .per(iters)
+        .work(matmul(n))
+        .device_time(rows.each, "Synchronize each iteration", iterate(true))
+        .per(iters)
+        .work(matmul(n))
+        .difference(rows.delta, "Cost of a synchronize", [rows.each, rows.without])
+}
+
+impl SyncPoints {
+    /// The loops of one size and all types: one group.
+    fn loops(&self, bench: &mut Bench, heading: &str, rows: Loops, n: usize, iters: usize) {
+        let mut group = bench.group(heading, [("size", n.into()), ("iters", iters.into())]);
+        for &dtype in &self.dtypes {
+            group = group.having([("dtype", dtype.name().into())]);
+            group = with_float!(dtype, T => loops::<T>(group, rows, n, iters));
+        }
+        group.run();
+    }
+
+    /// The loop of small matmuls with a synchronize in each iteration, twice.
+    fn same<T: Float>(&self, bench: &mut Bench) {
+        let (n, iters) = (self.small.get(), self.iters.get());
+        bench
+            .group("The same code twice", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
+            .setup(move |device| operands::<T>(device, n))
+            .twice(["sync-points.same.a", "sync-points.same.b", "sync-points.same.ratio"], move |(stream, x, w)| {
+                let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
+                Ok(move || {
+                    (0..iters).try_for_each(|_| {
+                        black_box(x.matmul(&w)?);
+                        device.synchronize()
+                    })
+                })
+            })
+            .run();
+    }
+
+    fn training_loop<T: Float>(&self, bench: &mut Bench, model: &'static str, n: usize) {
+        let steps = self.steps.get();
+        let extrapolated =
+            |name: &str, of| Formula::of(format!("{name} × 1000 / steps"), [(name, of)]).is(Derivation::Extrapolation);
+        let matmuls = || Work::matmul(matmul_flops(n) * steps as f64, "2 · size³ · steps");
+        bench
+            .group(
+                "Training-like loop",
+                [dtype::<T>(), ("model", model.into()), ("size", n.into()), ("steps", steps.into())],
+            )
+            .setup(move |device| operands::<T>(device, n))
+            .host_time("sync-points.training-loop.each-step", "Loss read each iteration", move |(_, x, w)| {
+                let (x, w) = (x.clone(), w.clone());
+                Ok(move || {
+                    let loss = || x.matmul(&w)?.mean()?.item();
+                    (0..steps).try_for_each(|_| loss().map(|loss| _ = black_box(loss)))
+                })
+            })
+            .work(matmuls())
+            .host_time(
+                "sync-points.training-loop.accumulated",
+                "Loss kept on the device, one read",
+                move |(_, x, w)| {
+                    let (x, w) = (x.clone(), w.clone());
+                    Ok(move || {
+                        let losses = (0..steps).map(|_| x.matmul(&w)?.mean()).collect::<Result<Vec<_>, _>>()?;
+                        Tensor::stack(&losses)?.mean()?.item()
+                    })
+                },
+            )
+            .work(matmuls())
+            .derived(
+                "sync-points.training-loop.each-step.extrapolated",
+                "Loss read each iteration, 1000 iterations",
+                Unit::Seconds,
+                extrapolated("each-step", "sync-points.training-loop.each-step"),
+            )
+            .derived(
+                "sync-points.training-loop.accumulated.extrapolated",
+                "Loss kept on the device, 1000 iterations",
+                Unit::Seconds,
+                extrapolated("accumulated", "sync-points.training-loop.accumulated"),
+            )
+            .run();
+    }
+
+    fn inference<T: Float>(&self, bench: &mut Bench) {
+        let (samples, width) = (self.samples.get(), self.small.get());
+        let flops = 2.0 * (width as f64).powi(2) * samples as f64;
+        let matmuls = || Work::matmul(flops, "2 · size² · samples");
+        bench
+            .group("Inference-like loop", [dtype::<T>(), ("size", width.into()), ("samples", samples.into())])
+            .setup(move |device| {
+                let stream = device.stream()?;
+                let w = stream.normal::<T>([width, width])?;
+                let input = |_| stream.normal([width])?.to_vec();
+                // One by one, and as one batch.
+                room_for::<T>(samples.saturating_mul(width).saturating_mul(2))?;
+                let inputs = (0..samples).map(input).collect::<Result<Vec<Vec<T>>, DeviceError>>()?;
+                Ok((stream, w, inputs))
+            })
+            .host_time("sync-points.inference.single", "One input at a time, a copy back each", move |shared| {
+                let (stream, w, inputs) = shared.clone();
+                Ok(move || {
+                    let one = |input: &Vec<T>| stream.tensor(input, [1, width])?.matmul(&w)?.to_vec();
+                    inputs.iter().map(one).collect::<Result<Vec<_>, _>>()
+                })
+            })
+            .work(matmuls())
+            .host_time("sync-points.inference.batch", "One batch, one copy back", move |shared| {
+                let (stream, w, inputs) = shared.clone();
+                Ok(move || {
+                    let all: Vec<T> = inputs.iter().flatten().copied().collect();
+                    stream.tensor(&all, [samples, width])?.matmul(&w)?.to_vec()
+                })
+            })
+            .work(matmuls())
+            .run();
+    }
+
+    fn timing<T: Float>(&self, bench: &mut Bench) {
+        let n = self.big.get();
+        bench
+            .group("Timing", [dtype::<T>(), ("size", n.into())])
+            .setup(move |device| operands::<T>(device, n))
+            .host_time("sync-points.timing.wall", "Host clock without a synchronize", |(_, x, w)| {
+                let (x, w) = (x.clone(), w.clone());
+                Ok(move || x.matmul(&w))
+            })
+            .work(Work::launches(1.0, "1"))
+            .device_time("sync-points.timing.events", "Device events", |(stream, x, w)| {
+                let (x, w) = (x.clone(), w.clone());
+                Ok((stream.clone(), move || x.matmul(&w)))
+            })
+            .work(matmul(n))
+            .host_time("sync-points.timing.complete", "Host clock with a synchronize", |shared| {
+                let (stream, x, w) = shared.clone();
+                Ok(move || {
+                    let y = x.matmul(&w)?;
+                    stream.device().synchronize().map(|()| y)
+                })
+            })
+            .work(matmul(n))
+            .run();
+    }
+}

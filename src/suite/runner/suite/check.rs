@@ -1,0 +1,195 @@
+//! Suites: what stands for nothing, or contradicts itself.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::super::OF_EVERY_RUN;
+use super::{ENGINES, Suite};
+use crate::device::cpu;
+use crate::error::{FileError, in_plain_words};
+use crate::experiment::{AnyExperiment, Bench, Registry, RegistryEntry};
+use crate::results::nearest;
+use crate::yaml::Way;
+
+/// How often a suite may run.
+const MOST_RUNS: u32 = 1000;
+
+/// What of a suite cannot be, and where it stands.
+pub(super) struct SuiteFault {
+    pub(crate) way: Way,
+    pub(super) message: String,
+    pub(super) hint: String,
+}
+
+/// Finds the first thing in a suite that cannot be: a device that there is not, a list without an item, a sampling without
+/// an end, a row that would be measured twice.
+pub(super) fn check(suite: &Suite) -> Option<SuiteFault> {
+    let found = |way: Way, message: String| SuiteFault { way, message, hint: String::new() };
+    if let Some((message, hint)) = no_device(&suite.device) {
+        return Some(SuiteFault { way: Way::default().key("device"), message, hint });
+    }
+    if suite.runs.get() > MOST_RUNS {
+        let message = format!("{} is more than {MOST_RUNS}, the most runs of a suite", suite.runs);
+        return Some(found(Way::default().key("runs"), message));
+    }
+    let is_empty = |_: &Way, value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    if let Some(way) = Way::default().first(&suite.source, &is_empty) {
+        return Some(found(way, "an empty list measures nothing: name an item, or leave the parameter out".to_owned()));
+    }
+    if let Err(error) = suite.sampling.validate() {
+        let message = error.to_string();
+        return Some(found(of_sampling(&suite.source, &message), message));
+    }
+    if let Some((way, message)) = left_out(suite) {
+        return Some(found(way, message));
+    }
+    ENGINES.into_iter().find_map(|engine| {
+        let of_engine = suite.source.get("engines").is_some_and(|engines| engines.get(engine).is_some());
+        let list = Way::default();
+        let list = if of_engine { list.key("engines").key(engine) } else { list.key("experiments") };
+        let (place, message) = measured_twice(suite.experiments_on(engine), engine)?;
+        Some(found(list.item(place), message))
+    })
+}
+
+/// Why no machine has a device of this name, and the nearest one that there can be.
+pub(super) fn no_device(name: &str) -> Option<(String, String)> {
+    let is_one = |(engine, number): (&str, &str)| match number.parse::<usize>() {
+        // Every machine has the same ones of this engine.
+        Ok(number) if engine == "cpu" => number < cpu::DEVICES,
+        Ok(_) => ENGINES.contains(&engine),
+        Err(_) => false,
+    };
+    if name == "auto" || name.split_once(':').is_some_and(is_one) {
+        return None;
+    }
+    let last = cpu::DEVICES - 1;
+    let message = format!("`{name}` names no device: `auto`, `cuda:` and a number, or `cpu:0` to `cpu:{last}`");
+    Some((message, nearest(name, ["auto", "cuda:0", "cpu:0"].into_iter())))
+}
+
+/// The first name of `except` that leaves out nothing: it is of the experiments that run with `all` and are not named.
+fn left_out(suite: &Suite) -> Option<(Way, String)> {
+    let top = Way::default();
+    if suite.source.get("except").is_some() && !suite.all {
+        return Some((
+            top.name("except"),
+            "it leaves experiments out of all, and the suite has no `all: true`".to_owned(),
+        ));
+    }
+    let is_named = |engine, name: &str| suite.experiments_on(engine).iter().any(|own| own.name() == name);
+    suite.except.iter().enumerate().find_map(|(place, name)| {
+        let why = if suite.except[..place].contains(name) {
+            "stands there twice"
+        } else if OF_EVERY_RUN.contains(&name.as_str()) {
+            "is in every run"
+        } else if ENGINES.iter().all(|engine| is_named(engine, name)) {
+            "is named in `experiments`, and runs"
+        } else {
+            return None;
+        };
+        Some((top.key("except").item(place), format!("`{name}` {why}")))
+    })
+}
+
+/// An error of a suite whose parser knows the place of a mapping alone, with the place of the value in it that is wrong by
+/// itself.
+pub(super) fn narrowed(error: FileError, source: &Value, text: &str, registry: &Registry) -> FileError {
+    let FileError::Invalid { origin, line, column, message, hint } = error else { return error };
+    let stands_at = |way: &Way| way.place(text) == Some((line, column));
+    let sampling = Way::default().key("sampling");
+    let of_experiment = || {
+        let (way, name, stated) = experiments(source).into_iter().find(|(way, ..)| stands_at(way))?;
+        refused_alone(registry.get(name)?, &way, stated, &message)
+    };
+    let way = match stands_at(&sampling) {
+        // An unknown key has its own place, which is that of the mapping where it is the first.
+        _ if message.contains("unknown field") => None,
+        true => Some(of_sampling(source, &message)),
+        false => of_experiment(),
+    };
+    match way {
+        Some(way) => way.error(text, &origin, message, hint),
+        None => FileError::Invalid { origin, line, column, message, hint },
+    }
+}
+
+/// The parameter that is refused with this message when it stands alone; of a list, the item.
+fn refused_alone(entry: &RegistryEntry, way: &Way, stated: &Map<String, Value>, message: &str) -> Option<Way> {
+    let is_refused = |name: &str, value: Value| {
+        let alone = Map::from_iter([(name.to_owned(), value)]);
+        let error = entry.read(Value::Object(alone)).err();
+        error.is_some_and(|error| message.ends_with(&in_plain_words(&error.to_string())))
+    };
+    let (name, value) = stated.iter().find(|(name, value)| is_refused(name, (*value).clone()))?;
+    let is_item = |item: &Value| is_refused(name, Value::from(vec![item.clone()]));
+    let item = value.as_array().and_then(|items| items.iter().position(is_item));
+    Some(item.map_or(way.key(name), |item| way.key(name).item(item)))
+}
+
+/// The key of the sampling that a message names, else the sampling as a whole.
+fn of_sampling(source: &Value, message: &str) -> Way {
+    let way = Way::default().key("sampling");
+    let keys = source.get("sampling").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    // The one that is named first is wrong, beside the others.
+    let named = keys.filter_map(|key| Some((message.find(&format!("`{key}`"))?, key)));
+    named.min().map_or(way.clone(), |(_, key)| way.key(key))
+}
+
+/// The experiments that a suite names: the way to the parameters of each, its name, and what is stated of them.
+fn experiments(source: &Value) -> Vec<(Way, &str, &Map<String, Value>)> {
+    let of_engine =
+        |engine: &str| (Way::default().key("engines").key(engine), source.pointer(&format!("/engines/{engine}")));
+    let lists =
+        ENGINES.map(of_engine).into_iter().chain([(Way::default().key("experiments"), source.get("experiments"))]);
+    let mut found = Vec::new();
+    for (way, list) in lists {
+        for (place, item) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
+            let named = item.as_object().into_iter().flatten();
+            let stated = named.filter_map(|(name, stated)| Some((name.as_str(), stated.as_object()?)));
+            found.extend(stated.map(|(name, stated)| (way.item(place).key(name), name, stated)));
+        }
+    }
+    found
+}
+
+/// The first experiment that has a row of another one, or one row twice.
+fn measured_twice(experiments: &[Box<dyn AnyExperiment>], engine: &str) -> Option<(usize, String)> {
+    let mut titles = HashMap::new();
+    experiments.iter().enumerate().find_map(|(place, experiment)| {
+        let plan = Bench::plan(experiment.as_ref(), engine).into_iter().map(|spec| spec.title());
+        let (twice, first) = plan.into_iter().find_map(|title| Some((title.clone(), titles.insert(title, place)?)))?;
+        let remedy = if first == place { "state each value once" } else { "give it to a suite of its own" };
+        Some((place, format!("`{}` measures {twice} a second time: {remedy}", experiment.name())))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::Registry;
+    use crate::runner::Suite;
+
+    #[test]
+    fn an_experiment_that_would_measure_a_row_a_second_time_has_its_place() {
+        let registry = Registry::builtin();
+        let error = |text: &str| Suite::parse(text, "s.yaml", &registry).err().map(|error| error.to_string());
+        let head = "title: T\nsampling: { samples: 3 }\nexperiments:\n";
+        let twice = format!("{head}  - launch-path: {{ patience: 0.01 }}\n  - launch-path: {{ patience: 0.02 }}\n");
+        let message = error(&twice).unwrap();
+        assert!(message.starts_with("s.yaml:5:5: `launch-path` measures launch-path."), "{message}");
+        let of_engine =
+            format!("{twice}engines: {{ cpu: [launch-path: {{}}, idle-device: {{}}, idle-device: {{}}] }}\n");
+        let of_engine = of_engine.replacen("  - launch-path: { patience: 0.02 }\n", "", 1);
+        let message = error(&of_engine).unwrap();
+        assert!(message.starts_with("s.yaml:5:") && message.contains("`idle-device` measures"), "{message}");
+        let value = format!("{head}  - sync-points: {{ loops: [3, 3] }}\n");
+        assert!(error(&value).unwrap().ends_with("a second time: state each value once"));
+        let blank = format!("{head}  - launch-path: {{}}\n").replace("title: T", "title: ''");
+        assert!(error(&blank).unwrap().starts_with("s.yaml:1:8: nothing stands here"));
+        let twice = format!("{head}  - launch-path: {{}}\ntitle: U\n");
+        assert_eq!(error(&twice).unwrap(), "s.yaml:5:1: the key `title` stands twice in one mapping, first in line 1");
+        let once = format!("{head}  - launch-path: {{}}\n  - idle-device: {{}}\n");
+        assert_eq!(error(&once), None);
+    }
+}

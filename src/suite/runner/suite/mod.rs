@@ -1,0 +1,480 @@
+//! Suites: which experiments to run, with which parameters, on which device (YAML).
+
+mod check;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::path::Path;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use self::check::{SuiteFault, check, narrowed, no_device};
+use crate::error::FileError;
+use crate::experiment::{AnyExperiment, Registry};
+use crate::measure::Protocol;
+use crate::yaml;
+
+/// Which experiments to run, with which parameters, on which device.
+///
+/// ```
+/// use syncscope_suite::experiment::Registry;
+/// use syncscope_suite::runner::Suite;
+///
+/// assert!(Suite::schema(&Registry::builtin()).get("properties").is_some());
+/// ```
+pub struct Suite {
+    /// The title of the book that is made of the results.
+    pub title: String,
+    /// The device: `auto` (`cuda:0` if there is one, else `cpu:0`) or a name.
+    pub device: String,
+    /// How often it runs, each time in a process of its own.
+    pub runs: NonZeroU32,
+    /// How rows are sampled.
+    pub sampling: Protocol,
+    /// The experiments on the devices of each engine: those of `engines`, else `experiments`. A parameter that is not stated
+    /// is the one that suits the engine.
+    on: BTreeMap<&'static str, Vec<Box<dyn AnyExperiment>>>,
+    /// Whether the other experiments of the registry run, too, with the parameters that suit the engine.
+    pub all: bool,
+    /// Experiments that do not run with `all`.
+    pub except: Vec<String>,
+    /// The suite as it was read.
+    pub source: Value,
+}
+
+/// How often a suite runs that does not say.
+pub(super) const RUNS: NonZeroU32 = NonZeroU32::new(3).unwrap();
+
+/// The engines that there are.
+pub const ENGINES: [&str; 2] = ["cuda", "cpu"];
+
+/// A key of a suite. An unknown one is refused where it stands.
+#[derive(serde::Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Key {
+    Title,
+    Device,
+    Runs,
+    Sampling,
+    Experiments,
+    Engines,
+    All,
+    Except,
+}
+
+impl Suite {
+    /// Reads a suite from a file.
+    ///
+    /// # Errors
+    /// [`FileError`] says where in the file what is wrong, and the nearest known name to an unknown one.
+    pub fn read(path: &Path, registry: &Registry) -> Result<Self, FileError> {
+        let text = yaml::read(path)?;
+        Self::parse(&text, &path.display().to_string(), registry)
+    }
+
+    /// Reads a suite from its text; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
+        let source = yaml::content(text, origin)?;
+        let suite = yaml::parse_seed(text, origin, SuiteSeed { registry, source: source.clone() })
+            .map_err(|error| narrowed(error, &source, text, registry))?;
+        let refused = |SuiteFault { way, message, hint }| way.error(text, origin, message, hint);
+        check(&suite).map_or(Ok(suite), |found| Err(refused(found)))
+    }
+
+    /// The suite of a results file; `origin` names the file in errors.
+    ///
+    /// # Errors
+    /// [`FileError`] says what of it this program does not have.
+    pub fn of_results(source: &Value, origin: &str, registry: &Registry) -> Result<Self, FileError> {
+        let seed = SuiteSeed { registry, source: source.clone() };
+        let suite =
+            seed.deserialize(source).map_err(|error| FileError::whole(origin, format!("its suite: {error}")))?;
+        let refused = |found: SuiteFault| FileError::whole(origin, format!("its suite: {}", found.message));
+        check(&suite).map_or(Ok(suite), |found| Err(refused(found)))
+    }
+
+    /// Why no machine has a device of this name, with the nearest one that there can be.
+    pub fn refuse_device(name: &str) -> Option<String> {
+        no_device(name).map(|(message, near)| format!("{message}{near}"))
+    }
+
+    /// Whether its device may be one of `engine`.
+    pub fn may_run_on(&self, engine: &str) -> bool {
+        self.device == "auto" || self.device.split(':').next() == Some(engine)
+    }
+
+    /// The experiments for a device of `engine`.
+    pub fn experiments_on(&self, engine: &str) -> &[Box<dyn AnyExperiment>] {
+        self.on.get(engine).or_else(|| self.on.get(ENGINES[0])).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Reads a suite, whose experiments a registry knows.
+struct SuiteSeed<'a> {
+    registry: &'a Registry,
+    source: Value,
+}
+
+impl<'de> DeserializeSeed<'de> for SuiteSeed<'_> {
+    type Value = Suite;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Suite, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for SuiteSeed<'_> {
+    type Value = Suite;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a suite: `title`, `sampling` and `experiments`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Suite, A::Error> {
+        let (mut title, mut device, mut runs) = (None, None, None);
+        let (mut sampling, mut experiments, mut all, mut except) = (None, None, None, None);
+        while let Some(key) = map.next_key()? {
+            match key {
+                Key::Title => title = Some(map.next_value()?),
+                Key::Device => device = Some(map.next_value()?),
+                Key::Runs => runs = Some(map.next_value()?),
+                Key::Sampling => sampling = Some(map.next_value()?),
+                Key::Experiments => experiments = Some(map.next_value_seed(List(self.registry))?),
+                Key::Engines => drop(map.next_value_seed(Engines(self.registry))?),
+                Key::All => all = Some(map.next_value()?),
+                Key::Except => except = Some(map.next_value_seed(Names(self.registry))?),
+            }
+        }
+        // What is wrong with one of them was said with its place, where it stands.
+        let _: Vec<_> = experiments.ok_or_else(|| A::Error::missing_field("experiments"))?;
+        let on = ENGINES.map(|engine| Ok((engine, suited(&self.source, engine, self.registry)?)));
+        Ok(Suite {
+            title: title.ok_or_else(|| A::Error::missing_field("title"))?,
+            device: device.unwrap_or_else(|| "auto".to_owned()),
+            runs: runs.unwrap_or(RUNS),
+            sampling: sampling.ok_or_else(|| A::Error::missing_field("sampling"))?,
+            on: on.into_iter().collect::<Result<_, A::Error>>()?,
+            all: all.unwrap_or_default(),
+            except: except.unwrap_or_default(),
+            source: self.source,
+        })
+    }
+}
+
+/// The experiments that a suite names for an engine, each with the parameters that it states and else those that suit it.
+fn suited<E: serde::de::Error>(
+    source: &Value,
+    engine: &str,
+    registry: &Registry,
+) -> Result<Vec<Box<dyn AnyExperiment>>, E> {
+    let of_engine = source.get("engines").and_then(|engines| engines.get(engine));
+    let list = of_engine.or_else(|| source.get("experiments")).and_then(Value::as_array);
+    let one = |(name, stated): (&String, &Value)| {
+        let entry = registry.get(name).ok_or_else(|| E::custom(registry.unknown(name)))?;
+        entry.suited(engine, stated).map_err(E::custom)
+    };
+    list.into_iter().flatten().filter_map(Value::as_object).flatten().map(one).collect()
+}
+
+/// The name of an engine.
+#[derive(serde::Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Engine {
+    Cuda,
+    Cpu,
+}
+
+/// Lists of experiments by engine.
+struct Engines<'a>(&'a Registry);
+
+impl<'de> DeserializeSeed<'de> for Engines<'_> {
+    type Value = BTreeMap<String, Vec<Box<dyn AnyExperiment>>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Engines<'_> {
+    type Value = BTreeMap<String, Vec<Box<dyn AnyExperiment>>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("lists of experiments by the engine: `cpu: [...]`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut engines = BTreeMap::new();
+        while let Some(engine) = map.next_key()? {
+            let engine = match engine {
+                Engine::Cuda => "cuda",
+                Engine::Cpu => "cpu",
+            };
+            engines.insert(engine.to_owned(), map.next_value_seed(List(self.0))?);
+        }
+        Ok(engines)
+    }
+}
+
+/// Names of experiments.
+struct Names<'a>(&'a Registry);
+
+impl<'de> DeserializeSeed<'de> for Names<'_> {
+    type Value = Vec<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Names<'_> {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of names of experiments: `[driver-calls]`")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
+        let mut names = Vec::new();
+        while let Some(name) = sequence.next_element::<String>()? {
+            // Refused here, the error has the name's place.
+            if self.0.get(&name).is_none() {
+                return Err(A::Error::custom(self.0.unknown(&name)));
+            }
+            names.push(name);
+        }
+        Ok(names)
+    }
+}
+
+/// A list of experiments.
+struct List<'a>(&'a Registry);
+
+impl<'de> DeserializeSeed<'de> for List<'_> {
+    type Value = Vec<Box<dyn AnyExperiment>>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for List<'_> {
+    type Value = Vec<Box<dyn AnyExperiment>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of experiments: `- sync-points: { iters: 20 }`")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut experiments = Vec::new();
+        while let Some(experiment) = seq.next_element_seed(One(self.0))? {
+            experiments.push(experiment);
+        }
+        Ok(experiments)
+    }
+}
+
+/// One experiment: its name and its parameters.
+struct One<'a>(&'a Registry);
+
+impl<'de> DeserializeSeed<'de> for One<'_> {
+    type Value = Box<dyn AnyExperiment>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for One<'_> {
+    type Value = Box<dyn AnyExperiment>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("one experiment with its parameters: `sync-points: { iters: 20 }`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let name = map.next_key::<String>()?.ok_or_else(|| A::Error::invalid_length(0, &self))?;
+        let entry = self.0.get(&name).ok_or_else(|| A::Error::custom(self.0.unknown(&name)))?;
+        let experiment = map.next_value_seed(Parameters(entry))?;
+        match map.next_key::<String>()? {
+            Some(other) => {
+                Err(A::Error::custom(format!("`{other}` stands beside `{name}`: an item is one experiment")))
+            }
+            None => Ok(experiment),
+        }
+    }
+}
+
+/// The parameters of an experiment.
+struct Parameters<'a>(&'a crate::experiment::RegistryEntry);
+
+impl<'de> DeserializeSeed<'de> for Parameters<'_> {
+    type Value = Box<dyn AnyExperiment>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        self.0.read(deserializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Bench;
+
+    const GOOD: &str = "title: T\nsampling: { samples: 3 }\nexperiments:\n  - sync-points: { iters: 5 }\n";
+
+    fn parse(text: &str) -> Result<Suite, FileError> {
+        Suite::parse(text, "s.yaml", &Registry::builtin())
+    }
+
+    fn error(text: &str) -> String {
+        parse(text).err().unwrap().to_string()
+    }
+
+    #[test]
+    fn a_suite_keeps_what_it_states_and_fills_in_the_rest() {
+        let suite = parse(GOOD).unwrap();
+        assert_eq!((suite.device.as_str(), suite.experiments_on("cuda").len()), ("auto", 1));
+        assert_eq!(suite.experiments_on("cpu").len(), suite.experiments_on("cuda").len());
+        assert_eq!(suite.source["experiments"][0]["sync-points"], serde_json::json!({ "iters": 5 }));
+        assert!(Suite::of_results(&suite.source, "r.json", &Registry::builtin()).is_ok());
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_place_and_the_nearest_one() {
+        let text = error(&GOOD.replace("iters", "itres"));
+        assert!(text.starts_with("s.yaml:4:") && text.contains("`itres`"), "{text}");
+        assert!(text.ends_with("did you mean `iters`?"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_experiment_is_named_with_the_nearest_one() {
+        let text = error(&GOOD.replace("sync-points", "sync-pints"));
+        assert!(text.starts_with("s.yaml:4:") && text.ends_with("did you mean `sync-points`?"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_dtype_a_size_of_zero_and_a_wrong_type_have_a_place_and_say_what_was_expected() {
+        for (bad, expected) in [
+            ("{ dtypes: [fp17] }", "fp16"),
+            ("{ big: 0 }", "a whole number above 0"),
+            ("{ big: many }", "a whole number above 0"),
+            ("{ iters: -3 }", "a whole number above 0"),
+            ("[1, 2, 3, 4, 5, 6, 7]", "expected"),
+        ] {
+            let text = error(&GOOD.replace("{ iters: 5 }", bad));
+            assert!(text.starts_with("s.yaml:4:") && text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_an_older_program_is_an_error_that_names_the_one_of_today() {
+        let text = error(&format!("{GOOD}on_cpu: []\n"));
+        assert!(text.starts_with("s.yaml:5:1:") && text.contains("`engines: {cpu: …}`"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_engine_has_its_place() {
+        let text = error(&format!("{GOOD}engines:\n  cpu: [sync-points: {{}}]\n  gpu: [sync-points: {{}}]\n"));
+        assert!(text.starts_with("s.yaml:7:3:") && text.contains("`gpu`"), "{text}");
+    }
+
+    #[test]
+    fn a_sampling_that_cannot_end_and_no_experiment_are_refused() {
+        let text = error(&GOOD.replace("samples: 3", "warmup: 1"));
+        assert!(text.starts_with("s.yaml:2:11: ") && text.contains("sampling plan"), "{text}");
+        let text = error("title: T\nsampling: { samples: 3 }\nexperiments: []\n");
+        assert!(text.starts_with("s.yaml:3:14: an empty list"), "{text}");
+        let source = serde_json::json!({"title": "T", "sampling": {"samples": 3}, "experiments": []});
+        let text = Suite::of_results(&source, "r.json", &Registry::builtin()).err().unwrap().to_string();
+        assert!(text.starts_with("r.json: its suite: an empty list"), "{text}");
+    }
+
+    #[test]
+    fn counts_of_rounds_and_runs_have_a_bound_and_the_refusal_its_place() {
+        for (text, place) in [
+            (GOOD.replace("samples: 3", "samples: 3, warmup: 18446744073709551615"), "s.yaml:2:33: "),
+            (GOOD.replace("samples: 3", "samples: 18446744073709551615"), "s.yaml:2:22: "),
+            (GOOD.replace("sampling", "runs: 4294967295\nsampling"), "s.yaml:2:7: "),
+            (GOOD.replace("iters: 5", "small: 9, iters: 100000000000"), "s.yaml:4:37: "),
+            (GOOD.replace("iters: 5", "small: 9, loops: [3, 100000000000]"), "s.yaml:4:41: "),
+            (format!("{GOOD}engines: {{ cpu: [sync-points: {{ iters: 1, steps: 9999999 }}] }}\n"), "s.yaml:5:50: "),
+        ] {
+            let text = error(&text);
+            assert!(text.starts_with(place) && text.contains("more than"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_suite_does_not_state_suits_the_engine_and_what_it_states_stays() {
+        let suite = parse(&GOOD.replace("{ iters: 5 }", "{ iters: 5, small: 32 }")).unwrap();
+        let rows = |engine| Bench::plan(suite.experiments_on(engine)[0].as_ref(), engine);
+        let sizes = |engine| {
+            let sizes = rows(engine).into_iter().filter_map(|spec| spec.parameters.get("size")?.number());
+            sizes.fold((f64::INFINITY, 0.0_f64), |(low, high), size| (low.min(size), high.max(size)))
+        };
+        assert_eq!(sizes("cuda"), (32.0, 8192.0));
+        let (low, high) = sizes("cpu");
+        assert!(low == 32.0 && high < 1000.0, "{high}");
+    }
+
+    #[test]
+    fn a_device_that_none_can_be_and_an_empty_list_are_refused_with_their_place() {
+        for (device, hint) in [
+            ("gpu0", ""),
+            ("cpu:4", "; did you mean `cpu:0`?"),
+            ("cuda:x", "; did you mean `cuda:0`?"),
+            ("cuda", "; did you mean `cuda:0`?"),
+        ] {
+            let text = error(&GOOD.replace("sampling", &format!("device: {device}\nsampling")));
+            assert!(
+                text.starts_with(&format!("s.yaml:2:9: `{device}` names no device")) && text.ends_with(hint),
+                "{text}"
+            );
+        }
+        let text = error(&GOOD.replace("iters: 5", "loops: []"));
+        assert!(text.starts_with("s.yaml:4:27: an empty list"), "{text}");
+    }
+
+    #[test]
+    fn a_value_that_a_bound_refuses_has_its_place_and_an_experiment_with_nothing_behind_it_its_own() {
+        for (wrong, place) in [
+            ("small: 9, kernels: [0.1, -2.0]", "s.yaml:4:45: "),
+            ("small: 9, kernels: [0.1, 1.0e+9]", "s.yaml:4:45: "),
+            ("small: 9, iters: 0", "s.yaml:4:37: "),
+        ] {
+            let text = error(&GOOD.replace("iters: 5", wrong));
+            assert!(text.starts_with(place), "{wrong}: {text}");
+        }
+        let text = error(&GOOD.replace(" { iters: 5 }", ""));
+        assert!(text.starts_with("s.yaml:4:") && text.contains("nothing stands here"), "{text}");
+        let text = error(&GOOD.replace("samples: 3", "samples: 3, time_limit: -1"));
+        assert!(text.starts_with("s.yaml:2:37: "), "{text}");
+    }
+
+    #[test]
+    fn what_is_left_out_of_all_experiments_is_refused_where_it_leaves_out_none() {
+        for (tail, place, says) in [
+            ("except: [layers]\n", "s.yaml:5:1: ", "all: true"),
+            ("all: false\nexcept: [layers]\n", "s.yaml:6:1: ", "all: true"),
+            ("all: true\nexcept: [layers, layers]\n", "s.yaml:6:18: ", "twice"),
+            ("all: true\nexcept: [layers, self-audit]\n", "s.yaml:6:18: ", "every run"),
+            ("all: true\nexcept: [sync-points]\n", "s.yaml:6:10: ", "`experiments`"),
+        ] {
+            let text = error(&format!("{GOOD}{tail}"));
+            assert!(text.starts_with(place) && text.contains(says), "{tail}: {text}");
+        }
+        // What runs on one engine alone is left out on the other.
+        let of_engine = "all: true\nexcept: [layers]\nengines: { cpu: [layers: {}] }\n";
+        assert!(parse(&format!("{GOOD}{of_engine}")).is_ok());
+    }
+
+    #[test]
+    fn a_text_that_is_no_yaml_has_a_place() {
+        assert!(error("title: [").starts_with("s.yaml:"), "{}", error("title: ["));
+    }
+}

@@ -1,0 +1,150 @@
+//! From a kernel file to machine code for one architecture, by NVRTC.
+//!
+//! To a cubin and not to PTX: the PTX of a new NVRTC can be newer than what the driver of the machine accepts.
+
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+
+use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
+
+use super::exit;
+use super::libraries::Library;
+use crate::device::cuda::ENGINE;
+use crate::device::engine::Result;
+use crate::error::DeviceError;
+
+/// What the kernel files include, by this name.
+const HEADER: (&CStr, &str) = (c"types.cuh", include_str!("../../../kernels/types.cuh"));
+
+/// Beside the architecture. Line information costs nothing at run time and lets a profiler show the source.
+const OPTIONS: [&str; 2] = ["--std=c++17", "--generate-line-info"];
+
+/// A loaded NVRTC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compiler {
+    version: (i32, i32),
+}
+
+impl Compiler {
+    /// Fails with what is missing where there is no NVRTC.
+    pub(crate) fn load() -> Result<Self> {
+        Library::Nvrtc.require()?;
+        let mut version = (0, 0);
+        // Safety: the library is there; writes two integers.
+        match unsafe { sys::nvrtcVersion(&mut version.0, &mut version.1) } {
+            nvrtcResult::NVRTC_SUCCESS => Ok(Self { version }),
+            status => Err(failed("nvrtcVersion", status)),
+        }
+    }
+
+    /// The version: `13.0`.
+    pub(crate) fn version(self) -> String {
+        format!("{}.{}", self.version.0, self.version.1)
+    }
+
+    /// The cubin of `source` for `architecture`, compiled now.
+    pub(crate) fn compile(self, file: &'static str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+        let _inside = exit::enter();
+        let program = Program::new(file, source)?;
+        let architecture_option = format!("--gpu-architecture={architecture}");
+        let options = OPTIONS
+            .into_iter()
+            .chain([architecture_option.as_str()])
+            .map(|option| text(file, option))
+            .collect::<Result<Vec<CString>>>()?;
+        let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        // Safety: the program is live, the options are terminated texts that outlive the call.
+        let status = unsafe { sys::nvrtcCompileProgram(program.0, pointers.len() as i32, pointers.as_ptr()) };
+        if status != nvrtcResult::NVRTC_SUCCESS {
+            let log = format!("NVRTC {}: {status:?}\n{}", self.version(), program.log());
+            return Err(DeviceError::KernelBuild { file, architecture: architecture.to_owned(), log });
+        }
+        program.cubin()
+    }
+
+    /// All that decides what [`compile`](Self::compile) gives.
+    pub(crate) fn inputs(self, source: &str, architecture: &str) -> [String; 5] {
+        let (version, options) = (self.version(), OPTIONS.join(" "));
+        [source.to_owned(), HEADER.1.to_owned(), architecture.to_owned(), version, options]
+    }
+}
+
+/// A program of NVRTC, destroyed on drop.
+struct Program(nvrtcProgram);
+
+impl Program {
+    fn new(file: &'static str, source: &str) -> Result<Self> {
+        let (source, name, header) = (text(file, source)?, text(file, file)?, text(file, HEADER.1)?);
+        let mut raw = ptr::null_mut();
+        // Safety: NVRTC copies the texts, all terminated, and writes one handle.
+        let status = unsafe {
+            let (headers, names) = ([header.as_ptr()], [HEADER.0.as_ptr()]);
+            sys::nvrtcCreateProgram(&mut raw, source.as_ptr(), name.as_ptr(), 1, headers.as_ptr(), names.as_ptr())
+        };
+        match status {
+            nvrtcResult::NVRTC_SUCCESS => Ok(Self(raw)),
+            status => Err(failed("nvrtcCreateProgram", status)),
+        }
+    }
+
+    fn cubin(&self) -> Result<Vec<u8>> {
+        let mut len = 0;
+        // Safety: the program is live and compiled; writes one size.
+        let status = unsafe { sys::nvrtcGetCUBINSize(self.0, &mut len) };
+        if status != nvrtcResult::NVRTC_SUCCESS {
+            return Err(failed("nvrtcGetCUBINSize", status));
+        }
+        let mut cubin = vec![0u8; len];
+        // Safety: the buffer has the size that NVRTC asked for.
+        match unsafe { sys::nvrtcGetCUBIN(self.0, cubin.as_mut_ptr().cast()) } {
+            nvrtcResult::NVRTC_SUCCESS => Ok(cubin),
+            status => Err(failed("nvrtcGetCUBIN", status)),
+        }
+    }
+
+    fn log(&self) -> String {
+        let mut len = 0;
+        // Safety: the program is live; writes one size.
+        if unsafe { sys::nvrtcGetProgramLogSize(self.0, &mut len) } != nvrtcResult::NVRTC_SUCCESS || len == 0 {
+            return String::new();
+        }
+        let mut log = vec![0u8; len];
+        // Safety: the buffer has the size that NVRTC asked for. What it did not write stays zero.
+        unsafe { sys::nvrtcGetProgramLog(self.0, log.as_mut_ptr().cast()) };
+        String::from_utf8_lossy(&log).trim_end_matches('\0').trim_end().to_owned()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Safety: the program is live and not used again. A drop cannot return an error.
+        unsafe { sys::nvrtcDestroyProgram(&mut self.0) };
+    }
+}
+
+fn text(file: &'static str, text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| DeviceError::KernelBuild {
+        file,
+        architecture: "any".to_owned(),
+        log: "the source, its name or an option holds a zero byte".to_owned(),
+    })
+}
+
+fn failed(call: &'static str, status: nvrtcResult) -> DeviceError {
+    DeviceError::CallFailed { device: ENGINE.to_owned(), call, reason: format!("{status:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_source_architecture_or_compiler_has_other_inputs() {
+        let compiler = Compiler { version: (13, 0) };
+        let inputs = compiler.inputs("source", "sm_90");
+        assert_eq!(inputs, compiler.inputs("source", "sm_90"));
+        assert_ne!(inputs, compiler.inputs("source ", "sm_90"));
+        assert_ne!(inputs, compiler.inputs("source", "sm_80"));
+        assert_ne!(inputs, Compiler { version: (12, 9) }.inputs("source", "sm_90"));
+    }
+}

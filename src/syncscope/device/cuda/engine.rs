@@ -1,0 +1,164 @@
+//! The engine: one opened device behind the common interface, and what is known of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ENGINE;
+use super::calls::CudaRig;
+use super::driver::compiler::Compiler;
+use super::driver::{blas, context};
+use super::gpu::Opened;
+use super::memory::host::CudaHostMemory;
+use super::profiling::cupti::Cupti;
+use super::profiling::telemetry::Sensors;
+use super::stream::event::CudaEvent;
+use super::stream::gate::CudaGate;
+use super::stream::{CudaStream, operations};
+use crate::device::calls::Rig;
+use crate::device::engine::{Engine, EngineEvent, EngineGate, EngineStream, Footprint, HostKind, HostMemory, Result};
+use crate::device::injection::Injection;
+use crate::device::tracer::{TraceSource, Tracer};
+use crate::device::{DType, Properties, Telemetry};
+
+/// One opened CUDA device.
+pub(super) struct CudaEngine {
+    properties: Properties,
+    sensors: Option<Sensors>,
+    tracer: Arc<Tracer>,
+    device: Arc<Opened>,
+}
+
+impl CudaEngine {
+    /// Opens device `index`; the driver has been initialized.
+    pub(super) fn open(index: usize) -> Result<Self> {
+        let device = Opened::open(index)?;
+        let context = &device.gpu.context;
+        let sensors = context.pci_bus_id().ok().and_then(Sensors::find);
+        let properties = Properties {
+            name: device.name().to_owned(),
+            model: context::model(index)?,
+            engine: ENGINE,
+            memory_bytes: Some(context.memory_bytes()? as u64),
+            wait_policy: context.wait_policy()?.to_owned(),
+            facts: facts(&device, sensors.as_ref())?,
+        };
+        Ok(Self { properties, sensors, tracer: Arc::default(), device })
+    }
+}
+
+impl Engine for CudaEngine {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn create_stream(&self, _: u32) -> Result<Arc<dyn EngineStream>> {
+        Ok(Arc::new(CudaStream::new(&self.device)?))
+    }
+
+    fn create_event(&self, timing: bool) -> Result<Arc<dyn EngineEvent>> {
+        Ok(Arc::new(CudaEvent::new(&self.device, timing)?))
+    }
+
+    fn create_gate(&self) -> Result<Arc<dyn EngineGate>> {
+        Ok(Arc::new(CudaGate::new(&self.device)?))
+    }
+
+    fn allocate_host(&self, kind: HostKind, dtype: DType, len: usize) -> Result<Box<dyn HostMemory>> {
+        Ok(Box::new(CudaHostMemory::new(&self.device, kind, dtype, len)?))
+    }
+
+    fn retire_host(&self, memory: Box<dyn HostMemory>, pending: Vec<Arc<dyn EngineEvent>>) {
+        if pending.is_empty() { drop(memory) } else { self.device.gpu.retire_host(memory, pending) }
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.device.synchronize()
+    }
+
+    fn trim(&self) -> Result<()> {
+        self.device.check()?;
+        self.device.gpu.trim()
+    }
+
+    fn footprint(&self) -> Footprint {
+        self.device.gpu.footprint()
+    }
+
+    fn injection(&self) -> &Injection {
+        &self.device.injection
+    }
+
+    /// Some more than a thousand on drivers of today (`launch-path.queue.depth` measures it): what is behind a thousand
+    /// others is as good as waiting.
+    fn launch_queue(&self) -> Option<usize> {
+        Some(1000)
+    }
+
+    fn rig(&self) -> Option<Result<Box<dyn Rig>>> {
+        Some(CudaRig::new(&self.device).map(|rig| Box::new(rig) as _))
+    }
+
+    fn tracer(&self) -> &Arc<Tracer> {
+        &self.tracer
+    }
+
+    /// To begin and end CUPTI's records can wait for the whole GPU.
+    fn source(&self) -> TraceSource {
+        // Until they are on no gate begins to hold.
+        let Some(_making) = self.device.gpu.may_make() else {
+            return TraceSource::Events("a closed gate holds a stream".to_owned());
+        };
+        match Cupti::begin(&self.device.gpu) {
+            Ok((cupti, label)) => TraceSource::Recorder(Arc::new(cupti), label),
+            Err(reason) => TraceSource::Events(reason),
+        }
+    }
+
+    fn telemetry(&self) -> Result<Option<Telemetry>> {
+        Ok(self.sensors.as_ref().and_then(Sensors::read))
+    }
+
+    fn algorithms(&self) -> Vec<(String, String)> {
+        self.device.matmul.found()
+    }
+
+    fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration> {
+        operations::raw_launch_loop(CudaStream::of(stream, &self.device)?, launches)
+    }
+}
+
+/// The version of NCCL; `None` where there is none.
+fn nccl_version() -> Option<String> {
+    super::driver::nccl::Nccl::load().ok()?.version()
+}
+
+fn facts(device: &Opened, sensors: Option<&Sensors>) -> Result<Vec<(String, String)>> {
+    let unavailable = || "not available".to_owned();
+    let (gpu, context) = (&device.gpu, &device.gpu.context);
+    // What NVML alone knows; what it does not tell is no fact.
+    let sensed = [
+        ("driver", sensors.and_then(Sensors::driver_version)),
+        ("fingerprint", sensors.and_then(Sensors::fingerprint)),
+    ];
+    let sensed = sensed.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let gates = match gpu.waits_for_flags {
+        true => "waits of a stream for a word of memory",
+        false => "a kernel of one thread that polls a word of memory: this driver has no such wait",
+    };
+    let facts = [
+        ("CUDA driver interface", context::dotted(context::driver_version())),
+        ("NVRTC", Compiler::load().map(Compiler::version).unwrap_or_else(|_| unavailable())),
+        ("cuBLASLt", blas::version().unwrap_or_else(unavailable)),
+        ("architecture", gpu.kernels.architecture().to_owned()),
+        ("multiprocessors", gpu.kernels.multiprocessors().to_string()),
+        ("L2 cache (bytes)", context.cache_bytes()?.to_string()),
+        ("GPUs of this machine", context::device_count()?.to_string()),
+        ("copy engines", context.copy_engines()?.to_string()),
+        ("gates", gates.to_owned()),
+    ];
+    // It is a large library, of use to several GPUs alone.
+    let nccl = if context::device_count()? > 1 { nccl_version() } else { None };
+    let nccl = nccl.map(|version| ("NCCL", version));
+    let settings = sensors.map(Sensors::settings).unwrap_or_default();
+    Ok(sensed.chain(facts).chain(nccl).chain(settings).map(|(name, value)| (name.to_owned(), value)).collect())
+}

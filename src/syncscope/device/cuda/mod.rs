@@ -1,0 +1,95 @@
+//! The CUDA engine, over the driver's own interface.
+//!
+//! The driver, NVRTC and cuBLASLt are loaded at run time; what is missing is an error that says so, and only the
+//! driver is needed to open a device. Nothing stands between a call and the driver that would show in a measurement:
+//! no event tracking, no implied order between streams, no pageable detours for small transfers.
+//!
+//! | room | holds |
+//! |---|---|
+//! | `driver` | safe wrappers of the driver, the only `unsafe` besides the recorder |
+//! | `gpu` | what opened devices of one GPU share, and one opened device |
+//! | `memory` | device memory, host memory, copies |
+//! | `stream` | streams, events, gates, graphs, and what is enqueued |
+//! | `kernels` | the kernels, from source to handle |
+//! | `matmul` | matrix multiplications and the search for their plans |
+//! | `calls` | what the driver's own calls are tried with |
+//! | `waiting` | the ways in which a host thread can wait |
+//! | `profiling` | records of what the device did, and sensors |
+//!
+//! Threads: every object may be used from any thread. The driver synchronizes its own calls, and each call here
+//! makes the context current on the calling thread first.
+
+mod calls;
+#[allow(unsafe_code)]
+mod driver;
+mod engine;
+mod gpu;
+pub mod kernels;
+mod matmul;
+mod memory;
+mod profiling;
+mod stream;
+mod waiting;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Listing;
+use super::engine::{Engine, Result};
+use driver::context;
+
+/// The engine's name, as in a device name.
+const ENGINE: &str = "cuda";
+
+/// Opens device `index`.
+pub(crate) fn open(index: usize) -> Result<Arc<dyn Engine>> {
+    context::device_count()?;
+    Ok(Arc::new(engine::CudaEngine::open(index)?))
+}
+
+/// A step by its name, with what it took.
+pub(crate) type Step = (&'static str, Duration);
+
+/// The steps of a process up to its first kernel, by the driver alone. They are the
+/// first that the process does with a GPU. The context lives as long as what is returned beside them.
+pub(crate) fn first_steps(index: usize) -> Result<(Vec<Step>, Box<dyn std::any::Any>)> {
+    let mut steps = Vec::new();
+    let mut since = Instant::now();
+    let mut step = |name| {
+        steps.push((name, since.elapsed()));
+        since = Instant::now();
+    };
+    context::device_count()?;
+    step("driver");
+    let context = Arc::new(driver::Context::retain(index)?);
+    step("context");
+    let image = kernels::Kernels::new(&context)?.image_with(kernels::Kernel::SPIN)?;
+    step("code");
+    let kernel = driver::calls::first::first_kernel(&context, &image)?;
+    steps.extend(["module", "function", "launch", "launch-again"].into_iter().zip(kernel));
+    Ok((steps, Box::new(context)))
+}
+
+/// The devices of this machine, at least one; or why there is none.
+pub(crate) fn list() -> Result<Vec<Listing>> {
+    let listing = |index| Ok(Listing { name: context::name(index), model: context::model(index)? });
+    (0..context::device_count()?).map(listing).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::DeviceError;
+
+    #[test]
+    fn a_machine_without_a_device_says_why_and_one_with_a_device_names_it() {
+        match list() {
+            Ok(devices) => assert_eq!(devices.first().map(|device| device.name.as_str()), Some("cuda:0")),
+            Err(DeviceError::EngineUnavailable { engine, reason }) => {
+                assert_eq!(engine, "cuda");
+                assert!(!reason.is_empty());
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}

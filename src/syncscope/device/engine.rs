@@ -1,0 +1,538 @@
+//! What an engine offers: the one interface behind [`Device`](super::Device), [`Stream`](super::Stream),
+//! [`Event`](super::Event) and [`HostBuffer`](super::HostBuffer).
+//!
+//! The traits are untyped (a [`DType`] and a length instead of a Rust type) and say nothing of shapes: the layers
+//! above check shapes and types once, for every engine. An engine checks only what the layers above cannot know:
+//! that an object is its own, and what state a stream is in. The contract stands at [`Engine`].
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::injection::Injection;
+use super::reserved::NoRoom;
+use super::tracer::{TraceSource, Tracer};
+use super::{DType, Properties, Telemetry};
+use crate::error::DeviceError;
+
+/// The result of a call into an engine.
+pub(crate) type Result<T> = std::result::Result<T, DeviceError>;
+
+/// What a device holds beside the memory of tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// How many streams there are, also those whose last handle is gone.
+    pub streams: usize,
+    /// The pinned memory for transfers, and that of host buffers which are gone.
+    pub pinned_bytes: usize,
+}
+
+/// One opened device of an engine.
+///
+/// # The contract
+/// Tested on every engine in `tests/engine`:
+/// * **Enqueueing** returns before the work has run, unless the hardware's own call does not.
+/// * **Objects** of another opened device (streams, events, gates, tensors, host buffers) are refused with
+///   [`DeviceError::ForeignObject`], also where both devices are the same hardware.
+/// * **Arithmetic** is in fp32 and rounded once to the output's type; `affine` is one fused multiplication and addition.
+/// * **Failures** of work are returned by every wait and every read that covers it: of its stream, of the device, of an
+///   event recorded behind it, and of every stream that waited for such an event. A failure is never replaced by data. A
+///   stream that has failed, or has waited for one that had, stays failed; other streams go on. A failure of a stream
+///   whose last handle is gone, and of which nobody was told, is returned by the next wait for the device, to one thread and once:
+///   before those of streams that can still be asked, and with the number of others that are gone.
+/// * **Not its own** is a failure of which the device cannot tell that it is not: a failure in a graph may also be returned to who
+///   waited for its stream after the capture and before the launch, and one behind an event's recording to who waited for the event
+///   while it was recorded.
+/// * **A call that fails** has enqueued nothing, and new work succeeds.
+/// * **A lost device** fails every later call with the first cause. Drops end all the same.
+/// * **Drops** wait for nothing: neither for work, nor for a gate. What work still uses is kept until that is over.
+/// * **Captures** belong to a stream. Operations on it are captured, whichever thread they come from; every other call on
+///   it, also one that reads the result of its operation, is refused with [`DeviceError::Capturing`], or fails as the stream has.
+///   What is captured is not enqueued: a wait for the device does not wait for it, and is allowed meanwhile. Memory that captured
+///   operations use lives as long as the graph.
+/// * **Threads** may use every object at once. Calls on one stream take effect in some order, each whole. No lock is held
+///   over a wait that a gate may make longer, and none that a question takes is held over an enqueue, which may wait for room
+///   behind a gate. No value that a user has keeps a lock.
+///
+/// # Other hardware
+/// HIP has all that the CUDA engine asks of a driver, under names that differ in a prefix: streams that are not ordered
+/// against a default one, events with and without times, stream-ordered pools, mapped page-locked memory, waits for a word
+/// of memory, captured graphs, and run-time compilation (hipRTC) of the kernels, whose few PTX instructions would be
+/// written anew. An engine for it is the driver room and the kernels, with hipBLASLt for matrix multiplications; programmatic
+/// launches, which only save time, have no counterpart. What it offers instead of CUPTI is rocprofiler.
+///
+/// Metal and wgpu cannot give what this interface promises. Work is encoded into command buffers and submitted as a whole,
+/// so that there is no enqueue of one operation whose cost could be measured. wgpu lets the host see the end of a submission
+/// but offers no event that one queue waits for another with, no flag of the host that holds a queue, and no host memory
+/// that is mapped while the device uses it. Metal has shared events, with which a gate can be built, but memory is not freed
+/// in the order of a queue, and the times of single kernels within a pass are not known on all of its devices. An engine
+/// over either would answer gates, events with times and stream-ordered memory with
+/// [`DeviceError::NotApplicable`], and be of little use for what is measured here.
+pub(crate) trait Engine: Send + Sync {
+    /// What is known of the device without asking it again.
+    fn properties(&self) -> &Properties;
+
+    /// A new stream: an ordered queue of work, independent of every other.
+    /// Its number is what the tracer names it by.
+    fn create_stream(&self, number: u32) -> Result<Arc<dyn EngineStream>>;
+
+    /// A new event, not recorded yet; `timing` says whether times between events will be asked for.
+    fn create_event(&self, timing: bool) -> Result<Arc<dyn EngineEvent>>;
+
+    /// A new closed gate.
+    fn create_gate(&self) -> Result<Arc<dyn EngineGate>>;
+
+    /// Host memory of `len` zeroed elements, pageable or pinned. Their bytes can be counted; where there is no room for them, that is
+    /// said as of device memory.
+    fn allocate_host(&self, kind: HostKind, dtype: DType, len: usize) -> Result<Box<dyn HostMemory>>;
+
+    /// Takes host memory back of which copies are pending, and keeps it until `pending` are reached. Never blocks.
+    fn retire_host(&self, memory: Box<dyn HostMemory>, pending: Vec<Arc<dyn EngineEvent>>);
+
+    /// Blocks until all work on all streams of the device has completed.
+    fn synchronize(&self) -> Result<()>;
+
+    /// Gives memory that is cached and not used back to the system.
+    fn trim(&self) -> Result<()>;
+
+    /// What the device holds for the calls to come.
+    fn footprint(&self) -> Footprint;
+
+    /// The failures that tests ask for.
+    fn injection(&self) -> &Injection;
+
+    /// Host time of `launches` bare launches of a small kernel with prepared arguments, by the lowest-level call that
+    /// the engine stands on: what no library above it can undercut.
+    fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration>;
+
+    /// What calls of the engine's lowest level are tried with; `None` where its own interface is that level.
+    fn rig(&self) -> Option<Result<Box<dyn super::calls::Rig>>> {
+        None
+    }
+
+    /// How much work a stream's queue holds before a launch makes the host wait for room; `None` where it never does.
+    fn launch_queue(&self) -> Option<usize> {
+        None
+    }
+
+    /// What is recorded of the device.
+    fn tracer(&self) -> &Arc<Tracer>;
+
+    /// Who reports when work ran, for a recording that begins now.
+    fn source(&self) -> TraceSource;
+
+    /// Clocks, temperature, power and throttling now; `None` where the engine has no such sensors.
+    fn telemetry(&self) -> Result<Option<Telemetry>>;
+
+    /// The algorithm of each matmul that was computed so far, by type and shape, in words; empty where no library chose one.
+    fn algorithms(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}
+
+/// One stream of a device.
+pub(crate) trait EngineStream: Send + Sync + Any {
+    /// Memory for `len` elements, usable by work enqueued on this stream from now on; its content is undefined.
+    ///
+    /// It is freed when the last handle is dropped, after all work that was enqueued with it, on whichever stream.
+    fn allocate(&self, dtype: DType, len: usize) -> Result<Arc<dyn DeviceMemory>>;
+
+    /// Memory for one element of undefined content, which the device writes and the host then reads: where that saves
+    /// the copy, a download of it is a wait alone.
+    fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
+        self.allocate(dtype, 1)
+    }
+
+    /// Enqueues the operations of one call, one behind the other: nothing of other threads comes between, no capture begins or ends
+    /// there, and one that fails is part of no graph, with all before it. One that [is never captured](Operation::is_never_captured)
+    /// is refused while the stream captures, by a look that is one with the enqueueing: a capture may begin at any moment, on
+    /// another thread.
+    fn enqueue(&self, operations: &[Operation<'_>]) -> Result<()>;
+
+    /// Enqueues a copy of all of `source` into `target`, of the same size, and behind it the recording of `done`: both or
+    /// neither, so that no copy is ever pending unknown.
+    ///
+    /// The caller keeps `source` alive and unwritten until the copy has completed.
+    fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>, done: &dyn EngineEvent) -> Result<()>;
+
+    /// Enqueues a copy of `source` into all of `target`, of the same size, and behind it the recording of `done`: both or
+    /// neither.
+    ///
+    /// The caller keeps `target` alive and untouched until the copy has completed.
+    fn enqueue_download(&self, source: Region<'_>, target: &dyn HostMemory, done: &dyn EngineEvent) -> Result<()>;
+
+    /// Copies borrowed host bytes into `target` and returns once `source` has been read.
+    fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()>;
+
+    /// Copies `source`, of a few bytes, into borrowed host bytes: blocks until all work before it on this stream has
+    /// completed.
+    fn download(&self, source: Region<'_>, target: &mut [u8]) -> Result<()>;
+
+    /// The elements of `source`, as a `Vec` of their Rust type: blocks until all work before it on this stream has completed.
+    fn download_all(&self, source: Region<'_>) -> Result<Box<dyn Any>>;
+
+    /// Whether a transfer that only enqueues elsewhere blocks on this engine.
+    fn waits(&self, _: Transfer) -> bool {
+        false
+    }
+
+    /// Whether a transfer that only enqueues may make the host stand in the call while it runs: a recording then looks at
+    /// the times of both.
+    fn may_wait(&self, _: Transfer) -> bool {
+        false
+    }
+
+    /// Enqueues the recording of `event`.
+    fn record(&self, event: &dyn EngineEvent) -> Result<()>;
+
+    /// Work enqueued from now on waits for the latest recording of `event`; the host does not.
+    fn wait_event(&self, event: &dyn EngineEvent) -> Result<()>;
+
+    /// Work enqueued from now on waits until `gate` is opened; the host does not.
+    fn wait_gate(&self, gate: &dyn EngineGate) -> Result<()>;
+
+    /// From now on operations are captured instead of enqueued.
+    fn begin_capture(&self) -> Result<()>;
+
+    /// Ends a capture: the work, and what it uses.
+    fn end_capture(&self) -> Result<(Arc<dyn EngineGraph>, Captured)>;
+
+    /// Ends a capture whose work is of no use; nothing where there is none.
+    fn give_up_capture(&self);
+
+    /// Whether a capture is in progress.
+    fn is_capturing(&self) -> bool;
+
+    /// Whether all work enqueued so far has completed. Never blocks.
+    fn is_complete(&self) -> Result<bool>;
+
+    /// Blocks until all work enqueued so far has completed.
+    fn synchronize(&self) -> Result<()>;
+}
+
+/// A transfer between the host and a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transfer {
+    /// From memory that is the caller's again when the call returns.
+    Borrowed {
+        /// How much.
+        bytes: usize,
+    },
+    /// Into a host buffer.
+    ToHost(HostKind),
+    /// From a host buffer.
+    FromHost(HostKind),
+}
+
+/// A mark in a stream.
+pub(crate) trait EngineEvent: Send + Sync + Any {
+    /// Whether the latest recording has been reached. An event never recorded is complete. Never blocks; fails if the work
+    /// before the recording did.
+    fn is_complete(&self) -> Result<bool>;
+
+    /// Blocks until the latest recording has been reached; fails if the work before it did.
+    fn synchronize(&self) -> Result<()>;
+
+    /// Whether nothing before the latest recording runs any more, whether it failed or the device is lost. Never blocks.
+    fn is_over(&self) -> bool;
+
+    /// The time from `start` to this event; both complete, recorded, and made with timing.
+    fn elapsed_since(&self, start: &dyn EngineEvent) -> Result<Duration>;
+
+    /// When the latest recording was reached, where the host's clock tells: not where the device has a clock of its own.
+    fn reached(&self) -> Result<Option<std::time::Instant>> {
+        Ok(None)
+    }
+}
+
+/// What a capture has taken in.
+#[derive(Default)]
+pub(crate) struct Captured {
+    /// The number of operations.
+    pub(crate) operations: usize,
+    /// What they read and write, by its address.
+    pub(crate) memory: HashMap<usize, Arc<dyn DeviceMemory>>,
+}
+
+impl Captured {
+    /// Finds room for what `operations` more use.
+    pub(crate) fn reserve(&mut self, operations: usize) -> std::result::Result<(), NoRoom> {
+        let more = operations.saturating_mul(REGIONS);
+        let len = self.memory.len().saturating_add(more);
+        self.memory.try_reserve(more).map_err(|_| NoRoom::of::<(usize, Arc<dyn DeviceMemory>)>(len))
+    }
+
+    /// Notes an operation. The memory of one that failed is kept, too: a part of it may have been captured.
+    #[cold]
+    pub(crate) fn take(&mut self, operation: &Operation<'_>, succeeded: bool) {
+        self.operations += usize::from(succeeded);
+        for region in operation.regions() {
+            let address = Arc::as_ptr(region.memory).addr();
+            self.memory.entry(address).or_insert_with(|| Arc::clone(region.memory));
+        }
+    }
+}
+
+/// Captured operations of one stream.
+pub(crate) trait EngineGraph: Send + Sync {
+    /// Enqueues them on that stream. Their memory is kept alive by the caller.
+    fn launch(&self) -> Result<()>;
+}
+
+/// A flag that a stream can wait on and the host opens.
+pub(crate) trait EngineGate: Send + Sync + Any {
+    /// Lets every stream that waits go on. Opening twice is allowed.
+    fn open(&self);
+}
+
+/// Memory of a device.
+pub(crate) trait DeviceMemory: Send + Sync + Any {
+    /// The type of its elements.
+    fn dtype(&self) -> DType;
+}
+
+/// Where a host buffer's memory lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HostKind {
+    /// Ordinary memory, which the operating system may move or swap.
+    Pageable,
+    /// Page-locked memory, which a device reads and writes by itself.
+    Pinned,
+    /// Page-locked and write-combined: fast to fill in order, very slow for the host to read.
+    WriteCombined,
+}
+
+/// Host memory that an engine allocated.
+///
+/// The layer above calls [`bytes`](Self::bytes) only when no copy into the memory is pending, and
+/// [`bytes_mut`](Self::bytes_mut) only when none from or into it is, right after [`own`](Self::own).
+pub(crate) trait HostMemory: Send + Sync + Any {
+    /// The content.
+    fn bytes(&self) -> Box<dyn Deref<Target = [u8]> + '_>;
+
+    /// Makes a copy of the content where somebody may still look at it, who keeps it as it is.
+    fn own(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The content, to change.
+    fn bytes_mut(&mut self) -> Box<dyn DerefMut<Target = [u8]> + '_>;
+}
+
+/// A run of elements in device memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Region<'a> {
+    /// The memory.
+    pub(crate) memory: &'a Arc<dyn DeviceMemory>,
+    /// The first element.
+    pub(crate) offset: usize,
+    /// The number of elements.
+    pub(crate) len: usize,
+}
+
+impl Region<'_> {
+    /// The type of the elements.
+    pub(crate) fn dtype(&self) -> DType {
+        self.memory.dtype()
+    }
+}
+
+/// How a matrix multiplication in fp32 is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MatmulPrecision {
+    /// In the arithmetic of the operands: true fp32 for fp32; fp16 and bf16 accumulate in fp32.
+    #[default]
+    Full,
+    /// fp32 operands rounded to tf32 for NVIDIA tensor cores (10 bits of mantissa).
+    Tf32,
+}
+
+/// An elementwise operation of two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Binary {
+    /// `a + b`
+    Add,
+    /// `a - b`
+    Subtract,
+    /// `a · b`
+    Multiply,
+}
+
+/// The most regions that an operation has.
+const REGIONS: usize = 3;
+
+/// Work that a stream can do. Regions are contiguous, row-major and of checked sizes.
+///
+/// `real` below means fp16, bf16 or fp32. Arithmetic is in fp32, rounded once to the output's type.
+#[derive(Clone, Copy)]
+pub(crate) enum Operation<'a> {
+    /// Sets every element of `out` (real, `i64` or `u8`) to `value`.
+    Fill {
+        /// Any type.
+        out: Region<'a>,
+        /// The value, converted to the type of `out`.
+        value: f64,
+    },
+    /// Standard normals: element `i` of `out` is element `i` of the sequence of `seed` and `sequence`
+    /// (see [`philox`](crate::device::philox) for the method that every engine follows).
+    Normal {
+        /// Float.
+        out: Region<'a>,
+        /// The key of the generator.
+        seed: u64,
+        /// Which of the independent sequences of that key.
+        sequence: u64,
+    },
+    /// `out[m, n] = a[m, k] · b[k, n]`; one real type for all three.
+    Matmul {
+        /// Float, `m · k` elements.
+        a: Region<'a>,
+        /// Float, `k · n` elements.
+        b: Region<'a>,
+        /// Float, `m · n` elements.
+        out: Region<'a>,
+        /// `[m, k, n]`
+        sizes: [usize; 3],
+        /// How it is computed in fp32.
+        precision: MatmulPrecision,
+    },
+    /// `out = x · scale + shift`, rounded once.
+    Affine {
+        /// Float.
+        x: Region<'a>,
+        /// Float, the same type and size.
+        out: Region<'a>,
+        /// Factor.
+        scale: f32,
+        /// Summand.
+        shift: f32,
+    },
+    /// `out = a ∘ b`.
+    Elementwise {
+        /// Which operation.
+        kind: Binary,
+        /// Float.
+        a: Region<'a>,
+        /// Float, the same type and size.
+        b: Region<'a>,
+        /// Float, the same type and size.
+        out: Region<'a>,
+    },
+    /// `out = x > threshold ? 1 : 0`.
+    Greater {
+        /// Float.
+        x: Region<'a>,
+        /// `u8`, the same size.
+        out: Region<'a>,
+        /// What an element is compared with, in fp32.
+        threshold: f32,
+    },
+    /// `out[0] = Σ x`, accumulated in fp32 in a fixed order (blocks, then a tree), so that it repeats bit for bit.
+    Sum {
+        /// Float.
+        x: Region<'a>,
+        /// `f32`, one element.
+        out: Region<'a>,
+    },
+    /// `out[0] = 1` if an element of `x` is not zero, else 0. NaN is not zero.
+    Any {
+        /// Any type.
+        x: Region<'a>,
+        /// `u8`, one element.
+        out: Region<'a>,
+    },
+    /// The positions of the elements of `x` that are not zero, ascending, and how many there are.
+    Nonzero {
+        /// Any type.
+        x: Region<'a>,
+        /// `i64`, as many elements as `x`; those past the count are undefined.
+        positions: Region<'a>,
+        /// `i64`, one element.
+        count: Region<'a>,
+    },
+    /// Row `i` of `out` is row `rows[i]` of `x`; a row number outside of `x` fails the stream.
+    Gather {
+        /// Float.
+        x: Region<'a>,
+        /// `i64`.
+        rows: Region<'a>,
+        /// Float, the same type, `rows.len · width` elements.
+        out: Region<'a>,
+        /// Elements in a row, at least 1.
+        width: usize,
+        /// Whether `rows` was copied from the host by the same call.
+        from_host: bool,
+    },
+    /// `out = x`, element by element.
+    Copy {
+        /// Any type.
+        x: Region<'a>,
+        /// The same type and size; not overlapping `x`.
+        out: Region<'a>,
+    },
+    /// Keeps the stream busy for a set time.
+    Spin {
+        /// How long.
+        duration: Duration,
+    },
+}
+
+impl<'a> Operation<'a> {
+    /// The memory that it reads and writes.
+    pub(crate) fn regions(&self) -> impl Iterator<Item = Region<'a>> {
+        let regions: [_; REGIONS] = match *self {
+            Operation::Fill { out, .. } | Operation::Normal { out, .. } => [Some(out), None, None],
+            Operation::Matmul { a, b, out, .. } | Operation::Elementwise { a, b, out, .. } => {
+                [Some(a), Some(b), Some(out)]
+            }
+            Operation::Affine { x, out, .. }
+            | Operation::Greater { x, out, .. }
+            | Operation::Sum { x, out }
+            | Operation::Any { x, out }
+            | Operation::Copy { x, out } => [Some(x), Some(out), None],
+            Operation::Nonzero { x, positions, count } => [Some(x), Some(positions), Some(count)],
+            Operation::Gather { x, rows, out, .. } => [Some(x), Some(rows), Some(out)],
+            Operation::Spin { .. } => [None; REGIONS],
+        };
+        regions.into_iter().flatten()
+    }
+
+    /// Whether it is a part of a call that cannot be captured as a whole: the host reads its result at once, or has copied what it
+    /// reads.
+    #[inline]
+    pub(crate) fn is_never_captured(&self) -> bool {
+        matches!(self, Operation::Any { .. } | Operation::Nonzero { .. } | Operation::Gather { from_host: true, .. })
+    }
+
+    /// The operation's name, as errors and timelines show it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Operation::Fill { .. } => "fill",
+            Operation::Normal { .. } => "normal",
+            Operation::Matmul { .. } => "matmul",
+            Operation::Affine { .. } => "affine",
+            Operation::Elementwise { kind: Binary::Add, .. } => "add",
+            Operation::Elementwise { kind: Binary::Subtract, .. } => "subtract",
+            Operation::Elementwise { kind: Binary::Multiply, .. } => "multiply",
+            Operation::Greater { .. } => "greater",
+            Operation::Sum { .. } => "sum",
+            Operation::Any { .. } => "any",
+            Operation::Nonzero { .. } => "nonzero",
+            Operation::Gather { .. } => "gather",
+            Operation::Copy { .. } => "copy",
+            Operation::Spin { .. } => "spin",
+        }
+    }
+}
+
+impl std::fmt::Display for HostKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            HostKind::Pageable => "pageable",
+            HostKind::Pinned => "pinned",
+            HostKind::WriteCombined => "write-combined",
+        })
+    }
+}

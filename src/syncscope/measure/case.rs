@@ -1,0 +1,326 @@
+//! A case: one operation that is sampled.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::time::Instant;
+
+use super::batch::Batch;
+use super::clock::{Clock, DeviceClock, Monotonic, host_time};
+use crate::device::Stream;
+use crate::error::{CaseError, DeviceError};
+
+/// A named operation that is measured once a round: a closure that returns its own value or is timed by a clock.
+///
+/// The closures fail with an error of any type: one that becomes a `Box<dyn Error + Send + Sync>`, as every type of error
+/// that is `Send`, `Sync` and `'static` does, and `anyhow`'s, and a text.
+///
+/// A closure that ends with `Ok(…)` after a `?` has to say which: `Ok::<_, DeviceError>(…)`.
+pub struct Case<'a> {
+    name: String,
+    measure: Measure<'a>,
+    clock: Clock,
+    iterations: usize,
+    event: Option<usize>,
+    is_elsewhere: bool,
+}
+
+enum Measure<'a> {
+    Once(Box<dyn FnMut() -> Result<f64, CaseError> + 'a>),
+    Batch(Batch<'a>),
+}
+
+/// What a case observes: a number, or yes (1) or no (0); or an error in its place.
+pub trait Observation {
+    /// The value.
+    ///
+    /// # Errors
+    /// What kept the case from observing.
+    fn value(self) -> Result<f64, CaseError>;
+}
+
+impl Observation for f64 {
+    fn value(self) -> Result<f64, CaseError> {
+        Ok(self)
+    }
+}
+
+impl Observation for bool {
+    fn value(self) -> Result<f64, CaseError> {
+        Ok(f64::from(u8::from(self)))
+    }
+}
+
+impl<T: Observation, E: Into<CaseError>> Observation for Result<T, E> {
+    fn value(self) -> Result<f64, CaseError> {
+        self.map_err(Into::into)?.value()
+    }
+}
+
+/// The host's clock for a part of a case: only what [`time`](Self::time) runs is timed.
+#[derive(Debug, Default)]
+pub struct Stopwatch {
+    seconds: Option<f64>,
+}
+
+impl Stopwatch {
+    /// Runs `region` and adds the time until it returns. The caller gets its result, so the time does not include dropping
+    /// it.
+    ///
+    /// # Errors
+    /// The region's.
+    pub fn time<R, E>(&mut self, region: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
+        let start = Instant::now();
+        let result = region();
+        let seconds = start.elapsed().as_secs_f64();
+        self.seconds = Some(self.seconds.unwrap_or(0.0) + seconds);
+        result
+    }
+}
+
+impl<'a> Case<'a> {
+    /// A case whose closure returns an observed value: a count, a rate, yes or no.
+    ///
+    /// ```
+    /// use syncscope::measure::{Case, Protocol, Sampler};
+    ///
+    /// let words = Case::new("words", || "one word and another".split(' ').count() as f64);
+    /// let rounds = Sampler::new(Protocol::samples(3)).sample(vec![words])?;
+    /// assert_eq!(rounds.sets[0].values(), [4.0; 3]);
+    /// # Ok::<(), syncscope::error::MeasureError>(())
+    /// ```
+    pub fn new<O: Observation>(name: impl Into<String>, mut measure: impl FnMut() -> O + 'a) -> Self {
+        Self::once(Clock::Observed, name, move || measure().value())
+    }
+
+    fn once(clock: Clock, name: impl Into<String>, measure: impl FnMut() -> Result<f64, CaseError> + 'a) -> Self {
+        Self::by(clock, name, Measure::Once(Box::new(measure)))
+    }
+
+    fn by(clock: Clock, name: impl Into<String>, measure: Measure<'a>) -> Self {
+        Self { name: name.into(), measure, clock, iterations: 1, event: None, is_elsewhere: false }
+    }
+
+    /// A case whose work another processor does than that of the thread that measures, as a process that it starts. How slowed
+    /// the thread's own processor is beside it says nothing of it, and is not kept.
+    #[must_use]
+    pub fn elsewhere(self) -> Self {
+        Self { is_elsewhere: true, ..self }
+    }
+
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere
+    }
+
+    /// A case whose samples are parts of one event of each round, as a wait that the first of its cases makes: those with
+    /// the same number. How slow the host was beside one of them it was beside all.
+    #[must_use]
+    pub fn of_event(self, event: usize) -> Self {
+        Self { event: Some(event), ..self }
+    }
+
+    pub(super) fn event(&self) -> Option<usize> {
+        self.event
+    }
+
+    /// A case timed by the host's clock: the seconds until `region` returns, of one call a sample.
+    ///
+    /// The region's result is dropped outside of the measurement. What takes less than some microseconds is timed by
+    /// [`batched`](Self::batched): a sample of one call includes a reading of the clock.
+    ///
+    /// ```
+    /// use syncscope::measure::{Case, Protocol, Sampler};
+    ///
+    /// let parse = Case::host_timed("parse", || "42".parse::<u32>());
+    /// assert_eq!(Sampler::new(Protocol::samples(3)).sample(vec![parse])?.calls, [1]);
+    /// # Ok::<(), syncscope::error::MeasureError>(())
+    /// ```
+    pub fn host_timed<R, E: Into<CaseError>>(
+        name: impl Into<String>,
+        mut region: impl FnMut() -> Result<R, E> + 'a,
+    ) -> Self {
+        Self::once(Clock::Host, name, move || host_time(&mut region).map(|(_, seconds)| seconds).map_err(Into::into))
+    }
+
+    /// A case of a short function, timed by the host's clock: the seconds of one call, from as many calls a sample as the
+    /// clock needs.
+    ///
+    /// The number follows from the clock's step and cost, which together are at most 1 % of a sample. Nothing is
+    /// subtracted. Results are dropped outside of the measurement.
+    ///
+    /// ```
+    /// use std::hint::black_box;
+    /// use syncscope::measure::{Case, Protocol, Sampler};
+    ///
+    /// let (a, b) = (3_u64, 5_u64);
+    /// let sum = Case::batched("sum", || black_box(a) + black_box(b));
+    /// let rounds = Sampler::new(Protocol::samples(3)).sample(vec![sum])?;
+    /// assert!(rounds.calls[0] > 1);
+    /// # Ok::<(), syncscope::error::MeasureError>(())
+    /// ```
+    pub fn batched<R>(name: impl Into<String>, mut region: impl FnMut() -> R + 'a) -> Self {
+        Self::try_batched_with(name, || (), move |()| Ok::<_, Infallible>(region()))
+    }
+
+    /// As [`batched`](Self::batched), of a function that can fail.
+    ///
+    /// ```
+    /// use syncscope::measure::{Case, Protocol, Sampler};
+    ///
+    /// let parse = Case::try_batched("parse", || "4 2".parse::<u32>());
+    /// let failed = Sampler::new(Protocol::samples(3)).sample(vec![parse]).unwrap_err();
+    /// assert_eq!(failed.to_string(), "case `parse`: invalid digit found in string");
+    /// ```
+    pub fn try_batched<R, E: Into<CaseError>>(
+        name: impl Into<String>,
+        mut region: impl FnMut() -> Result<R, E> + 'a,
+    ) -> Self {
+        Self::try_batched_with(name, || (), move |()| region())
+    }
+
+    /// As [`batched`](Self::batched), of a function that takes what `input` makes: anew for each call, outside of the
+    /// measurement. The inputs of a sample are all made before its first call; where more would take longer than a tenth of
+    /// a second, they are fewer, and the clock's part in a sample of a short function is larger.
+    ///
+    /// ```
+    /// use syncscope::measure::{Case, Protocol, Sampler};
+    ///
+    /// let sort = Case::batched_with("sort", || vec![3, 1, 2], |mut numbers| {
+    ///     numbers.sort();
+    ///     numbers
+    /// });
+    /// assert_eq!(Sampler::new(Protocol::samples(3)).sample(vec![sort])?.sets[0].len(), 3);
+    /// # Ok::<(), syncscope::error::MeasureError>(())
+    /// ```
+    pub fn batched_with<I, R>(
+        name: impl Into<String>,
+        input: impl FnMut() -> I + 'a,
+        mut region: impl FnMut(I) -> R + 'a,
+    ) -> Self {
+        Self::try_batched_with(name, input, move |input| Ok::<_, Infallible>(region(input)))
+    }
+
+    /// As [`batched_with`](Self::batched_with), of a function that can fail.
+    pub fn try_batched_with<I, R, E: Into<CaseError>>(
+        name: impl Into<String>,
+        input: impl FnMut() -> I + 'a,
+        region: impl FnMut(I) -> Result<R, E> + 'a,
+    ) -> Self {
+        Self::by(Clock::Host, name, Measure::Batch(Batch::new(Monotonic, input, region)))
+    }
+
+    /// A case of which the host's clock times a part: what it runs through the [`Stopwatch`]. A sample in which it ran
+    /// nothing through it is not a number, which is an error.
+    ///
+    /// ```
+    /// use syncscope::measure::{Case, Protocol, Sampler};
+    ///
+    /// let sort = Case::host_timed_within("sort", |watch| {
+    ///     let mut numbers: Vec<u32> = "3 1 2".split(' ').map(str::parse).collect::<Result<_, _>>()?;
+    ///     watch.time(|| Ok::<_, std::num::ParseIntError>(numbers.sort()))
+    /// });
+    /// assert_eq!(Sampler::new(Protocol::samples(3)).sample(vec![sort])?.sets[0].len(), 3);
+    /// # Ok::<(), syncscope::error::MeasureError>(())
+    /// ```
+    pub fn host_timed_within<E: Into<CaseError>>(
+        name: impl Into<String>,
+        mut body: impl FnMut(&mut Stopwatch) -> Result<(), E> + 'a,
+    ) -> Self {
+        Self::once(Clock::Host, name, move || {
+            let mut watch = Stopwatch::default();
+            body(&mut watch).map_err(Into::into)?;
+            Ok(watch.seconds.unwrap_or(f64::NAN))
+        })
+    }
+
+    /// A case that reads the clock itself and returns seconds.
+    pub fn timed_by<E: Into<CaseError>>(
+        clock: Clock,
+        name: impl Into<String>,
+        mut measure: impl FnMut() -> Result<f64, E> + 'a,
+    ) -> Self {
+        Self::once(clock, name, move || measure().map_err(Into::into))
+    }
+
+    /// A case timed by two events on `stream`: the seconds on the stream from the region's start to its end. The events are
+    /// created here, once.
+    ///
+    /// # Errors
+    /// Where the device gives no event.
+    pub fn device_timed<R, E: Into<CaseError>>(
+        name: impl Into<String>,
+        stream: &Stream,
+        mut region: impl FnMut() -> Result<R, E> + 'a,
+    ) -> Result<Self, DeviceError> {
+        let mut clock = DeviceClock::new(stream)?;
+        let measure = move || clock.time(|| region().map_err(Into::into)).map(|(_, seconds)| seconds);
+        Ok(Self::once(Clock::DeviceEvents, name, measure))
+    }
+
+    /// With each measured value divided by `count`: the value of one iteration of a loop of `count`.
+    #[must_use]
+    pub fn per(mut self, count: usize) -> Self {
+        self.iterations = count;
+        self
+    }
+
+    /// The case's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The clock that takes its samples.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// The number of iterations by which each measured value is divided.
+    pub fn iterations(&self) -> usize {
+        self.iterations
+    }
+
+    /// The number of calls that a sample times together; 1 where it is one, or not known yet.
+    pub(crate) fn calls(&self) -> usize {
+        match &self.measure {
+            Measure::Once(_) => 1,
+            Measure::Batch(batch) => batch.calls(),
+        }
+    }
+
+    /// With so many calls in a sample, as another run of the same case found them: of a batch.
+    #[must_use]
+    pub fn with_calls(mut self, calls: usize) -> Self {
+        if let Measure::Batch(batch) = &mut self.measure {
+            batch.set_calls(calls);
+        }
+        self
+    }
+
+    /// Finds how many calls a sample times together.
+    pub(crate) fn prepare(&mut self) -> Result<(), CaseError> {
+        match &mut self.measure {
+            Measure::Once(_) => Ok(()),
+            Measure::Batch(batch) => batch.prepare(),
+        }
+    }
+
+    pub fn measure(&mut self) -> Result<f64, CaseError> {
+        let value = match &mut self.measure {
+            Measure::Once(measure) => measure()?,
+            Measure::Batch(batch) => batch.measure()?,
+        };
+        Ok(value / self.iterations as f64)
+    }
+}
+
+/// A name and a region that the host's clock times, as in [`host_timed`](Case::host_timed).
+impl<'a, N: Into<String>, F: FnMut() -> Result<R, E> + 'a, R, E: Into<CaseError>> From<(N, F)> for Case<'a> {
+    fn from((name, region): (N, F)) -> Self {
+        Case::host_timed(name, region)
+    }
+}
+
+impl fmt::Debug for Case<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Case({})", self.name)
+    }
+}
