@@ -120,7 +120,7 @@ class EveryRow(unittest.TestCase):
             self.assertTrue(all(seconds > 0 for name in ("ready", "behind") for seconds in seen(name, call)), call)
 
     def test_every_call_that_report_plans_is_known_here(self):
-        planned = os.path.join(os.path.dirname(plans.__file__), "../../../src/experiment/pytorch_calls.rs")
+        planned = os.path.join(os.path.dirname(plans.__file__), "../../../src/suite/experiment/pytorch_calls.rs")
         with open(planned, encoding="utf-8") as file:
             named = re.findall(r"^    \"([\w-]+)\",$", file.read(), re.M)
         self.assertEqual(named, list(pytorch_calls.CALLS))

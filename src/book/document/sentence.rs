@@ -225,7 +225,7 @@ impl Text {
     }
 
     /// Finds an expression that is none, or names what there is not.
-    pub fn check(&self, document: &Document) -> Result<(), UnknownName> {
+    pub(crate) fn check(&self, document: &Document) -> Result<(), UnknownName> {
         let environment = wording();
         for part in self.parts()? {
             let Part::Expression(expression) = part else { continue };
