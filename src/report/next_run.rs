@@ -16,7 +16,7 @@ use super::keep::Keeper;
 use super::processes::command_line;
 use super::progress::RunBar;
 use super::run::same_place;
-use super::{Carried, End, device, output};
+use super::{AppContext, End, device, output};
 use crate::experiment::RunObserver;
 use crate::measure::Progress;
 use crate::results::{Parameters, Piece, Results, Row};
@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     device: Option<String>,
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, carried: &AppContext) -> anyhow::Result<End> {
     if let Some(name) = &arguments.device {
         let device = device::open(Some(name), None)?;
         output::print_json(&crate::environment::environment(&device, Vec::new()))?;

@@ -18,7 +18,7 @@ use super::interrupt::Forward;
 use super::keep::Keeper;
 use super::peer::OtherSystem;
 use super::terminal::OutputOptions;
-use super::{Carried, End, Told, argument, program, told};
+use super::{AppContext, End, AlreadyReported, argument, program, told};
 use crate::book::Warning;
 use crate::error::explained;
 use crate::results::{Environment, Outcome, Results, SYNCSCOPE, without_folders};
@@ -45,7 +45,7 @@ pub(super) fn describe(device: &str, multicast: Multicast) -> anyhow::Result<Env
     let output = output.context("cannot start a process to look at the device")?;
     if !output.status.success() {
         let end = if output.status.code() == Some(End::Refused as i32) { End::Refused } else { End::Failed };
-        return Err(Told(end).into());
+        return Err(AlreadyReported(end).into());
     }
     let mut environment: Environment = serde_json::from_slice(&output.stdout).context("what it says of the device")?;
     environment.program.command = without_folders(command_line());
@@ -108,7 +108,7 @@ pub(super) fn measure(
     results: Results,
     keeper: &Keeper,
     options: &RunOptions,
-    carried: &Carried,
+    carried: &AppContext,
 ) -> anyhow::Result<FinishedRuns> {
     let forward = Forward::listen()?;
     let file = keeper.checkpoint(&results)?;
@@ -119,7 +119,7 @@ pub(super) fn measure(
         keeper.give_up();
         if forward.is_interrupted() {
             alert!("nothing was measured, and no file is kept");
-            return Err(Told(End::Interrupted).into());
+            return Err(AlreadyReported(End::Interrupted).into());
         }
         ended?;
         anyhow::bail!("nothing was measured");
@@ -139,7 +139,7 @@ struct Runs<'a> {
     file: PathBuf,
     keeper: &'a Keeper,
     options: &'a RunOptions,
-    carried: &'a Carried,
+    carried: &'a AppContext,
     forward: Forward,
 }
 
@@ -205,7 +205,7 @@ impl Runs<'_> {
         }
         // An error that a process could tell is the next one's, too.
         let is_told = self.results.rows.is_empty() && ended.status.code().is_some_and(|code| code != 0);
-        anyhow::ensure!(!is_told, Told(End::Failed));
+        anyhow::ensure!(!is_told, AlreadyReported(End::Failed));
         let is_measured = over(&self.results, self.results.run().system.as_str()) >= number;
         anyhow::ensure!(is_measured, "run {number} did not begin: {how}");
         Ok(())

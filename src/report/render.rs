@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::course::{self, CoursePlace};
 use super::lab::notebook_text;
-use super::{Carried, End, UsageError, recorded};
+use super::{AppContext, End, UsageError, recorded};
 use crate::book::{BookProject, check_notebook};
 use crate::results::nearest;
 use syncscope_audit::AuditReport;
@@ -32,12 +32,12 @@ pub(super) struct Arguments {
     place: CoursePlace,
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let book = with_audits(arguments.place.course.project(carried)?, &arguments.audits)?;
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
+    let book = with_audits(arguments.place.course.project(context)?, &arguments.audits)?;
     let book = with_notebooks(book, &arguments.notebooks)?;
     course::check_place(&book, &arguments.place.out)?;
     let all = arguments.results.iter().map(|path| recorded::shown(path)).collect::<Result<Vec<_>, _>>()?;
-    course::render(&all, &book, &arguments.place.out, carried)?;
+    course::render(&all, &book, &arguments.place.out, context)?;
     Ok(End::Well)
 }
 

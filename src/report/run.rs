@@ -11,7 +11,7 @@ use super::course::CourseArgument;
 use super::keep::{self, Keeper};
 use super::peer::OtherSystem;
 use super::processes::{self, FinishedRuns, Multicast, RunOptions};
-use super::{Carried, End, UsageError, argument, program};
+use super::{AppContext, End, UsageError, argument, program};
 use crate::book::BookProject;
 use crate::results::{Environment, Plan, Results, Selection};
 use crate::runner::{Suite, empty_results, planned};
@@ -59,7 +59,7 @@ pub(super) struct Choice {
 
 impl Choice {
     /// The rows that are asked for. A name that stands for none is refused.
-    pub(super) fn selection(&self, carried: &Carried) -> Result<Selection, UsageError> {
+    pub(super) fn selection(&self, carried: &AppContext) -> Result<Selection, UsageError> {
         let selection = Selection { only: self.only.clone(), skip: self.skip.clone() };
         if selection.is_all() {
             return Ok(selection);
@@ -76,7 +76,7 @@ impl Choice {
         suite: &Suite,
         selection: &Selection,
         engines: &[&str],
-        carried: &Carried,
+        carried: &AppContext,
     ) -> Result<(), UsageError> {
         let mut rows = engines.iter().flat_map(|engine| planned(suite, &carried.registry, engine));
         if rows.any(|spec| selection.holds(&spec.id)) {
@@ -139,7 +139,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds * factor).map_err(|_| wrong())
 }
 
-pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: Arguments, carried: &AppContext) -> anyhow::Result<End> {
     let attended = match arguments.resume {
         Some(file) => resume(&file, arguments.out.as_deref(), &arguments.what.limits, carried)?,
         None => {
@@ -158,7 +158,7 @@ pub(super) fn measure(
     course: &CourseArgument,
     book: &BookProject,
     out: &Path,
-    carried: &Carried,
+    carried: &AppContext,
 ) -> anyhow::Result<FinishedRuns> {
     let choice = &what.choice;
     let suite = course.suite(&choice.suite, book, carried)?;
@@ -176,7 +176,7 @@ pub(super) fn measure(
 }
 
 /// Goes on with what an interrupted run did not finish, and writes the results file; `named` is the one that the user names.
-fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &Carried) -> anyhow::Result<FinishedRuns> {
+fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &AppContext) -> anyhow::Result<FinishedRuns> {
     let out = named.map_or_else(|| keep::out_of(file), Path::to_owned);
     // Of two processes that go on with one file, the second reads what the first has written.
     let keeper = Keeper::resume(file, &out)?;

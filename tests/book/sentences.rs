@@ -113,7 +113,7 @@ fn a_value_in_a_sentence_has_its_interval_behind_it_in_print() {
 #[test]
 fn a_value_can_have_its_interval_beside_it_and_so_many_of_so_many_that_of_their_share() {
     let said = |document: &Document, text: &str, results: &Results, system: &str| {
-        let text: Text = serde_yaml::from_str(&format!("'{text}'")).unwrap();
+        let text: Text = serde_saphyr::from_str(&format!("'{text}'")).unwrap();
         words(&text.filled(document, results, system).unwrap())
     };
     let beside = |results: Results| said(&document(), "{{ slow.fp16.size_8|interval }}", &results, "syncscope");
@@ -133,7 +133,7 @@ fn a_row_of_yes_and_no_is_written_as_trials_and_a_time_has_none() {
     let calls = documents().into_iter().find(|document| document.id == "pytorch-calls").unwrap();
     let results = fixture::with_pytorch(fixture::run());
     let written = |text: &str| {
-        let text: Text = serde_yaml::from_str(&format!("'{text}'")).unwrap();
+        let text: Text = serde_saphyr::from_str(&format!("'{text}'")).unwrap();
         text.filled(&calls, &results, "PyTorch").map(|pieces| words(&pieces))
     };
     let item = Parameters::from([("call".to_owned(), "item".into())]);

@@ -111,7 +111,7 @@ fn document_seeds(names: &Names) -> [Vec<Value>; 2] {
     let is_read = |value: &Value| Document::parse("d.yaml", &value.to_string(), names).is_ok();
     let whole = documents().into_iter().map(|document| {
         let text = project.text(&format!("documents/{}.yaml", document.id)).unwrap();
-        let mut value = serde_yaml::from_str(text).unwrap();
+        let mut value = serde_saphyr::from_str(text).unwrap();
         shorten(&mut value, 1);
         shorten_prose(&mut value);
         value
@@ -138,7 +138,7 @@ fn shorten_prose(value: &mut Value) {
 /// Suites of one experiment of the book's own ones on both engines, and one of all but those that are left out; and those of
 /// experiments with many rows, with which the time of reading grows, and the book's own.
 fn suite_seeds() -> [Vec<Value>; 2] {
-    let whole = SUITES.map(|text| serde_yaml::from_str::<Value>(text).unwrap());
+    let whole = SUITES.map(|text| serde_saphyr::from_str::<Value>(text).unwrap());
     let name = |experiment: &Value| experiment.as_object().unwrap().keys().next().unwrap().clone();
     let (mut small, mut large) = (Vec::new(), Vec::new());
     for suite in &whole {

@@ -100,7 +100,10 @@ pub(super) fn narrowed(error: FileError, source: &Value, text: &str, registry: &
     let stands_at = |way: &Way| way.place(text) == Some((line, column));
     let sampling = Way::default().key("sampling");
     let of_experiment = || {
-        let (way, name, stated) = experiments(source).into_iter().find(|(way, ..)| stands_at(way))?;
+        let is_meant = |(way, _, stated): &(Way, &str, &Map<String, Value>)| {
+            stands_at(way) || stated.keys().any(|name| stands_at(&way.key(name)))
+        };
+        let (way, name, stated) = experiments(source).into_iter().find(is_meant)?;
         refused_alone(registry.get(name)?, &way, stated, &message)
     };
     let way = match stands_at(&sampling) {
@@ -188,7 +191,7 @@ mod tests {
         let blank = format!("{head}  - launch-path: {{}}\n").replace("title: T", "title: ''");
         assert!(error(&blank).unwrap().starts_with("s.yaml:1:8: nothing stands here"));
         let twice = format!("{head}  - launch-path: {{}}\ntitle: U\n");
-        assert_eq!(error(&twice).unwrap(), "s.yaml:5:1: the key `title` stands twice in one mapping, first in line 1");
+        assert_eq!(error(&twice).unwrap(), "s.yaml:5:1: the key `title` stands twice in one mapping");
         let once = format!("{head}  - launch-path: {{}}\n  - idle-device: {{}}\n");
         assert_eq!(error(&once), None);
     }
