@@ -22,7 +22,7 @@ use syncscope_results::{self as results, error, files, statistics as measure, st
 
 pub use page::page;
 pub use table::{ClaimAt, ClaimRow, Different, Fleet, FleetRow, Member, Newest};
-pub use tasks::{JobPlan, MAX_TASKS, MissingTask, PLAN, SCRIPT, missing};
+pub use tasks::{MAX_TASKS, MissingTask, PLAN, SCRIPT, missing};
 
 #[cfg(doc)]
 use crate::measure::outliers;

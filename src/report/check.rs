@@ -9,9 +9,9 @@ use super::course::{self, CourseArgument};
 use super::facts::{Facts, Form};
 use super::planned::Planned;
 use super::terminal::TerminalColour;
-use super::{Carried, End, UsageError, output, recorded, told};
+use super::{AppContext, End, UsageError, output, recorded, told};
 use crate::book::document::Document;
-use crate::book::{BookProject, Warning};
+use crate::book::{BookProject, Warning, WarningSubject};
 use crate::error::{BookError, FileError};
 use crate::files::is_json;
 use crate::units::counted;
@@ -138,8 +138,8 @@ impl Facts for Checked {
     }
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    match checked(arguments, carried) {
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
+    match checked(arguments, context) {
         Ok(checked) => {
             arguments.form.print(&checked)?;
             let fails = checked
@@ -157,18 +157,18 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     }
 }
 
-fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> {
+fn checked(arguments: &Arguments, context: &AppContext) -> anyhow::Result<Checked> {
     let folder = arguments.what.as_deref().filter(|path| path.is_dir()).map(CourseArgument::of);
     let course = folder.as_ref().unwrap_or(&arguments.course);
-    let book = course.project(carried)?;
-    let catalog = recorded::catalog_of(&book, &[], carried);
+    let book = course.project(context)?;
+    let catalog = recorded::catalog_of(&book, &[], context);
     let mut checked = Checked::default();
     match arguments.what.as_deref().filter(|_| folder.is_none()) {
         None => {
-            course::check(&book, carried)?;
+            course::check(&book, context)?;
             checked.documents = book.documents(&catalog)?.into_iter().map(|document| document.id).collect();
             for name in book.suites() {
-                checked.suites.push(Planned::of(name, &course.suite(Path::new(name), &book, carried)?, carried));
+                checked.suites.push(Planned::of(name, &course.suite(Path::new(name), &book, context)?, context));
             }
         }
         Some(path) if BookProject::is_part(path) => {
@@ -182,14 +182,14 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
         }
         Some(path) if is_json(path) => {
             let results = recorded::sound(path)?;
-            let declared = recorded::catalog(&[], carried);
+            let declared = recorded::catalog(&[], context);
             let warnings: Vec<Warning> =
                 Warning::of(&results).into_iter().chain(Warning::of_units(&results, &declared)).collect();
             checked.results = Some(Kept {
                 file: path.display().to_string(),
                 rows: results.rows.len(),
                 runs: results.runs.len(),
-                current: !warnings.iter().any(Warning::is_of_other_code),
+                current: !warnings.iter().any(|warning| warning.about == WarningSubject::Code),
                 whole: !results.is_partial(),
                 warnings: results.missing_runs().into_iter().chain(warnings.iter().map(ToString::to_string)).collect(),
             });
@@ -198,7 +198,7 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
             let name = path.display().to_string();
             match document(path, &book)? {
                 Some(text) => checked.documents.push(Document::parse(&name, &text, &book.names(&catalog)?)?.id),
-                None => checked.suites.push(Planned::of(&name, &course.suite(path, &book, carried)?, carried)),
+                None => checked.suites.push(Planned::of(&name, &course.suite(path, &book, context)?, context)),
             }
         }
     }

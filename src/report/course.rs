@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Carried, UsageError, argument, program, recorded};
-use crate::book::{self, BookProject};
+use super::{AppContext, UsageError, argument, program, recorded};
+use crate::book::{self, AuditPage, BookProject};
 use crate::error::{BookError, FileError};
+use crate::present::escape;
 use crate::results::{Results, nearest};
 use crate::runner::Suite;
+use syncscope_audit::AuditReport;
 
 /// Where documents and suites come from.
 #[derive(Args)]
@@ -40,22 +42,25 @@ impl CourseArgument {
     }
 
     /// What the book is made of.
-    pub(super) fn project(&self, carried: &Carried) -> anyhow::Result<BookProject> {
-        let Some(folder) = &self.folder else { return Ok(carried.book.clone()) };
+    pub(super) fn project(&self, context: &AppContext) -> anyhow::Result<BookProject> {
+        let Some(folder) = &self.folder else { return Ok(context.book.clone()) };
         if folder.is_dir() && !BookProject::is_begun(folder) {
             let (program, folder) = (program(), folder.display());
             let message =
                 format!("{folder}: this is no course: it has no book.toml; `{program} init DIR` makes a course");
             return Err(UsageError(message).into());
         }
-        Ok(BookProject::read(folder)?)
+        let book = BookProject::read(folder)?;
+        let audits: Vec<_> =
+            book.audits()?.into_iter().map(|(name, file, text)| (name, file, text.to_owned())).collect();
+        Ok(audits.into_iter().try_fold(book, |book, (name, file, text)| with_audit(book, name, &file, text))?)
     }
 
     /// The suite of that name, else the one in that file.
-    pub(super) fn suite(&self, path: &Path, book: &BookProject, carried: &Carried) -> anyhow::Result<Suite> {
+    pub(super) fn suite(&self, path: &Path, book: &BookProject, context: &AppContext) -> anyhow::Result<Suite> {
         match path.to_str().and_then(|name| book.suite(name)) {
-            Some((origin, text)) => Ok(Suite::parse(text, &origin, &carried.registry)?),
-            None if path.exists() || path.extension().is_some() => Ok(Suite::read(path, &carried.registry)?),
+            Some((origin, text)) => Ok(Suite::parse(text, &origin, &context.registry)?),
+            None if path.exists() || path.extension().is_some() => Ok(Suite::read(path, &context.registry)?),
             None => {
                 let (name, names): (_, Vec<&str>) = (&*path.to_string_lossy(), book.suites().collect());
                 let (nearest, known) = (nearest(name, names.iter().copied()), names.join(", "));
@@ -66,10 +71,22 @@ impl CourseArgument {
     }
 }
 
+/// The book with a chapter of an audit. What a reader can do leads to the chapter that explains it.
+pub(super) fn with_audit(book: BookProject, name: String, file: &str, json: String) -> Result<BookProject, FileError> {
+    let titles = book.titles();
+    let link = |id: &str| match titles.get(id) {
+        Some(title) => format!("<a href=\"{}.html\">{}</a>", escape(id), escape(title)),
+        None => format!("<em>{}</em>", escape(id)),
+    };
+    let letters: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let content = AuditReport::parse(&json, file)?.to_chapter(&format!("audit-{letters}-longest"), &link);
+    Ok(book.with_audit(AuditPage { name, json, content }))
+}
+
 /// Finds what is wrong with the documents, the templates and the pages, before anything is measured: a mistake in them must
 /// not cost a run.
-pub(crate) fn check(project: &BookProject, carried: &Carried) -> Result<(), BookError> {
-    book::check(project, &recorded::catalog_of(project, &[], carried))
+pub(crate) fn check(project: &BookProject, context: &AppContext) -> Result<(), BookError> {
+    book::check(project, &recorded::catalog_of(project, &[], context))
 }
 
 /// Refuses a place where a book cannot be put, before anything is measured for it.
@@ -96,8 +113,8 @@ pub(super) fn unwritten(error: BookError) -> anyhow::Error {
 }
 
 /// Renders the book of `all` into `out` and says where it is and how to open it.
-pub(super) fn render(all: &[Results], project: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
-    let rendered = book::render(all, project, &recorded::catalog_of(project, all, carried), out);
+pub(super) fn render(all: &[Results], project: &BookProject, out: &Path, context: &AppContext) -> anyhow::Result<()> {
+    let rendered = book::render(all, project, &recorded::catalog_of(project, all, context), out);
     let rendered = rendered.map_err(unwritten)?;
     say!("book: {}", rendered.index.display());
     say!("to read it: {} serve {}", program(), argument(out));

@@ -1,4 +1,4 @@
-//! Keeps what a run measures: a checkpoint after each experiment, and the results file at the end.
+//! Keeps what a run measures: a piece of the checkpoint after each experiment, and the results file at the end.
 //!
 //! The checkpoint lies beside the results file (`results.checkpoint.json`), in the working folder where that cannot be
 //! written, or among temporary files; `--resume` takes it. It goes when the results are written.
@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{argument, output, program};
 use crate::error::FileError;
 use crate::files::Target;
-use crate::results::{Results, Row};
+use crate::results::{Piece, Results, Row};
 
 const CHECKPOINT: &str = ".checkpoint";
 
@@ -26,10 +26,10 @@ pub(super) struct Keeper {
 
 struct State {
     target: Option<Target>,
-    /// Whether the target is a checkpoint itself: no other is written beside it.
-    is_checkpoint: bool,
     checkpoint: Checkpoint,
+    /// What a process that measures has left so far, and whether the target holds it.
     kept: Option<Results>,
+    is_in_target: bool,
     running: Vec<Row>,
 }
 
@@ -111,10 +111,10 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Claims a checkpoint that a run is to be added to: what is measured goes there as it comes.
-    pub(super) fn of_checkpoint(file: &Path) -> Result<Self, FileError> {
+    /// Claims a checkpoint of these results, to which a run is to be added: what is measured goes there as it comes.
+    pub(super) fn of_checkpoint(file: &Path, results: &Results) -> Result<Self, FileError> {
         let keeper = Self::of(file, Target::claim_to_add(file).map_err(at(file))?);
-        keeper.state().is_checkpoint = true;
+        keeper.state().kept = Some(results.clone());
         Ok(keeper)
     }
 
@@ -127,7 +127,7 @@ impl Keeper {
         let beside = matches!(target, Target::File { .. }).then(|| out.with_file_name(""));
         let places = beside.into_iter().chain([PathBuf::new(), std::env::temp_dir()]).map(Place::Folder).collect();
         let checkpoint = Checkpoint { stem, places, current: None, written: Vec::new(), failed: false };
-        let state = State { target: Some(target), is_checkpoint: false, checkpoint, kept: None, running: Vec::new() };
+        let state = State { target: Some(target), checkpoint, kept: None, is_in_target: true, running: Vec::new() };
         Self { out: out.to_owned(), state: Mutex::new(state) }
     }
 
@@ -136,30 +136,39 @@ impl Keeper {
         &self.out
     }
 
-    /// Writes a checkpoint.
-    pub(super) fn keep(&self, results: &Results) {
+    /// Adds a piece of the run to the checkpoint; where that cannot be done, writes all again, there or elsewhere.
+    pub(super) fn keep(&self, piece: &Piece) {
         let mut state = self.state();
-        state.running.clear();
-        state.kept = Some(results.clone());
-        // Before the first row there is nothing to keep; after a rescue it is kept.
-        if results.rows.is_empty() || state.target.is_none() {
+        let State { target, checkpoint, kept, is_in_target, running } = &mut *state;
+        running.clear();
+        // After a rescue all is written.
+        let (Some(target), Some(kept)) = (target, kept) else { return };
+        kept.add(piece.clone());
+        // Before the first row there is nothing to keep.
+        if kept.rows.is_empty() {
             return;
         }
-        let Ok(content) = results.to_content(&self.out) else { return };
-        let itself = state.target.as_ref().filter(|_| state.is_checkpoint);
-        if itself.is_some_and(|target| target.write(&content).is_ok()) {
+        if *is_in_target && piece.to_line().is_ok_and(|line| target.append(line.as_bytes()).is_ok()) {
             return;
         }
-        if let Err(error) = state.checkpoint.write(&content)
-            && !std::mem::replace(&mut state.checkpoint.failed, true)
+        let Ok(content) = self.of_checkpoint_file(kept) else { return };
+        *is_in_target = target.write(&content).is_ok();
+        if !*is_in_target
+            && let Err(error) = checkpoint.write(&content)
+            && !std::mem::replace(&mut checkpoint.failed, true)
         {
             alert!("no checkpoint can be written, and the run goes on without: {error}");
         }
     }
 
+    /// The content of a checkpoint: a text, to which pieces are added, whatever the results file is.
+    fn of_checkpoint_file(&self, results: &Results) -> Result<Vec<u8>, FileError> {
+        results.to_content(&self.out.with_extension("json"))
+    }
+
     /// Writes a checkpoint for the processes of the runs, and says where it is.
     pub(super) fn checkpoint(&self, results: &Results) -> anyhow::Result<PathBuf> {
-        let content = results.to_content(&self.out)?;
+        let content = self.of_checkpoint_file(results)?;
         let mut state = self.state();
         let written = state.checkpoint.write(&content);
         let path = written.map_err(|error| anyhow::anyhow!("what is measured can be kept nowhere: {error}"))?;
@@ -227,7 +236,9 @@ impl Keeper {
             let mut state = self.state();
             let running = std::mem::take(&mut state.running);
             state.kept.take().filter(|_| state.target.is_some()).map(|mut results| {
-                results.merge(running);
+                if let Some(run) = running.first().and_then(|row| row.series.first()).map(|series| series.run.clone()) {
+                    results.put_rows(&run, running);
+                }
                 results
             })
         };

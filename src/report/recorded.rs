@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use super::{Carried, UsageError, argument, program};
+use super::{AppContext, UsageError, argument, program};
 use crate::book::BookProject;
 use crate::error::FileError;
-use crate::experiment::Bench;
 use crate::results::{Catalog, MetricSpec, Results};
 use crate::runner::Suite;
 use crate::store::{Index, Refused};
@@ -59,19 +58,19 @@ pub(super) fn some_in(store: &Path, index: &Index) -> Result<(), UsageError> {
 
 /// The rows that there could be: those of the files, which may hold experiments that this program does not have, and
 /// those of its own experiments.
-pub(super) fn catalog(all: &[Results], carried: &Carried) -> Catalog {
+pub(super) fn catalog(all: &[Results], context: &AppContext) -> Catalog {
     let engine = all.first().map_or("cuda", |results| &results.environment().device.engine);
-    carried.registry.catalog(engine).with_results(all)
+    context.registry.catalog(engine).with_results(all)
 }
 
 /// The rows that documents of `book` may name: also those of its suites, whose parameters are its own.
-pub(super) fn catalog_of(book: &BookProject, all: &[Results], carried: &Carried) -> Catalog {
+pub(super) fn catalog_of(book: &BookProject, all: &[Results], context: &AppContext) -> Catalog {
     // What is wrong with a suite is said where it is read.
-    let parsed = |(origin, text): (String, &str)| Suite::parse(text, &origin, &carried.registry).ok();
+    let parsed = |(origin, text): (String, &str)| Suite::parse(text, &origin, &context.registry).ok();
     let suites: Vec<Suite> = book.suites().filter_map(|name| book.suite(name)).filter_map(parsed).collect();
     let planned = |suite: &Suite| -> Vec<MetricSpec> {
-        let on = |engine| suite.experiments_on(engine).iter().map(move |own| Bench::plan(own.as_ref(), engine));
+        let on = |engine| suite.experiments_on(engine).iter().map(move |own| own.plan(engine));
         ["cuda", "cpu"].into_iter().flat_map(on).flatten().collect()
     };
-    catalog(all, carried).with(suites.iter().flat_map(planned))
+    catalog(all, context).with(suites.iter().flat_map(planned))
 }

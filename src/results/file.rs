@@ -37,13 +37,24 @@ impl Results {
     /// As [`read`](Self::read).
     pub fn parse(text: &str, path: &Path) -> Result<Self, FileError> {
         let origin = path.display().to_string();
+        // A checkpoint has pieces behind the file that it began as.
+        let (text, pieces) = text.split_at(text.find("\n}\n").map_or(text.len(), |end| end + 3));
         let mut results: Self = of_version(SCHEMA_VERSION, text, &origin, "a whole results file")?;
-        let wrong = |message: String| FileError::whole(path.display().to_string(), message);
+        let wrong = |message: String| FileError::whole(origin.clone(), message);
         results.check().map_err(wrong)?;
-        match results.samples_sha256.take() {
-            Some(stated) if stated != results.samples_digest() => Err(wrong(ALTERED.to_owned())),
-            _ => Ok(results),
+        if results.samples_sha256.take().is_some_and(|stated| stated != results.samples_digest()) {
+            return Err(wrong(ALTERED.to_owned()));
         }
+        if !pieces.trim().is_empty() {
+            // The process that wrote the last may have ended meanwhile.
+            let whole = pieces.rfind('\n').map_or("", |end| &pieces[..end]);
+            for line in whole.lines() {
+                let syntax = |error| FileError::json(&origin, "a piece of a run", &error);
+                results.add(serde_json::from_str(line).map_err(syntax)?);
+            }
+            results.check().map_err(wrong)?;
+        }
+        Ok(results)
     }
 
     /// Finds the first reference that leads nowhere, and the first run, row or timeline that contradicts itself.
@@ -178,6 +189,7 @@ fn io(path: &Path, cause: std::io::Error) -> FileError {
 mod tests {
     use super::super::expression::FormulaOperand;
     use super::super::row::{Outcome, Provenance, Row};
+    use super::super::run::{Piece, Run};
     use super::*;
     use crate::measure::Clock;
 
@@ -222,6 +234,29 @@ mod tests {
     fn a_file_is_read_as_it_was_written() {
         let (text, results) = kept();
         assert!(text.contains("samples_sha256") && Results::parse(&text, Path::new("r.json")).unwrap() == results);
+    }
+
+    #[test]
+    fn pieces_behind_a_file_are_read_and_a_part_of_the_last_one_is_left_out() {
+        let (text, mut results) = kept();
+        let run = Run { id: "syncscope-2".to_owned(), ..results.run().clone() };
+        let mut row = results.rows[0].clone();
+        row.series[0].run.clone_from(&run.id);
+        let first = Piece { run: run.clone(), rows: vec![row.clone()], timelines: Vec::new() };
+        row.series[0].outcome = Outcome::Interrupted;
+        let second = Piece { run: Run { telemetry: Vec::new(), ..run }, rows: vec![row], timelines: Vec::new() };
+        let lines = [&first, &second].map(|piece| piece.to_line().unwrap());
+        assert!(lines.concat().is_ascii() && lines.iter().all(|line| line.lines().count() == 1));
+        let parsed = |text: String| Results::parse(&text, Path::new("r.json")).unwrap();
+        results.add(first);
+        assert!(parsed(text.clone() + &lines[0]) == results);
+        for end in [1, lines[1].len() / 2, lines[1].len() - 1] {
+            assert!(parsed(text.clone() + &lines[0] + &lines[1][..end]) == results, "{end}");
+        }
+        results.add(second);
+        assert!(parsed(text + &lines[0] + &lines[1]) == results);
+        assert_eq!(results.rows[0].outcome("syncscope-2"), Some(&Outcome::Interrupted));
+        assert_eq!(results.runs[1].telemetry, results.runs[0].telemetry, "what the sensors said is added to");
     }
 
     #[test]
@@ -333,7 +368,7 @@ mod tests {
     /// A row by hand, in a file by itself.
     fn refused(change: impl FnOnce(&mut Vec<Row>)) -> Option<String> {
         let (_, mut results) = kept();
-        let two = |row: &&Row| row.series[0].outcome.samples().is_some_and(|samples| samples.len() > 1);
+        let two = |row: &&Row| row.series[0].outcome.values().is_some_and(|values| values.len() > 1);
         let of = |is_derived: bool| {
             let is_kind = |row: &&Row| matches!(row.spec.provenance, Provenance::Derived { .. }) == is_derived;
             results.rows.iter().filter(two).find(is_kind).unwrap().clone()
@@ -350,10 +385,6 @@ mod tests {
 
     #[test]
     fn a_row_that_contradicts_itself_is_refused_by_its_name() {
-        fn measured(outcome: &mut Outcome) -> (&mut Vec<f64>, &mut Vec<u32>, &mut Vec<f64>) {
-            let Outcome::Measured { samples, order, started, .. } = outcome else { panic!("{outcome:?}") };
-            (samples, order, started)
-        }
         let operand = || FormulaOperand { name: "a".to_owned(), id: "x.y".to_owned(), parameters: None };
         let work = |amount: f64| Some(crate::Work::launches(amount, "1"));
         assert_eq!(refused(|_| ()), None);
@@ -362,18 +393,17 @@ mod tests {
                 Box::new(|rows: &mut Vec<Row>| rows[0].series.clear()) as Box<dyn Fn(&mut Vec<Row>)>,
                 "no run left anything",
             ),
-            (Box::new(|rows| measured(&mut rows[0].series[0].outcome).1.push(0)), "places of its samples"),
+            (Box::new(|rows| rows[0].series[0].outcome.samples_mut()[0].order = None), "the places of its samples are"),
             (
                 Box::new(|rows| {
-                    let Outcome::Measured { slowdown, .. } = &mut rows[0].series[0].outcome else { panic!() };
-                    *slowdown = vec![1.0];
+                    let slowdown = &mut rows[0].series[0].outcome.samples_mut()[0].slowdown;
+                    *slowdown = if slowdown.is_some() { None } else { Some(1.0) };
                 }),
-                "those that say how slow the host was are 1",
+                "those that say how slow the host was are",
             ),
-            (Box::new(|rows| measured(&mut rows[0].series[0].outcome).2.push(0.0)), "times at which its samples began"),
             (
                 Box::new(|rows| {
-                    let samples = rows[0].series[0].outcome.samples().unwrap().to_vec();
+                    let samples = rows[0].series[0].outcome.values().unwrap().to_vec();
                     rows[0].series[0].outcome = Outcome::Derived { samples };
                 }),
                 "is measured, and its samples of the run `syncscope-1` are computed",

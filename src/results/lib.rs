@@ -35,6 +35,8 @@ mod file;
 pub mod files;
 pub mod host_clock;
 mod lookup;
+#[cfg(test)]
+mod measuring_code;
 mod metric;
 mod missing;
 mod provenance;
@@ -72,22 +74,23 @@ pub use lookup::preferred;
 pub use metric::Metric;
 pub use metric::share_interval;
 pub use missing::{Lacking, MissingReason};
-pub use provenance::code_of;
+pub use provenance::{code_of, code_of_system};
 pub use recompute::{Contradiction, Recomputation};
 pub use roofline::{MatmulRate, PeakShare, matmul_rates, memory_rate, share_of_peak};
 pub use row::{
-    Derivation, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Row, Series, begins, in_words, titled,
+    Derivation, Measured, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Row, Sample, Series, begins,
+    in_words, titled,
 };
 pub use row::{by_size, in_another_unit};
 pub use rows::Rows;
 pub use run::throttle_reasons;
 pub use run::{
-    ExperimentRun, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
+    ExperimentRun, Piece, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
     TelemetrySample,
 };
 pub use same_code::{Comparisons, SameCode};
 pub use selection::Selection;
 pub use spelled::{Selector, Spelled, behind, name_of};
 pub use steady::no_interval_of;
-pub use system::{FINGERPRINT, MEASURING_CODE, System};
+pub use system::{FINGERPRINT, MEASURING_CODE, Machine, System};
 pub use work::{Limit, Work};

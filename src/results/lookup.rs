@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::metric::{Metric, are_yes_or_no};
 use super::missing::{Lacking, MissingReason};
-use super::row::{MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
+use super::row::{MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Sample};
 use super::rows::Rows;
 use crate::measure::{Clock, Estimate};
 use crate::units::Unit;
@@ -140,21 +140,21 @@ impl<'a> Lookup<'a> {
         let (mut left_out, mut slowed_runs) = (0, 0);
         for (place, (run, outcome)) in self.outcomes(row).enumerate() {
             let reason = match outcome {
-                Some(Outcome::Measured { samples, .. } | Outcome::Derived { samples }) => {
+                Some(outcome @ (Outcome::Measured(_) | Outcome::Derived { .. })) => {
+                    let samples = outcome.values().unwrap_or_default();
                     if samples.is_empty() {
                         let reason = format!("`{}` is marked as measured and holds no samples", row.spec.id);
                         return Err(MissingReason::Inconsistent(reason));
                     }
-                    let kept = match rounds_at_full_speed(&sources, run, samples.len()) {
-                        Some(rounds) if rounds.len() < samples.len() => {
-                            rounds.into_iter().map(|round| samples[round]).collect()
-                        }
-                        all => {
-                            slowed_runs += usize::from(all.is_none());
-                            Cow::Borrowed(&samples[..])
+                    let all = samples.len();
+                    let kept = match rounds_at_full_speed(&sources, run, all) {
+                        Some(rounds) if rounds.len() < all => rounds.into_iter().map(|round| samples[round]).collect(),
+                        rounds => {
+                            slowed_runs += usize::from(rounds.is_none());
+                            samples
                         }
                     };
-                    left_out += samples.len() - kept.len();
+                    left_out += all - kept.len();
                     runs.push(kept);
                     places.push(place);
                     continue;
@@ -182,12 +182,13 @@ impl<'a> Lookup<'a> {
 fn rounds_at_full_speed(rows: &[&Row], run: &str, rounds: usize) -> Option<Vec<usize>> {
     let takes_time = |row: &&&Row| {
         let is_observed = matches!(row.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. });
-        let samples = row.outcome(run).and_then(Outcome::samples);
-        !(is_observed && (row.spec.unit == Unit::Number || samples.is_some_and(are_yes_or_no)))
+        let are_yes_or_no = || row.outcome(run).and_then(Outcome::values).is_some_and(|values| are_yes_or_no(&values));
+        !(is_observed && (row.spec.unit == Unit::Number || are_yes_or_no()))
     };
-    let slowdowns = rows.iter().filter(takes_time).filter_map(|row| row.outcome(run)).map(Outcome::slowdown);
-    let slowed: HashSet<usize> = slowdowns
-        .flat_map(|all| all.iter().enumerate().filter(|(_, times)| **times > FULL_SPEED))
+    let all = rows.iter().filter(takes_time).filter_map(|row| row.outcome(run)).map(Outcome::samples);
+    let is_slowed = |sample: &Sample| sample.slowdown.is_some_and(|times| times > FULL_SPEED);
+    let slowed: HashSet<usize> = all
+        .flat_map(|samples| samples.iter().enumerate().filter(|(_, sample)| is_slowed(sample)))
         .map(|(round, _)| round)
         .collect();
     let left: Vec<usize> = (0..rounds).filter(|round| !slowed.contains(round)).collect();
@@ -252,8 +253,8 @@ mod tests {
     /// Samples of which those of these rounds are of a slowed host.
     fn marked(samples: &[f64], slowed: &[usize]) -> Outcome {
         let mut outcome = measured(samples);
-        if let Outcome::Measured { slowdown, .. } = &mut outcome {
-            slowdown.extend((0..samples.len()).map(|round| if slowed.contains(&round) { 1.31 } else { 1.3 }));
+        for (round, sample) in outcome.samples_mut().iter_mut().enumerate() {
+            sample.slowdown = Some(if slowed.contains(&round) { 1.31 } else { 1.3 });
         }
         outcome
     }

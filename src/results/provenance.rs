@@ -88,10 +88,15 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The digest of the code that measures an experiment that comes with the library, or another system by its name.
-pub fn code_of(measured: &str) -> Option<&'static str> {
+/// The digest of the code that measures an experiment that comes with the library, on an engine.
+pub fn code_of(experiment: &str, engine: &str) -> Option<&'static str> {
+    code_of_system(&format!("{experiment} {engine}"))
+}
+
+/// The digest of the code that measures another system.
+pub fn code_of_system(system: &str) -> Option<&'static str> {
     let all = option_env!("SYNCSCOPE_DIGESTS")?;
-    all.split(';').filter_map(|entry| entry.split_once('=')).find(|(name, _)| *name == measured).map(|(_, code)| code)
+    all.split(';').filter_map(|entry| entry.split_once('=')).find(|(name, _)| *name == system).map(|(_, code)| code)
 }
 
 #[cfg(test)]

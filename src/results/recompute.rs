@@ -3,6 +3,7 @@
 //! A results file may come from anywhere: what was computed when it was made is computed again from the samples that stand
 //! beside it, round by round.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use super::expression::{Expression, FormulaOperand};
@@ -105,9 +106,9 @@ impl<'a> Computed<'a> {
     /// computed.
     #[allow(clippy::option_option, reason = "whether it can be computed, and whether it differs")]
     fn contradiction(&self, stored: &[f64], (place, run): (usize, &str)) -> Option<Option<Contradiction>> {
-        let set = |operand: &Operand<'a>| Some((operand.name, operand.outcomes[place]?.samples()?, operand.unit));
-        let sets: Vec<(&str, &[f64], Unit)> = self.operands.as_ref()?.iter().map(set).collect::<Option<_>>()?;
-        let operands: Vec<(&str, &[f64])> = sets.iter().map(|(name, samples, _)| (*name, *samples)).collect();
+        let set = |operand: &Operand<'a>| Some((operand.name, operand.outcomes[place]?.values()?, operand.unit));
+        let sets: Vec<(&str, Cow<'_, [f64]>, Unit)> = self.operands.as_ref()?.iter().map(set).collect::<Option<_>>()?;
+        let operands: Vec<(&str, &[f64])> = sets.iter().map(|(name, samples, _)| (*name, &**samples)).collect();
         let differs = |round: usize, stored: f64, computed: Option<f64>| {
             let (row, unit) = (self.row.spec.title(), self.row.spec.unit);
             Contradiction { row, run: run.to_owned(), formula: self.formula.to_owned(), round, computed, stored, unit }

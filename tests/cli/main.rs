@@ -20,7 +20,7 @@ use std::process::{Command, Output};
 
 use syncscope::device::Device;
 use syncscope_results::{MetricSpec, Outcome, Plan, Provenance, Results, RunOutcome};
-use syncscope_suite::experiment::{Bench, Registry};
+use syncscope_suite::experiment::Registry;
 
 const TINY: &str = "title: Tiny
 runs: 1
@@ -33,7 +33,7 @@ experiments:
 /// The rows that the suite's experiment declares, without their parameters.
 fn planned() -> Vec<MetricSpec> {
     let experiment = Registry::builtin().get("launch-path").unwrap().default_for("cpu");
-    let mut planned = Bench::plan(experiment.as_ref(), "cpu");
+    let mut planned = experiment.plan("cpu");
     let mut seen = std::collections::BTreeSet::new();
     planned.retain(|spec| seen.insert(spec.id.clone()));
     planned
@@ -92,8 +92,7 @@ fn a_file_whose_computed_rows_do_not_follow_from_its_samples_is_refused_and_mark
     let mut results = Results::read(&path).unwrap();
     let row = results.rows.iter_mut().find(|row| row.spec.id == "launch-path.same.b").unwrap();
     for series in &mut row.series {
-        let Outcome::Measured { samples, .. } = &mut series.outcome else { panic!("it is measured") };
-        samples.iter_mut().for_each(|sample| *sample *= 2.0);
+        series.outcome.values_mut().into_iter().for_each(|sample| *sample *= 2.0);
     }
     results.write(&path).unwrap();
     let check = report(&["check", "r.json"], folder.path());
@@ -129,7 +128,7 @@ fn a_cold_start_is_measured_in_processes_of_its_own_and_holds_its_steps() {
     let samples = |id: &str| {
         let mut of_id = results.outcomes().filter(|(row, _)| row.spec.id == id);
         match of_id.next() {
-            Some((_, Outcome::Measured { samples, .. } | Outcome::Derived { samples })) => samples.clone(),
+            Some((_, outcome @ (Outcome::Measured(_) | Outcome::Derived { .. }))) => outcome.values().unwrap().to_vec(),
             other => panic!("{id}: {other:?}"),
         }
     };
@@ -152,7 +151,7 @@ fn one_experiment_is_summed_up_with_what_its_document_makes_of_it() {
     let text = stdout(&output);
     assert!(text.contains("Takeaways:\n  - "), "{text}");
     let experiment = Registry::builtin().get("idle-device").unwrap().default_for("cpu");
-    assert!(Bench::plan(experiment.as_ref(), "cpu").iter().all(|spec| text.contains(&spec.label)), "{text}");
+    assert!(experiment.plan("cpu").iter().all(|spec| text.contains(&spec.label)), "{text}");
 }
 
 #[test]
@@ -426,7 +425,7 @@ fn the_lists_name_what_there_is() {
     assert_eq!(devices.contains("no GPU: "), Device::cuda_unavailable().is_some(), "{devices}");
     let experiments = stdout(&report(&["experiments"], folder.path()));
     for entry in Registry::builtin().entries() {
-        for spec in Bench::plan(entry.default_for("cuda").as_ref(), "cuda") {
+        for spec in entry.default_for("cuda").plan("cuda") {
             let listed = |line: &str| line.contains(&format!(" {} ", spec.id)) && line.contains(&spec.label);
             assert!(experiments.lines().any(listed), "{}", spec.id);
             assert!(experiments.lines().any(|line| line.trim() == spec.group), "{}", spec.group);

@@ -6,6 +6,8 @@
 //! both, as they are of the rows. A quantity that is one observation (a call that
 //! blocked or did not, a count of faults) is what each trial came to.
 
+use std::borrow::Cow;
+
 use super::found::{Found, whole};
 use super::operand::{Operand, operands_of};
 use super::source::{OperandSource, source};
@@ -158,10 +160,11 @@ impl<'a> ResolvedExpression<'a> {
             return Ok(found(known, None, false));
         }
         let rounds_of = |run: &&Run| -> Result<Option<Vec<f64>>, String> {
-            let sets: Vec<Option<&[f64]>> = self.operands.iter().map(|operand| operand.samples(run)).collect();
+            let sets: Vec<Option<Cow<'_, [f64]>>> = self.operands.iter().map(|operand| operand.samples(run)).collect();
             let in_round = |round: usize| {
-                let at =
-                    |(operand, set): (&Resolved<'a>, &Option<&[f64]>)| set.map_or(operand.fixed(), |set| set[round]);
+                let at = |(operand, set): (&Resolved<'a>, &Option<Cow<'_, [f64]>>)| {
+                    set.as_ref().map_or(operand.fixed(), |set| set[round])
+                };
                 self.value(&self.operands.iter().zip(&sets).map(at).collect::<Vec<f64>>())
             };
             self.rounds(run).map(|rounds| rounds.into_iter().map(in_round).collect()).transpose()
@@ -243,7 +246,7 @@ impl<'a> ResolvedExpression<'a> {
     fn rounds(&self, run: &Run) -> Option<Vec<usize>> {
         let mut rows: Vec<&Row> = self.rows().collect();
         rows.dedup_by(|a, b| std::ptr::eq(*a, *b));
-        let mut counts = rows.iter().map(|row| samples_of(row, run).map_or(0, <[f64]>::len));
+        let mut counts = rows.iter().map(|row| samples_of(row, run).map_or(0, |samples| samples.len()));
         let count = counts.next()?;
         let in_turn = |pair: &[&Row]| pair[0].in_turn(pair[1], &run.id) == Some(true);
         let is_shared = rows.len() > 1 && counts.all(|other| other == count) && rows.windows(2).all(in_turn);
@@ -262,7 +265,7 @@ impl Resolved<'_> {
     }
 
     /// The samples of its row in a run; none of a number.
-    fn samples(&self, run: &Run) -> Option<&[f64]> {
+    fn samples(&self, run: &Run) -> Option<Cow<'_, [f64]>> {
         match self.source {
             OperandSource::Row(row, _) => samples_of(row, run),
             OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
@@ -333,8 +336,8 @@ impl Resolved<'_> {
     }
 }
 
-fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<&'a [f64]> {
-    row.outcome(&run.id).and_then(Outcome::samples)
+fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<Cow<'a, [f64]>> {
+    row.outcome(&run.id).and_then(Outcome::values)
 }
 
 #[cfg(test)]

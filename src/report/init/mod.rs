@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::library::dependency;
 use super::schema::Kind;
-use super::{Carried, End, UsageError, argument, output, program};
+use super::{AppContext, End, UsageError, argument, output, program};
 use crate::book::document::Document;
 use crate::error::BookError;
 use crate::files::fill;
@@ -41,7 +41,7 @@ const CRATE: [(&str, &str); 8] = [
     ("suites/sum.yaml", include_str!("suite.yaml")),
 ];
 
-pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: Arguments, context: &AppContext) -> anyhow::Result<End> {
     let Arguments { folder, rust } = arguments;
     let (place, program) = (argument(&folder), program());
     if rust {
@@ -51,10 +51,10 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
         say!("to judge its claims: cargo run --release -- claims target/report/results.json");
         return Ok(End::Well);
     }
-    let schema = |(name, kind): (&'static str, Kind)| Ok((name, output::json(&kind.schema(carried))?));
+    let schema = |(name, kind): (&'static str, Kind)| Ok((name, output::json(&kind.schema(context))?));
     let schemas: Vec<(&str, String)> = Kind::OF_A_COURSE.into_iter().map(schema).collect::<anyhow::Result<_>>()?;
     let schemas = schemas.iter().map(|(name, schema)| (*name, schema.as_str()));
-    carried.book.clone().with_schemas(schemas).write(&folder)?;
+    context.book.clone().with_schemas(schemas).write(&folder)?;
     say!("course: {place}");
     say!("to measure and render it: {program} --course {place} --out target/course");
     say!("to render results that you have: {program} render RESULTS.json --course {place} --out target/course");

@@ -5,7 +5,6 @@
 mod fill;
 mod lock;
 mod made;
-mod name;
 mod packed;
 mod read;
 mod replace;
