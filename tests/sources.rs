@@ -109,10 +109,12 @@ fn every_kernel_waits_for_the_one_before_it_before_it_touches_memory() {
 /// The rooms above the driver know no name of CUDA's, so that an engine for another GPU writes the driver room and the
 /// kernels anew.
 #[test]
-fn only_the_driver_room_the_recorder_and_the_injected_library_name_the_driver_and_hold_unsafe_code() {
-    let cuda = root().join("src/device/cuda");
+fn only_the_rooms_of_the_driver_name_it_and_hold_unsafe_code() {
+    let cuda = root().join("src/syncscope/device/cuda");
+    let calls = root().join("src/calls/cuda/driver");
     for file in files(&root().join("src"), ".rs") {
-        let allowed = [cuda.join("driver"), cuda.join("profiling/cupti"), root().join("src/audit/injected")];
+        let allowed =
+            [cuda.join("driver"), cuda.join("profiling/cupti"), calls.clone(), root().join("src/audit/injected")];
         if allowed.iter().any(|allowed| file.starts_with(allowed)) {
             continue;
         }
@@ -130,7 +132,7 @@ fn only_the_driver_room_the_recorder_and_the_injected_library_name_the_driver_an
 /// name the type.
 #[test]
 fn only_the_guard_names_the_drivers_stream() {
-    let cuda = root().join("src/device/cuda");
+    let cuda = root().join("src/syncscope/device/cuda");
     let allowed = [cuda.join("stream/guard"), cuda.join("memory/pinned.rs")];
     for file in files(&cuda, ".rs") {
         if file.starts_with(cuda.join("driver")) || allowed.iter().any(|allowed| file.starts_with(allowed)) {
@@ -173,7 +175,7 @@ fn of_the_driver(source: &str) -> Vec<String> {
 /// can have does. The guard of a stream lives within a call.
 #[test]
 fn only_the_guard_of_a_stream_keeps_a_lock() {
-    let (mut structs, guard) = (0, root().join("src/device/cuda/stream/guard"));
+    let (mut structs, guard) = (0, root().join("src/syncscope/device/cuda/stream/guard"));
     for file in files(&root().join("src"), ".rs").into_iter().filter(|file| !file.starts_with(&guard)) {
         let source = without_comments(&text(&file));
         for (at, _) in source.match_indices("struct ") {
@@ -225,7 +227,6 @@ fn a_module_imports_only_from_those_above_it() {
 }
 
 /// A search for an identifier leads to its declaration, so it stands there as a whole.
-#[cfg(feature = "report")]
 #[test]
 fn the_identifier_of_every_row_stands_whole_where_the_row_is_declared() {
     use std::collections::BTreeSet;
@@ -246,7 +247,7 @@ fn every_call_of_the_table_of_equivalents_is_public() {
     let page = text(&root().join("book/src/equivalents.md"));
     let sources: Vec<String> = ["device", "tensor", "timeline"]
         .iter()
-        .flat_map(|name| files(&root().join("src").join(name), ".rs"))
+        .flat_map(|name| files(&root().join("src/syncscope").join(name), ".rs"))
         .map(|file| text(&file))
         .collect();
     let mut calls = 0;
@@ -291,7 +292,7 @@ fn no_stored_output_of_a_notebook_is_a_debug_text() {
 #[test]
 fn what_a_measurement_may_start_is_started_on_all_processors() {
     let (mut starts, mut bare) = (0, Vec::new());
-    for folder in ["src/device", "src/measure", "src/experiment", "src/tensor", "src/timeline"] {
+    for folder in ["src/syncscope", "src/calls", "src/suite/experiment"] {
         for file in files(&root().join(folder), ".rs") {
             let source = text(&file);
             let code = source.split("#[cfg(test)]").next().unwrap_or("");

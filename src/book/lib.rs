@@ -22,7 +22,6 @@ mod in_order;
 mod includes;
 mod kept;
 mod landing;
-mod language;
 mod lesson;
 mod machine;
 mod notebooks;
@@ -54,7 +53,6 @@ mod measure {
     pub(crate) use syncscope_results::statistics::*;
 }
 
-pub use kept::results as kept_results;
 pub use notebooks::check as check_notebook;
 pub use place::check_place;
 pub use place::check_slides_place;

@@ -120,21 +120,24 @@ impl Warning {
                 sensed.entry(name).or_default().push(samples);
             }
         }
+        let engine = &results.environment().device.engine;
         let about = |name: &str| {
-            Self::about(name, ran.get(name).map_or(&[], Vec::as_slice), sensed.get(name).map_or(&[], Vec::as_slice))
+            let (ran, sensed) = (ran.get(name), sensed.get(name));
+            Self::about((name, engine), ran.map_or(&[], Vec::as_slice), sensed.map_or(&[], Vec::as_slice))
         };
         names.iter().copied().flat_map(about).collect()
     }
 
-    /// What the runs say of one experiment: those in which it ran, and what the sensors said in each run.
-    fn about(name: &str, ran: &[&ExperimentRun], sensed: &[Sensed<'_>]) -> Vec<Self> {
+    /// What the runs say of one experiment on an engine: those in which it ran, and what the sensors said in each run.
+    fn about((name, engine): (&str, &str), ran: &[&ExperimentRun], sensed: &[Sensed<'_>]) -> Vec<Self> {
         use WarningSubject::{Run, Sharing};
         let mut warnings = Vec::new();
         if let Some(reason) = ran.iter().find_map(|left| left.failure.as_ref()) {
             let text = format!("The experiment {name} failed; the rows it had left are kept. {reason}");
             warnings.push(Self::new(Run, text));
         }
-        if ran.iter().filter_map(|left| left.code.as_deref()).any(|code| is_outdated(name, code)) {
+        if ran.iter().filter_map(|left| left.code.as_deref()).any(|code| is_outdated(&format!("{name} {engine}"), code))
+        {
             warnings.push(Self::outdated(name));
         }
         let reasons = throttle_reasons(sensed.iter().flatten().copied()).join(", ");
@@ -197,8 +200,8 @@ impl fmt::Display for Warning {
 mod tests {
     use super::super::trial::nothing;
     use super::*;
-    use crate::results::code_of;
     use crate::results::{ExperimentRun, MetricSpec, Outcome, Parameters, Provenance, Series, TelemetrySample};
+    use crate::results::{code_of, code_of_system};
     use crate::units::Unit;
     use syncscope::device::Telemetry;
 
@@ -283,7 +286,8 @@ mod tests {
         let mut results = nothing();
         let of_other_code =
             |results: &Results| Warning::of(results).iter().any(|warning| warning.about == WarningSubject::Code);
-        let (name, code) = ("launch-path".to_owned(), code_of("launch-path").map(str::to_owned));
+        let (name, code) =
+            ("launch-path".to_owned(), code_of("launch-path", &results.environment().device.engine).map(str::to_owned));
         results.runs[0].order =
             vec![ExperimentRun { name, summary: String::new(), duration: 1.0, code, failure: None }];
         assert!(!of_other_code(&results));
@@ -304,7 +308,7 @@ mod tests {
             results.runs[1].environment.program.facts = vec![(MEASURING_CODE.to_owned(), code.to_owned())];
             Warning::of(&results).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(warned(code_of("PyTorch").unwrap()), Vec::<String>::new());
+        assert_eq!(warned(code_of_system("PyTorch").unwrap()), Vec::<String>::new());
         let warnings = warned("0");
         assert!(warnings.len() == 1 && warnings[0].contains("rows of PyTorch has changed"), "{warnings:?}");
     }

@@ -4,7 +4,7 @@
 use clap::Args;
 
 use super::{End, output};
-use syncscope::device::process::FirstSteps;
+use syncscope_calls::process::FirstSteps;
 
 /// Make the first steps of a process on a device, and print what each took
 #[derive(Args)]

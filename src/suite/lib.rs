@@ -9,5 +9,6 @@ pub mod experiment;
 pub mod runner;
 
 use syncscope::{affinity, device, measure, tensor, timeline};
+use syncscope_calls as calls;
 use syncscope_present::units;
 use syncscope_results::{self as results, error, files, yaml};

@@ -277,7 +277,7 @@ pub fn beside<'scope, T: Send + 'scope>(
 }
 
 /// That the system starts no thread, which `device` needs.
-pub(crate) fn no_thread(device: &str, error: &std::io::Error) -> DeviceError {
+pub fn no_thread(device: &str, error: &std::io::Error) -> DeviceError {
     DeviceError::CallFailed { device: device.to_owned(), call: "thread::spawn", reason: error.to_string() }
 }
 

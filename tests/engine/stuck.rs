@@ -40,7 +40,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// More than fit into a stream's queue.
-pub(crate) const MANY: usize = 3000;
+const MANY: usize = 3000;
 
 /// What `call` returns while `gate` is closed.
 #[track_caller]
@@ -57,7 +57,7 @@ pub(crate) fn returns<R: Send>(gate: &Gate, call: impl FnOnce() -> R + Send) -> 
 }
 
 /// Runs `meanwhile` once a thread that makes `count` calls is stuck in one of them, or through; then opens the gate.
-pub(crate) fn beside_a_stuck_thread<R>(
+fn beside_a_stuck_thread<R>(
     gate: &Gate,
     count: usize,
     call: impl Fn() -> Result<(), DeviceError> + Sync,

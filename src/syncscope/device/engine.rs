@@ -37,14 +37,14 @@ pub struct Footprint {
 /// * **Objects** of another opened device (streams, events, gates, tensors, host buffers) are refused with
 ///   [`DeviceError::ForeignObject`], also where both devices are the same hardware.
 /// * **Arithmetic** is in fp32 and rounded once to the output's type; `affine` is one fused multiplication and addition.
-/// * **Failures** of work are returned by every wait and every read that covers it: of its stream, of the device, of an
-///   event recorded behind it, and of every stream that waited for such an event. A failure is never replaced by data. A
-///   stream that has failed, or has waited for one that had, stays failed; other streams go on. A failure of a stream
-///   whose last handle is gone, and of which nobody was told, is returned by the next wait for the device, to one thread and once:
-///   before those of streams that can still be asked, and with the number of others that are gone.
-/// * **Not its own** is a failure of which the device cannot tell that it is not: a failure in a graph may also be returned to who
-///   waited for its stream after the capture and before the launch, and one behind an event's recording to who waited for the event
-///   while it was recorded.
+/// * **Failures** of work are returned by its stream and by the device: by every wait and every read of the stream, by a wait
+///   for the device, and by an event that the stream recorded behind the work. A stream that has failed stays failed, and never
+///   gives data in place of the failure. Other streams go on, also those that waited for it: whoever uses there what the
+///   failed stream made asks that stream. A failure of a stream whose last handle is gone, and of which nobody was told, is
+///   returned by the next wait for the device, to one thread and once: before those of streams that can still be asked, and
+///   with the number of others that are gone.
+/// * **Not before it** may be a failure that an event returns: one in a graph that was captured before the recording and
+///   launched after it. Of an event that several threads record at once, it is the failures of one of the recordings.
 /// * **A call that fails** has enqueued nothing, and new work succeeds.
 /// * **A lost device** fails every later call with the first cause. Drops end all the same.
 /// * **Drops** wait for nothing: neither for work, nor for a gate. What work still uses is kept until that is over.
@@ -70,7 +70,7 @@ pub struct Footprint {
 /// in the order of a queue, and the times of single kernels within a pass are not known on all of its devices. An engine
 /// over either would answer gates, events with times and stream-ordered memory with
 /// [`DeviceError::NotApplicable`], and be of little use for what is measured here.
-pub(crate) trait Engine: Send + Sync {
+pub(crate) trait Engine: Send + Sync + Any {
     /// What is known of the device without asking it again.
     fn properties(&self) -> &Properties;
 
@@ -106,11 +106,6 @@ pub(crate) trait Engine: Send + Sync {
     /// Host time of `launches` bare launches of a small kernel with prepared arguments, by the lowest-level call that
     /// the engine stands on: what no library above it can undercut.
     fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration>;
-
-    /// What calls of the engine's lowest level are tried with; `None` where its own interface is that level.
-    fn rig(&self) -> Option<Result<Box<dyn super::calls::Rig>>> {
-        None
-    }
 
     /// How much work a stream's queue holds before a launch makes the host wait for room; `None` where it never does.
     fn launch_queue(&self) -> Option<usize> {

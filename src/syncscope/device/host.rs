@@ -199,7 +199,7 @@ impl<T: Element> DerefMut for HostSliceMut<'_, T> {
 }
 
 /// The memory that the system can still give, in bytes, where it tells.
-pub(super) fn available() -> Option<usize> {
+pub fn available_memory() -> Option<usize> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)

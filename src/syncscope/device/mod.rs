@@ -7,7 +7,6 @@
 //! Two engines stand behind the one interface: `cuda`, over the driver, and `cpu`, a real asynchronous engine with a
 //! worker thread a stream.
 
-pub mod calls;
 mod element;
 pub(crate) mod engine;
 mod graph;
@@ -18,7 +17,6 @@ pub mod kind;
 pub(crate) mod orphaned;
 mod pending;
 pub mod philox;
-pub mod process;
 mod properties;
 pub(crate) mod recording;
 pub(crate) mod reserved;
@@ -37,13 +35,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 #[cfg(feature = "cuda")]
-pub use cuda::kernels;
+pub use cuda::{kernels, raw};
 pub use element::{DType, Element, Float, FloatType};
 #[doc(hidden)]
 pub use engine::Footprint;
 pub use engine::{Binary, HostKind, MatmulPrecision};
 pub use graph::Graph;
-pub use host::{HostBuffer, HostSlice, HostSliceMut};
+pub use host::{HostBuffer, HostSlice, HostSliceMut, available_memory};
 #[doc(hidden)]
 pub use injection::Injected;
 pub use properties::{Properties, Telemetry};
@@ -249,38 +247,6 @@ impl Device {
         stream.noted(note, None, || self.engine.raw_launch_loop(stream.raw(), launches))
     }
 
-    /// A call of the engine's catalogue, to be tried by itself.
-    pub fn call_under_test(&self, call: &calls::catalogue::Call) -> Result<calls::CallUnderTest> {
-        calls::CallUnderTest::new(self.rig()?, call)
-    }
-
-    /// The ways in which a host thread can wait for the device.
-    pub fn waits(&self) -> Result<calls::waiting::Waits> {
-        calls::waiting::Waits::new(self.rig()?)
-    }
-
-    /// A call of the engine's catalogue, whose wait is to be taken apart.
-    pub fn call_in_parts(&self, call: &calls::catalogue::Call) -> Result<calls::parts::CallInParts> {
-        calls::parts::CallInParts::new(self.call_under_test(call)?)
-    }
-
-    /// The ways of bytes between the host or another device and this one.
-    pub fn ways(&self) -> Result<calls::ways::Ways> {
-        self.rig().map(calls::ways::Ways::new)
-    }
-
-    /// An all-reduce over all devices of this one's engine, of so many bytes for each.
-    pub fn all_reduce(&self, bytes: usize) -> Result<calls::ranks::AllReduce> {
-        calls::ranks::AllReduce::new(self.rig()?, bytes)
-    }
-
-    fn rig(&self) -> Result<Box<dyn calls::Rig>> {
-        match self.engine.rig() {
-            Some(rig) => rig,
-            None => Ok(Box::new(calls::OwnCalls::new(self)?)),
-        }
-    }
-
     /// Clocks, temperature, power and throttling now; `None` where there are no such sensors.
     ///
     /// # Errors
@@ -360,8 +326,12 @@ impl Event {
         self.raw.elapsed_since(&*start.raw)
     }
 
-    /// When the last recording was reached, where the host's clock tells.
-    pub(crate) fn reached(&self) -> Result<Option<std::time::Instant>> {
+    /// When the last recording was reached, where the host's clock tells: `None` for an engine whose devices have a clock of their
+    /// own.
+    ///
+    /// # Errors
+    /// A failure of the work before it.
+    pub fn reached(&self) -> Result<Option<std::time::Instant>> {
         self.raw.reached()
     }
 }
@@ -410,6 +380,11 @@ impl Gate {
     /// Lets every waiting stream go on. A gate stays open.
     pub fn open(&self) {
         self.raw.open();
+    }
+
+    #[cfg(feature = "cuda")]
+    pub(crate) fn raw(&self) -> &dyn EngineGate {
+        &*self.raw
     }
 }
 

@@ -103,7 +103,8 @@ impl Stream {
         }
     }
 
-    /// Enqueues a wait: later work on this stream runs after what `event` last recorded. The host goes on.
+    /// Enqueues a wait: later work on this stream runs after what `event` last recorded. The host goes on. A failure of the
+    /// stream that recorded it is no failure of this one.
     ///
     /// # Errors
     /// [`DeviceError::ForeignObject`] for one of another device; [`DeviceError::Capturing`] while the stream's work is captured; a
@@ -148,8 +149,7 @@ impl Stream {
     /// Synchronization point: waits until everything enqueued on this stream so far has completed.
     ///
     /// # Errors
-    /// [`DeviceError::Capturing`] while the stream's work is captured; a failure of work enqueued earlier, here or on a stream
-    /// that this one waited for.
+    /// [`DeviceError::Capturing`] while the stream's work is captured; a failure of work enqueued earlier.
     #[track_caller]
     pub fn synchronize(&self) -> Result<()> {
         let _call = self.call(CallInfo::barrier("Stream::synchronize", SyncKind::Stream), Some(Location::caller()));

@@ -30,7 +30,7 @@
 //! # Errors
 //! What stands under *Errors* of a call is its own. Besides, a call that enqueues on a stream or waits for it fails with
 //!
-//! * the failure of work that was enqueued earlier, on the stream or on one that it waited for, and that of a device that is lost;
+//! * the failure of work that was enqueued earlier on the stream, and that of a device that is lost;
 //! * [`OutOfMemory`](DeviceError::OutOfMemory) where there is no room: on the device for a result, on the host for what is read or
 //!   taken along. What the CPU engine finds no room for while it works is a failure of the stream, with this error;
 //! * [`ForeignObject`](DeviceError::ForeignObject) where a tensor or a host buffer belongs to another device;

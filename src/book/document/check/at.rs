@@ -1,9 +1,9 @@
 //! Where in the text of a document something is wrong.
 
-use super::super::super::predicate::{Checked, Dimension, UnknownName, environment, singled_out};
+use super::super::super::predicate::{Checked, UnknownName, singled_out};
 use super::super::{Document, Text};
 use crate::error::FileError;
-use crate::results::{Parameters, UnknownParameter, nearest};
+use crate::results::{Dimension, Expression, Parameters, UnknownParameter, nearest};
 use crate::yaml::Way;
 
 /// A place in the text that a document was read from, where something may be wrong.
@@ -114,18 +114,18 @@ impl<'a> At<'a> {
     }
 
     /// The unit of the expression here: each of its names is one that there is, and stands for one row.
-    pub(super) fn expression(&self, expression: &str) -> Result<Dimension, FileError> {
+    pub(super) fn expression(&self, expression: &Expression) -> Result<Dimension, FileError> {
         self.read(expression, &[Parameters::new()], None).map(|checked| checked.dimension)
     }
 
     /// What the expression here names, where each name stands for one row in each of some cases.
     pub(super) fn read(
         &self,
-        expression: &str,
+        expression: &Expression,
         cases: &[Parameters],
         each: Option<&str>,
     ) -> Result<Checked, FileError> {
-        let checked = Checked::of(&environment(), expression, self.document).and_then(|checked| {
+        let checked = Checked::of(expression, self.document).and_then(|checked| {
             singled_out(&checked.operands, self.document, cases, each)?;
             Ok(checked)
         });

@@ -5,8 +5,8 @@ use super::sentence::bounded;
 use crate::document::{Claim, ClaimKind};
 use crate::error::FileError;
 use crate::measure::AcceptedRegion;
-use crate::predicate::{Checked, Dimension, Test, operands_of};
-use crate::results::Parameters;
+use crate::predicate::{Checked, Test, operands_of};
+use crate::results::{Dimension, Parameters};
 
 /// Finds the first contradiction in the claims of a document.
 pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
@@ -181,7 +181,7 @@ mod tests {
             ("kind: always, on: cuda, tests: [a > 0], ^each: size, cases: [{size: 8}]", "`cases` and `each`"),
             ("kind: always, on: cuda, tests: [a > 0], places: [^'003:8-10']", "`f.txt` has 9 lines"),
             ("kind: always, on: cuda, tests: [a > 0], places: [^'004:1']", "there is no text `004`"),
-            ("kind: always, on: cuda, tests: [a > 0], places: ^['003']", "`003` is no place"),
+            ("kind: always, on: cuda, tests: [a > 0], places: [^'003']", "`003` is no place"),
             ("kind: always, on: cuda, tests: [a > 0], given: ^c > 0", "`c` names no measurement"),
             ("kind: always, on: cuda, tests: [a > 0], given: ^a - b", "`a - b` has no bound"),
             ("kind: always, on: cuda, tests: [a > 0], shown: [^c]", "`c` names no measurement"),

@@ -3,7 +3,8 @@
 use super::super::Sentence;
 use super::at::At;
 use crate::error::FileError;
-use crate::predicate::{Dimension, Test, UnknownName};
+use crate::predicate::{Test, UnknownName, parsed};
+use crate::results::Dimension;
 
 /// Every value in a sentence is one that there is.
 pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
@@ -22,7 +23,8 @@ pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
     }
     if let Some(headline) = &document.headline {
         let (top, at) = (top.key("headline"), top.key("headline").key("value"));
-        let dimension = at.expression(&headline.value)?;
+        let value = parsed(&headline.value, &[]).map_err(|unknown| at.unknown(unknown))?;
+        let dimension = at.expression(&value)?;
         if dimension.is_other_than(Dimension::NONE) {
             return at.refuse(format!("a headline is a ratio, and `{}` is {}", headline.value, dimension.words()));
         }
@@ -55,6 +57,6 @@ pub(super) fn of_sentence(at: &At<'_>, sentence: &Sentence) -> Result<(), FileEr
 
 /// A condition has a bound: a quantity alone is neither true nor false.
 pub(super) fn bounded(test: &Test) -> Result<(), UnknownName> {
-    let message = || format!("`{}` has no bound: a condition compares, as `a / b > 1` does", test.quantity);
+    let message = || format!("`{}` has no bound: a condition compares, as `a / b > 1` does", test.quantity.text());
     test.region.map(drop).ok_or_else(|| message().into())
 }

@@ -15,7 +15,7 @@ use half::{bf16, f16};
 use super::CpuDevice;
 use super::kernels::Fault;
 use crate::device::engine::{DeviceMemory, HostMemory, Region, Result};
-use crate::device::host::available;
+use crate::device::host::available_memory;
 use crate::device::reserved::{NoRoom, copied};
 use crate::device::{DType, Element};
 use crate::error::DeviceError;
@@ -122,7 +122,7 @@ impl Shared {
         let no_room = |free| DeviceError::OutOfMemory { device: device.to_owned(), requested, free };
         // The system gives more than it has, and ends a process that writes it. A tensor takes a quarter of what is free at
         // most: a stream copies what the host reads, and others lie beside it.
-        let free = if requested > SMALL { available() } else { None };
+        let free = if requested > SMALL { available_memory() } else { None };
         if free.is_some_and(|free| requested > free / 4) {
             return Err(no_room(free));
         }
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_tensor_that_would_fill_the_memory_is_refused_with_what_is_free() {
-        let half = available().unwrap() / 2;
+        let half = available_memory().unwrap() / 2;
         let refused = Shared::zeros("cpu:0", DType::U8, half.max(SMALL + 1)).err();
         assert!(matches!(refused, Some(DeviceError::OutOfMemory { free: Some(_), .. })), "{refused:?}");
         assert!(Shared::zeros("cpu:0", DType::F32, 1024).is_ok());

@@ -1,8 +1,8 @@
 //! A queue and the worker thread that empties it: the state of a stream.
 //!
 //! A failed job fails the stream: later jobs that compute are left out, every later call on the stream reports the
-//! failure, and marks are still reached, with the failure, so that nobody waits for a stream that has failed, and whoever
-//! waited for it fails, too.
+//! failure, and marks are still reached, with the failure, so that nobody waits for a stream that has failed. A stream that
+//! waits for such a mark goes on.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -303,7 +303,11 @@ impl StreamInner {
                     mark.reach(failure);
                     Ok(())
                 }
-                Job::Wait(mark) => mark.wait(),
+                Job::Wait(mark) => {
+                    // A failure is told by the stream that has it.
+                    _ = mark.wait();
+                    Ok(())
+                }
             };
             // Before it counts as completed, so that whoever waited for it finds it in the tracer.
             if let (Some(noted), true) = (noted, self.device.tracer.is_on()) {

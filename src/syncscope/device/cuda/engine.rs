@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ENGINE;
-use super::calls::CudaRig;
 use super::driver::compiler::Compiler;
-use super::driver::{blas, context};
+use super::driver::{Context, blas, context, nccl};
 use super::gpu::Opened;
 use super::memory::host::CudaHostMemory;
 use super::profiling::cupti::Cupti;
@@ -14,7 +13,6 @@ use super::profiling::telemetry::Sensors;
 use super::stream::event::CudaEvent;
 use super::stream::gate::CudaGate;
 use super::stream::{CudaStream, operations};
-use crate::device::calls::Rig;
 use crate::device::engine::{Engine, EngineEvent, EngineGate, EngineStream, Footprint, HostKind, HostMemory, Result};
 use crate::device::injection::Injection;
 use crate::device::tracer::{TraceSource, Tracer};
@@ -43,6 +41,11 @@ impl CudaEngine {
             facts: facts(&device, sensors.as_ref())?,
         };
         Ok(Self { properties, sensors, tracer: Arc::default(), device })
+    }
+
+    /// The context of its GPU.
+    pub(super) fn context(&self) -> Result<Arc<Context>> {
+        self.device.check().map(|()| self.device.gpu.context.clone())
     }
 }
 
@@ -94,10 +97,6 @@ impl Engine for CudaEngine {
         Some(1000)
     }
 
-    fn rig(&self) -> Option<Result<Box<dyn Rig>>> {
-        Some(CudaRig::new(&self.device).map(|rig| Box::new(rig) as _))
-    }
-
     fn tracer(&self) -> &Arc<Tracer> {
         &self.tracer
     }
@@ -127,11 +126,6 @@ impl Engine for CudaEngine {
     }
 }
 
-/// The version of NCCL; `None` where there is none.
-fn nccl_version() -> Option<String> {
-    super::driver::nccl::Nccl::load().ok()?.version()
-}
-
 fn facts(device: &Opened, sensors: Option<&Sensors>) -> Result<Vec<(String, String)>> {
     let unavailable = || "not available".to_owned();
     let (gpu, context) = (&device.gpu, &device.gpu.context);
@@ -157,7 +151,7 @@ fn facts(device: &Opened, sensors: Option<&Sensors>) -> Result<Vec<(String, Stri
         ("gates", gates.to_owned()),
     ];
     // It is a large library, of use to several GPUs alone.
-    let nccl = if context::device_count()? > 1 { nccl_version() } else { None };
+    let nccl = if context::device_count()? > 1 { nccl::version() } else { None };
     let nccl = nccl.map(|version| ("NCCL", version));
     let settings = sensors.map(Sensors::settings).unwrap_or_default();
     Ok(sensed.chain(facts).chain(nccl).chain(settings).map(|(name, value)| (name.to_owned(), value)).collect())

@@ -12,14 +12,12 @@
 //! | `stream` | streams, events, gates, graphs, and what is enqueued |
 //! | `kernels` | the kernels, from source to handle |
 //! | `matmul` | matrix multiplications and the search for their plans |
-//! | `calls` | what the driver's own calls are tried with |
-//! | `waiting` | the ways in which a host thread can wait |
+//! | `raw` | what is lent to code that calls the driver itself |
 //! | `profiling` | records of what the device did, and sensors |
 //!
 //! Threads: every object may be used from any thread. The driver synchronizes its own calls, and each call here
 //! makes the context current on the calling thread first.
 
-mod calls;
 #[allow(unsafe_code)]
 mod driver;
 mod engine;
@@ -28,11 +26,10 @@ pub mod kernels;
 mod matmul;
 mod memory;
 mod profiling;
+pub mod raw;
 mod stream;
-mod waiting;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::Listing;
 use super::engine::{Engine, Result};
@@ -45,29 +42,6 @@ const ENGINE: &str = "cuda";
 pub(crate) fn open(index: usize) -> Result<Arc<dyn Engine>> {
     context::device_count()?;
     Ok(Arc::new(engine::CudaEngine::open(index)?))
-}
-
-/// A step by its name, with what it took.
-pub(crate) type Step = (&'static str, Duration);
-
-/// The steps of a process up to its first kernel, by the driver alone. They are the
-/// first that the process does with a GPU. The context lives as long as what is returned beside them.
-pub(crate) fn first_steps(index: usize) -> Result<(Vec<Step>, Box<dyn std::any::Any>)> {
-    let mut steps = Vec::new();
-    let mut since = Instant::now();
-    let mut step = |name| {
-        steps.push((name, since.elapsed()));
-        since = Instant::now();
-    };
-    context::device_count()?;
-    step("driver");
-    let context = Arc::new(driver::Context::retain(index)?);
-    step("context");
-    let image = kernels::Kernels::new(&context)?.image_with(kernels::Kernel::SPIN)?;
-    step("code");
-    let kernel = driver::calls::first::first_kernel(&context, &image)?;
-    steps.extend(["module", "function", "launch", "launch-again"].into_iter().zip(kernel));
-    Ok((steps, Box::new(context)))
 }
 
 /// The devices of this machine, at least one; or why there is none.

@@ -27,8 +27,8 @@ const OLDEST_DRIVER: c_int = 12_000;
 
 type ElapsedTime = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
 
-/// A retained context.
-pub(crate) struct Context {
+/// The context of a GPU, kept as long as this value. See the rules of [`raw`](super::super::raw).
+pub struct Context {
     device: CUdevice,
     raw: CUcontext,
     name: String,
@@ -58,8 +58,11 @@ unsafe impl Send for Context {}
 // Safety: as above; the driver synchronizes its own calls.
 unsafe impl Sync for Context {}
 
-/// Loads and initializes the driver and gives the number of devices.
-pub(crate) fn device_count() -> Result<usize> {
+/// Loads and initializes the driver and gives the number of devices, at least one.
+///
+/// # Errors
+/// Why there is none.
+pub fn device_count() -> Result<usize> {
     Library::Driver.require()?;
     let unavailable = |reason| DeviceError::EngineUnavailable { engine: ENGINE, reason };
     let check = |call: &str, status| match status {
@@ -122,8 +125,11 @@ pub(crate) fn model(index: usize) -> Result<String> {
 }
 
 impl Context {
-    /// Retains the context of device `index` and makes it current; the driver has been initialized.
-    pub(crate) fn retain(index: usize) -> Result<Self> {
+    /// Retains the context of device `index` and makes it current; the driver has been initialized, by [`device_count`].
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn retain(index: usize) -> Result<Self> {
         let (name, device) = (name(index), device(index)?);
         // CUDA 13's bindings know this function only by its second version, which drivers before 12.8 lack; the
         // first is in all of them.
@@ -148,9 +154,12 @@ impl Context {
         Ok(context)
     }
 
-    /// Makes the context current on this thread.
+    /// Makes the context current on this thread, which the process's end may stop here.
+    ///
+    /// # Errors
+    /// The driver's.
     #[inline]
-    pub(super) fn bind(&self) -> Result<()> {
+    pub fn bind(&self) -> Result<()> {
         exit::stay_out();
         let mut current = ptr::null_mut();
         // Safety: writes one handle.
@@ -167,8 +176,11 @@ impl Context {
     }
 
     /// Turns a status into a result that names the call and the device, or the first cause where the context is lost.
+    ///
+    /// # Errors
+    /// The status is one.
     #[inline]
-    pub(crate) fn check(&self, call: &'static str, status: CUresult) -> Result<()> {
+    pub fn check(&self, call: &'static str, status: CUresult) -> Result<()> {
         // A guard binds the context once, and then makes any number of calls.
         exit::stay_out();
         if status == CUresult::CUDA_SUCCESS { Ok(()) } else { Err(self.failed(call, status)) }
@@ -187,17 +199,17 @@ impl Context {
     }
 
     /// The device's name: `cuda:0`.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The driver's handle of the device.
-    pub(super) fn device(&self) -> CUdevice {
+    pub fn device(&self) -> CUdevice {
         self.device
     }
 
     /// The driver's handle of the context.
-    pub(crate) fn raw(&self) -> CUcontext {
+    pub fn raw(&self) -> CUcontext {
         self.raw
     }
 
@@ -210,14 +222,20 @@ impl Context {
     }
 
     /// Major and minor version of the architecture: 9 and 0 of `sm_90`.
-    pub(crate) fn architecture(&self) -> Result<(u32, u32)> {
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn architecture(&self) -> Result<(u32, u32)> {
         let major = self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         let minor = self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         Ok((major, minor))
     }
 
     /// The number of multiprocessors.
-    pub(crate) fn multiprocessors(&self) -> Result<u32> {
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn multiprocessors(&self) -> Result<u32> {
         self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
     }
 

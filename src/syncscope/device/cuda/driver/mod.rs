@@ -21,13 +21,11 @@
 //! | `exit` | the end of the process |
 //! | `pool`, `host` | device memory in stream order; host memory |
 //! | `module`, `compiler` | kernels: loaded, compiled |
-//! | `calls` | the driver's calls, to be measured one by one |
 //! | `blas` | matrix multiplications of the vendor's library |
-//! | `nccl` | sums over several devices by the vendor's library |
+//! | `nccl` | the vendor's library for several devices |
 
 mod apart;
 pub(crate) mod blas;
-pub(super) mod calls;
 pub(crate) mod compiler;
 pub(crate) mod context;
 mod event;

@@ -101,8 +101,6 @@ impl Kernel {
     pub(crate) const GATHER_NARROW: Self = Self { file: 4, index: 2 };
     pub(crate) const SPIN: Self = Self { file: 5, index: 0 };
     pub(crate) const HOLD: Self = Self { file: 6, index: 0 };
-    pub(crate) const TRANSFER: Self = Self { file: 7, index: 0 };
-    pub(crate) const MARKER: Self = Self { file: 8, index: 0 };
 
     /// The variant for a type, where the family's names go fp16, bf16, fp32, and, where it takes any type, u8, i64.
     #[inline]
@@ -181,11 +179,7 @@ impl Kernels {
     #[cold]
     fn load(&self, kernel: Kernel) -> Result<Function> {
         let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        let missing = || DeviceError::CallFailed {
-            device: self.context.name().to_owned(),
-            call: "Kernels::load",
-            reason: format!("there is no kernel {kernel:?}"),
-        };
+        let missing = || self.missing(&format!("kernel {kernel:?}"));
         let (source, cell) = SOURCES.get(kernel.file).zip(self.loaded.get(kernel.file)).ok_or_else(missing)?;
         let loaded = match cell.get() {
             Some(loaded) => loaded,
@@ -197,9 +191,19 @@ impl Kernels {
         loaded.get(kernel.index).copied().ok_or_else(missing)
     }
 
-    /// The machine code of the file that a kernel is in, to be loaded by itself.
-    pub(crate) fn image_with(&self, kernel: Kernel) -> Result<Vec<u8>> {
-        self.image(&SOURCES[kernel.file], |image| Ok(image.to_vec()))
+    /// The machine code of a file, to be loaded by itself.
+    pub(crate) fn image_of(&self, file: &str) -> Result<Vec<u8>> {
+        let source = SOURCES.iter().find(|source| source.file == file);
+        let source = source.ok_or_else(|| self.missing(&format!("file of kernels `{file}`")))?;
+        self.image(source, |image| Ok(image.to_vec()))
+    }
+
+    fn missing(&self, what: &str) -> DeviceError {
+        DeviceError::CallFailed {
+            device: self.context.name().to_owned(),
+            call: "Kernels::load",
+            reason: format!("there is no {what}"),
+        }
     }
 
     fn build(&self, source: &Source) -> Result<Vec<Function>> {

@@ -4,15 +4,12 @@
 //! whole context, nor go unnoticed. It writes here; the host looks at each call on the stream, for the price of one
 //! load. A fault stays: what the stream computed since cannot be trusted.
 //!
-//! Launches that can fail have tickets, in order. Whoever waited for the stream keeps the ticket of the latest launch
-//! that it waited for ([`Causes`]): a fault with an earlier ticket is its own failure, too, and a later one is not. A
-//! graph's launches keep the tickets that they were captured with, so that a failure in a graph may also be laid to those
-//! who waited after the capture and before the launch.
-//!
-//! A stream that is over and has not failed never will: whoever waited for it forgets it when it waits for another.
+//! Launches that can fail have tickets, in order. An event keeps the ticket of the latest launch before its recording
+//! ([`Recorded`]): a fault with an earlier ticket is a failure before the event, and a later one is not. A graph's launches keep
+//! the tickets that they were captured with, so that a failure in a graph may also be laid to an event that was recorded after
+//! the capture and before the launch.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::device::cuda::driver::HostPiece;
 use crate::device::cuda::gpu::Gpu;
@@ -26,8 +23,6 @@ const ROW_OUT_OF_RANGE: u64 = 1;
 pub(crate) struct Fault {
     /// With those that it came from; gone in the drop alone.
     cell: Option<(HostPiece, Arc<Pinned>)>,
-    /// Whether the stream is over and has not failed.
-    is_past: AtomicBool,
 }
 
 impl Fault {
@@ -35,13 +30,7 @@ impl Fault {
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
         let cell = gpu.cell(Purpose::Fault)?;
         cell.store(0);
-        Ok(Self { cell: Some((cell, gpu.pinned.clone())), is_past: AtomicBool::new(false) })
-    }
-
-    /// The stream is over.
-    pub(crate) fn end(&self) {
-        let has_failed = self.cell.as_ref().is_some_and(|(cell, _)| cell.load(8) != 0);
-        self.is_past.store(!has_failed, Ordering::Release);
+        Ok(Self { cell: Some((cell, gpu.pinned.clone())) })
     }
 
     /// Fails once a kernel with a ticket up to `ticket` has reported a fault.
@@ -56,14 +45,6 @@ impl Fault {
     /// The address for kernels.
     pub(crate) fn address(&self) -> u64 {
         self.cell.as_ref().map_or(0, |(cell, _)| cell.span().address())
-    }
-}
-
-#[cfg(test)]
-impl Fault {
-    /// Of a stream that does not fail.
-    pub(crate) fn of_test() -> Self {
-        Self { cell: None, is_past: AtomicBool::new(false) }
     }
 }
 
@@ -90,44 +71,17 @@ fn explain([code, row, rows, at]: [u64; 4], ticket: u64, device: &str) -> Result
     Err(DeviceError::WorkFailed { device: device.to_owned(), operation: operation.to_owned(), reason })
 }
 
-/// The streams whose failures are one's own, each up to a ticket.
-#[derive(Clone, Default)]
-pub(crate) struct Causes(Vec<(Arc<Fault>, u64)>);
-
-impl Causes {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Fails if one of them has failed.
-    #[inline]
-    pub(crate) fn check(&self, device: &str) -> Result<()> {
-        self.0.iter().try_for_each(|(fault, ticket)| fault.check(*ticket, device))
-    }
-
-    /// Adds a stream, up to `ticket`, of which 0 is before the first launch that can fail.
-    pub(crate) fn add(&mut self, fault: &Arc<Fault>, ticket: u64) {
-        match self.0.iter_mut().find(|(known, _)| Arc::ptr_eq(known, fault)) {
-            Some((_, known)) => *known = ticket.max(*known),
-            None if ticket > 0 => self.0.push((fault.clone(), ticket)),
-            None => {}
-        }
-    }
-
-    /// Adds those of another, and forgets the streams that are over and have not failed.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        let may_fail = |fault: &Arc<Fault>| !fault.is_past.load(Ordering::Acquire);
-        self.0.retain(|(fault, _)| may_fail(fault));
-        other.0.iter().filter(|(fault, _)| may_fail(fault)).for_each(|(fault, ticket)| self.add(fault, *ticket));
-    }
+/// A point of a stream: the failures before it are those up to a ticket, of which 0 is before the first launch that can fail.
+#[derive(Clone)]
+pub(crate) struct Recorded {
+    pub(crate) fault: Arc<Fault>,
+    pub(crate) ticket: u64,
 }
 
-#[cfg(test)]
-impl Causes {
-    /// Whether all of another's are among them.
-    pub(crate) fn covers(&self, other: &Self) -> bool {
-        let has = |fault, ticket| self.0.iter().any(|(known, at)| Arc::ptr_eq(known, fault) && *at >= ticket);
-        other.0.iter().all(|(fault, ticket)| has(fault, *ticket))
+impl Recorded {
+    /// Fails if work before it has.
+    pub(crate) fn check(&self, device: &str) -> Result<()> {
+        self.fault.check(self.ticket, device)
     }
 }
 
@@ -144,24 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_no_failure_of_who_waited_for_earlier_work() {
+    fn a_fault_is_no_failure_before_an_earlier_event() {
         assert_eq!(explain([ROW_OUT_OF_RANGE, 9, 3, 5], 4, "cuda:0"), Ok(()));
-    }
-
-    /// Two that wait for each other hold what they have in common beyond the end of its stream.
-    #[test]
-    fn streams_that_are_over_and_have_not_failed_are_forgotten_by_all_who_waited_for_them() {
-        let (mut one, mut other) = (Causes::default(), Causes::default());
-        for _ in 0..1000 {
-            let fault = Arc::new(Fault::of_test());
-            let mut recorded = Causes::default();
-            recorded.add(&fault, 1);
-            one.merge(&recorded);
-            other.merge(&one);
-            assert!(other.covers(&recorded));
-            fault.end();
-            one.merge(&other);
-        }
-        assert!(one.0.len() + other.0.len() <= 2, "{} and {}", one.0.len(), other.0.len());
     }
 }

@@ -23,6 +23,7 @@ use crate::device::cuda::driver::{HostPiece, arguments};
 use crate::device::cuda::gpu::Opened;
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::pinned::Purpose;
+use crate::device::cuda::raw;
 use crate::device::engine::{EngineGate, Result};
 use crate::error::DeviceError;
 
@@ -73,9 +74,8 @@ impl CudaGate {
         }
     }
 
-    /// Enqueues a wait.
-    pub(crate) fn enqueue_wait(&self, guard: &StreamGuard<'_>) -> Result<()> {
-        let Some(flag) = self.flag.as_ref() else { return Ok(()) };
+    /// Counts it as one that holds a stream, as long as it is closed.
+    fn begin_to_hold(&self) {
         if !self.is_open() && !self.holds.load(Ordering::SeqCst) {
             // Counted before it is said: who finds it said enqueues at once.
             self.device.gpu.hold();
@@ -85,6 +85,27 @@ impl CudaGate {
                 self.let_go();
             }
         }
+    }
+
+    /// What a stream waits for that is not the engine's.
+    pub(crate) fn lend(&self) -> Result<raw::Flag> {
+        let not_applicable = || DeviceError::NotApplicable {
+            what: "a gate".to_owned(),
+            device: self.device.name().to_owned(),
+            reason:
+                "this driver has no wait of a stream for a word of memory, and a kernel that holds a stream would be \
+                     pending work itself"
+                    .to_owned(),
+        };
+        let flag = self.flag.as_ref().filter(|_| self.device.waits_for_flags()).ok_or_else(not_applicable)?;
+        self.begin_to_hold();
+        Ok(raw::Flag { address: flag.cell.span().address(), target: flag.target })
+    }
+
+    /// Enqueues a wait.
+    pub(crate) fn enqueue_wait(&self, guard: &StreamGuard<'_>) -> Result<()> {
+        let Some(flag) = self.flag.as_ref() else { return Ok(()) };
+        self.begin_to_hold();
         guard.begin_to_hold(|| {
             if self.device.waits_for_flags() {
                 return guard.wait_flag(flag.cell.span(), flag.target);

@@ -14,7 +14,7 @@ use crate::device::cuda::gpu::lock;
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::free_list;
 use crate::device::cuda::stream::event::CudaEvent;
-use crate::device::cuda::stream::fault::Causes;
+use crate::device::cuda::stream::fault::Recorded;
 use crate::device::engine::{Captured, Operation, Result};
 use crate::device::injection::Injected;
 use crate::error::DeviceError;
@@ -232,18 +232,9 @@ impl<'a> StreamGuard<'a> {
         self.stream.raw.wait(event)
     }
 
-    /// The failures of `causes`, which this stream waits for, are its own from now on.
-    pub(crate) fn answer_for(&mut self, causes: &Causes) {
-        let mut own = lock(&self.stream.causes);
-        own.merge(causes);
-        self.state.has_causes = !own.is_empty();
-    }
-
-    /// Whose failures are those of an event that is recorded now.
-    pub(crate) fn causes(&self) -> Causes {
-        let mut causes = if self.state.has_causes { lock(&self.stream.causes).clone() } else { Causes::default() };
-        causes.add(&self.stream.fault, self.state.tickets);
-        causes
+    /// The point of the stream behind what was enqueued so far.
+    pub(crate) fn recorded(&self) -> Recorded {
+        Recorded { fault: self.stream.fault.clone(), ticket: self.state.tickets }
     }
 
     /// Enqueues what begins to hold the stream, while no other enqueues: see [`Gpu::alone`](crate::device::cuda::gpu::Gpu::alone).

@@ -22,7 +22,7 @@ use std::time::Duration;
 use crate::device::cuda::driver::{Allocation, Capture, Stream, exit};
 use crate::device::cuda::gpu::{Gpu, Opened, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
-use crate::device::cuda::stream::fault::{Causes, Fault};
+use crate::device::cuda::stream::fault::Fault;
 use crate::device::cuda::stream::limbo::Limbo;
 use crate::device::engine::{Captured, Result};
 use crate::device::injection::{self, Injected};
@@ -42,8 +42,6 @@ pub(crate) struct StreamInner {
     fault: Arc<Fault>,
     /// Each call says so from now on.
     failed: OnceLock<DeviceError>,
-    /// The streams that this one waited for. Locked after the state, and never over a call of the driver.
-    causes: Mutex<Causes>,
     /// Whether a capture is in progress.
     captures: AtomicBool,
     /// Whether its user has dropped the last handle of it.
@@ -63,8 +61,6 @@ pub(crate) struct StreamInner {
 #[derive(Default)]
 struct State {
     capturing: Option<Capturing>,
-    /// Whether there are causes: a launch on a stream that waited for no other that can fail locks once.
-    has_causes: bool,
     /// How many launches that can report a fault there were.
     tickets: u64,
 }
@@ -122,7 +118,6 @@ impl StreamInner {
             raw: stream_of(gpu)?,
             fault: Arc::new(Fault::new(gpu)?),
             failed: OnceLock::new(),
-            causes: Mutex::default(),
             captures: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             left: AtomicU64::new(0),
@@ -141,14 +136,14 @@ impl StreamInner {
     /// The guard, for work on the device: it runs, or becomes a part of a capture.
     ///
     /// # Errors
-    /// The device is lost; work of this stream, or of one that it waited for, has failed.
+    /// The device is lost; work of this stream has failed.
     #[inline]
     pub(crate) fn enter(self: &Arc<Self>) -> Result<StreamGuard<'_>> {
         let gpu = &self.device.gpu;
         let alone = if gpu.is_held() { gpu.alone() } else { None };
         let state = lock(&self.state);
         self.is_there()?;
-        self.check_with(state.has_causes)?;
+        self.check_failure()?;
         self.raw.bind()?;
         Ok(StreamGuard { stream: self, state, alone })
     }
@@ -250,32 +245,25 @@ impl StreamInner {
         within(time, &self.state).map(|state| Paused { _state: state })
     }
 
-    /// Fails if the stream has; for who enqueues nothing. Without the state, which a thread may have that is stuck.
-    pub(crate) fn check_failure(&self) -> Result<()> {
-        self.check_with(true)
-    }
-
-    /// Fails once work has failed, and from then on; of the streams that it waited for, too, if there are `causes`.
+    /// Fails once work has failed, and from then on. Without the state, which a thread may have that is stuck.
     #[inline]
-    fn check_with(&self, causes: bool) -> Result<()> {
+    pub(crate) fn check_failure(&self) -> Result<()> {
         if let Some(failure) = self.failed.get() {
             return Err(failure.clone());
         }
-        self.reported(causes).map_err(|failure| self.failed.get_or_init(|| failure).clone())
+        self.reported().map_err(|failure| self.failed.get_or_init(|| failure).clone())
     }
 
     /// Fails if kernels have reported a failure.
     #[inline]
-    fn reported(&self, causes: bool) -> Result<()> {
-        let device = self.device.name();
-        let own = self.fault.check(u64::MAX, device);
-        if causes { own.and_then(|()| lock(&self.causes).check(device)) } else { own }
+    fn reported(&self) -> Result<()> {
+        self.fault.check(u64::MAX, self.device.name())
     }
 
     /// Leaves a failure that nobody was told of with the device, which tells it: the last handle is gone.
     pub(crate) fn leave_failure(&self) {
         if self.failed.get().is_none()
-            && let Err(failure) = self.reported(true)
+            && let Err(failure) = self.reported()
         {
             self.device.orphaned.leave_if(failure.clone(), || self.failed.set(failure).is_ok());
         }
@@ -284,7 +272,7 @@ impl StreamInner {
     /// Blocks until all work enqueued so far has completed, without the lock.
     ///
     /// # Errors
-    /// Work of this stream, or of one that it waited for, has failed.
+    /// Work of this stream has failed.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.device.check()?;
         self.wait()?;
@@ -375,7 +363,6 @@ impl StreamInner {
 
     /// Ends a stream whose work is over and that nobody has a handle of.
     pub(crate) fn end(self: Arc<Self>) {
-        self.fault.end();
         let kept = lock(&self.limbo).all();
         drop(kept);
         let scratch = std::mem::take(&mut *lock(&self.scratch)).into_all();

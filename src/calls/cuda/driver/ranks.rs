@@ -1,0 +1,198 @@
+//! All-reduces over several devices by NCCL.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cudarc::driver::sys::{self, CUstream, CUstream_flags};
+
+use super::nccl::{Connection, Nccl, RankMemory};
+use super::owned::{Block, Owned};
+use super::{Calls, ONE_DEVICE, stream};
+use crate::Result;
+use crate::catalogue::{AllReduceCall, Memory};
+use crate::ranks::Ranks;
+use crate::{Made, Steps};
+use syncscope::affinity;
+use syncscope::device::raw::Context;
+use syncscope::error::DeviceError;
+
+/// What each rank contributes to each element.
+const CONTRIBUTION: f32 = 1.0;
+
+/// The ranks, one for each device, and their connection.
+struct NcclRanks {
+    // Ended before the streams and the memory that it uses.
+    connection: Option<Connection>,
+    /// Whether the next call is the first one of the connection: NCCL starts threads in it, too.
+    is_new: Cell<bool>,
+    ranks: Vec<Rank>,
+    elements: usize,
+    nccl: Nccl,
+    // The stream that it lends is there as long.
+    calls: Arc<Calls>,
+}
+
+struct Rank {
+    stream: CUstream,
+    #[allow(dead_code, reason = "kept where the stream is the rank's own")]
+    own: Option<Owned<CUstream>>,
+    from: Block,
+    to: Block,
+    context: Arc<Context>,
+}
+
+impl Rank {
+    /// On this stream, or else on one of its own.
+    fn new(context: &Arc<Context>, elements: usize, lent: Option<CUstream>) -> Result<Self> {
+        let block = || Block::new(context, Memory::Device, elements * size_of::<f32>());
+        let (from, to) = (block()?, block()?);
+        context.bind()?;
+        let (stream, own) = match lent {
+            Some(stream) => (stream, None),
+            None => {
+                let own = stream(context, CUstream_flags::CU_STREAM_NON_BLOCKING)?;
+                (own.get()?, Some(own))
+            }
+        };
+        // Safety: the block holds as many words, and its context is current.
+        let status = unsafe { sys::cuMemsetD32_v2(from.address()?, CONTRIBUTION.to_bits(), elements) };
+        context.check("cuMemsetD32", status)?;
+        Ok(Self { stream, own, from, to, context: context.clone() })
+    }
+
+    fn memory(&self) -> Result<RankMemory> {
+        Ok(RankMemory { from: self.from.address()?, to: self.to.address()?, stream: self.stream })
+    }
+
+    /// The last element that was written.
+    fn last(&self, elements: usize) -> Result<f32> {
+        let mut value = 0.0f32;
+        self.context.bind()?;
+        let address = self.to.address()? + ((elements - 1) * size_of::<f32>()) as u64;
+        // Safety: within the block; writes one element.
+        let status = unsafe { sys::cuMemcpyDtoH_v2((&raw mut value).cast(), address, size_of::<f32>()) };
+        self.context.check("cuMemcpyDtoH", status).map(|()| value)
+    }
+}
+
+impl NcclRanks {
+    /// Ranks of these devices, not connected; the first one is on the stream of the rig where `lent` says so. The rig's device is
+    /// current again after each call.
+    fn new(calls: &Arc<Calls>, contexts: &[Arc<Context>], bytes: usize, lent: bool) -> Result<Self> {
+        let nccl = Nccl::load()?;
+        let elements = (bytes / size_of::<f32>()).max(1);
+        let lent = if lent { Some(calls.own.get()?) } else { None };
+        let streams = [lent].into_iter().chain(std::iter::repeat(None));
+        let ranks = contexts
+            .iter()
+            .zip(streams)
+            .map(|(context, lent)| Rank::new(context, elements, lent))
+            .collect::<Result<_>>();
+        calls.bind()?;
+        Ok(Self { connection: None, is_new: Cell::new(false), ranks: ranks?, elements, nccl, calls: Arc::clone(calls) })
+    }
+}
+
+impl Ranks for NcclRanks {
+    fn connect(&mut self) -> Result<()> {
+        let contexts: Vec<_> = self.ranks.iter().map(|rank| rank.context.clone()).collect();
+        // NCCL starts threads, which are to run elsewhere than the thread that measures.
+        let connection = affinity::elsewhere(|| Connection::new(self.nccl, &contexts));
+        self.calls.bind()?;
+        self.connection = Some(connection?);
+        self.is_new.set(true);
+        Ok(())
+    }
+
+    fn enqueue(&self) -> Result<()> {
+        let memory = self.ranks.iter().map(Rank::memory).collect::<Result<Vec<_>>>()?;
+        let connection = self.connection.as_ref().ok_or_else(|| DeviceError::InvalidArgument {
+            operation: "all-reduce",
+            reason: "the ranks are not connected".to_owned(),
+        })?;
+        let all_reduce = || connection.all_reduce(&memory, self.elements);
+        let enqueued = if self.is_new.take() { affinity::elsewhere(all_reduce) } else { all_reduce() };
+        self.calls.bind()?;
+        enqueued
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        let waited = self.ranks.iter().try_for_each(|rank| {
+            rank.context.bind()?;
+            // Safety: the stream is live.
+            rank.context.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(rank.stream) })
+        });
+        self.calls.bind()?;
+        waited
+    }
+
+    fn check(&self) -> Result<()> {
+        let expected = CONTRIBUTION * self.ranks.len() as f32;
+        let found = self.ranks.iter().map(|rank| rank.last(self.elements)).collect::<Result<Vec<_>>>();
+        self.calls.bind()?;
+        match found?.iter().all(|sum| *sum == expected) {
+            true => Ok(()),
+            false => Err(DeviceError::CallFailed {
+                device: "all devices".to_owned(),
+                call: "ncclAllReduce",
+                reason: format!("the sum of {} ones is not {expected} on each rank", self.ranks.len()),
+            }),
+        }
+    }
+
+    fn disconnect(&mut self) {
+        self.connection = None;
+        // The next call binds it again where this fails.
+        let _ = self.calls.bind();
+    }
+}
+
+impl Drop for NcclRanks {
+    /// Nothing may use the memory when it is freed. A drop cannot return an error.
+    fn drop(&mut self) {
+        let _ = self.synchronize();
+        self.disconnect();
+    }
+}
+
+impl Calls {
+    /// The ranks of these devices, for so many bytes.
+    pub(in crate::cuda) fn ranks(self: &Arc<Self>, contexts: &[Arc<Context>], bytes: usize) -> Result<Box<dyn Ranks>> {
+        if contexts.len() < 2 {
+            return Err(self.missing("an all-reduce", ONE_DEVICE));
+        }
+        for context in contexts {
+            self.room(context, 2, bytes)?;
+        }
+        Ok(Box::new(NcclRanks::new(self, contexts, bytes, false)?))
+    }
+}
+
+/// An all-reduce of one element over this device and another one.
+pub(super) fn steps(calls: &Arc<Calls>, call: AllReduceCall) -> Result<Box<dyn Steps>> {
+    let contexts = [calls.context.clone(), calls.other()?];
+    let c = Arc::clone(calls);
+    let connected = move || {
+        let mut ranks = NcclRanks::new(&c, &contexts, size_of::<f32>(), true)?;
+        ranks.connect().map(|()| Rc::new(ranks))
+    };
+    Ok(match call {
+        AllReduceCall::First => Made::new(move || connected().map(Pending), |pending| pending.0.enqueue()).boxed(),
+        AllReduceCall::Later => {
+            let ranks = connected()?;
+            ranks.enqueue()?;
+            Made::new(move || Ok(Pending(Rc::clone(&ranks))), |pending| pending.0.enqueue()).boxed()
+        }
+    })
+}
+
+/// What is waited for on all devices when it ends: others wait for this one alone.
+struct Pending(Rc<NcclRanks>);
+
+impl Drop for Pending {
+    /// A drop cannot return an error.
+    fn drop(&mut self) {
+        let _ = self.0.synchronize();
+    }
+}

@@ -1,0 +1,98 @@
+//! An all-reduce over all devices of an engine, which one thread enqueues.
+//!
+//! # Method
+//! Each device is a rank. It has a stream, memory that it reads, and other memory that it writes. One thread enqueues the
+//! all-reduce for all ranks within one group of calls, as “Group Calls” in NCCL's user guide asks of a thread with several
+//! devices. Each connection is checked once: every rank reads ones, and the sums must be the number of ranks.
+//!
+//! # Limits
+//! The ranks are of one process and one machine, in one thread. Programs with a process for each device pay for a call what
+//! one rank pays here.
+
+use std::time::Instant;
+
+use super::{Rig, rig};
+use crate::Result;
+use syncscope::device::Device;
+
+/// The ranks of an all-reduce of so many bytes, of an engine's own library.
+pub(crate) trait Ranks {
+    /// Connects them.
+    fn connect(&mut self) -> Result<()>;
+
+    /// Enqueues an all-reduce on the streams of all ranks. They are connected.
+    fn enqueue(&self) -> Result<()>;
+
+    /// Waits until all streams are idle.
+    fn synchronize(&self) -> Result<()>;
+
+    /// Fails where the last all-reduce has not left the sum of all ranks. All streams are idle.
+    fn check(&self) -> Result<()>;
+
+    /// Ends the connections; all streams are idle.
+    fn disconnect(&mut self);
+}
+
+/// An all-reduce over all devices, to be measured.
+pub struct AllReduce {
+    ranks: Box<dyn Ranks>,
+    #[allow(dead_code, reason = "how threads wait is as it says until it is dropped")]
+    rig: Box<dyn Rig>,
+}
+
+/// What the first calls of a connection take, in seconds of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstCalls {
+    /// To connect the ranks.
+    pub connect: f64,
+    /// To enqueue the first all-reduce.
+    pub first: f64,
+    /// To enqueue the second one, when the first is over.
+    pub second: f64,
+}
+
+impl AllReduce {
+    /// An all-reduce of so many bytes for each rank, connected and checked.
+    ///
+    /// # Errors
+    /// [`NotApplicable`](syncscope::error::DeviceError::NotApplicable) where there is one device, or no library for it.
+    pub fn new(device: &Device, bytes: usize) -> Result<Self> {
+        let rig = rig(device)?;
+        let mut ranks = rig.ranks(bytes)?;
+        ranks.connect()?;
+        let all_reduce = Self { ranks, rig };
+        all_reduce.enqueue()?;
+        all_reduce.synchronize()?;
+        all_reduce.ranks.check()?;
+        Ok(all_reduce)
+    }
+
+    /// Enqueues it for all ranks.
+    pub fn enqueue(&self) -> Result<()> {
+        self.ranks.enqueue()
+    }
+
+    /// Waits until it is over on all ranks.
+    pub fn synchronize(&self) -> Result<()> {
+        self.ranks.synchronize()
+    }
+
+    /// Connects the ranks anew.
+    pub fn first_calls(&mut self) -> Result<FirstCalls> {
+        self.ranks.disconnect();
+        let connect = timed(|| self.ranks.connect())?;
+        let first = timed(|| self.ranks.enqueue())?;
+        self.ranks.synchronize()?;
+        let second = timed(|| self.ranks.enqueue())?;
+        self.ranks.synchronize()?;
+        self.ranks.check()?;
+        Ok(FirstCalls { connect, first, second })
+    }
+}
+
+fn timed(call: impl FnOnce() -> Result<()>) -> Result<f64> {
+    let start = Instant::now();
+    let outcome = call();
+    let seconds = start.elapsed().as_secs_f64();
+    outcome.map(|()| seconds)
+}
