@@ -9,7 +9,7 @@ mod truths;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal};
 use syncscope::measure::{
-    Clock, Comparison, Estimate, Protocol, Sampler, Samples, diagnose, judge, near_floor, timer_cost, timer_resolution,
+    Clock, Comparison, Protocol, Sampler, Samples, diagnose, judge, near_floor, timer_cost, timer_resolution,
 };
 use syncscope_results::statistics::{Ratio, change_points, outliers, smallest_shift};
 use truths::*;
