@@ -15,7 +15,6 @@
 pub mod catalogue;
 mod clock;
 mod cuda;
-pub mod layer;
 mod made;
 mod own;
 mod own_waiting;
@@ -29,11 +28,11 @@ pub mod ways;
 
 use std::time::Duration;
 
+pub use cuda::layers;
 use made::Made;
-pub use own::OwnCall;
 use own::OwnCalls;
 
-use catalogue::{Action, Call};
+use catalogue::Call;
 use syncscope::device::{Device, Gate, raw};
 use syncscope::error::DeviceError;
 
@@ -162,7 +161,7 @@ trait Rig {
     ///
     /// # Errors
     /// [`NotApplicable`](DeviceError::NotApplicable) says what it needs that is not here.
-    fn steps(&self, action: &Action) -> Result<Box<dyn Steps>>;
+    fn steps(&self, call: &Call) -> Result<Box<dyn Steps>>;
 
     /// Has a stream wait for a gate, which is closed and opens when it is dropped.
     ///
@@ -235,7 +234,7 @@ impl CallUnderTest {
     }
 
     fn on(rig: Box<dyn Rig>, call: &Call) -> Result<Self> {
-        let steps = rig.steps(&call.action)?;
+        let steps = rig.steps(call)?;
         Ok(Self { rig, steps, call: call.clone() })
     }
 }

@@ -23,9 +23,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Bench, Experiment, Formula, count, counts};
-use crate::calls::catalogue::{Action, Call, GraphCall};
-use crate::calls::layer::Layer;
-use crate::calls::{CallUnderTest, On};
+use crate::calls::catalogue::Call;
+use crate::calls::{CallUnderTest, layers};
 use crate::device::{Device, Graph};
 use crate::error::DeviceError;
 use crate::measure::{Clock, Stopwatch};
@@ -89,17 +88,17 @@ impl Layers {
     /// One launch through each layer: one group.
     fn launch(&self, bench: &mut Bench) {
         let launches = self.launches.get();
-        let through = move |layer: Layer| {
+        let through = move |call: Call| {
             move |device: &Device| {
-                let mut time = timed(device, &layer.call())?;
+                let mut time = timed(device, &call)?;
                 Ok(move || time().map(|seconds| seconds / launches as f64))
             }
         };
         bench
             .group("One launch through each layer", [("launches", launches.into())])
-            .time_by(Clock::Host, "layers.driver", "The driver's own call", through(Layer::Driver(launches)))
-            .time_by(Clock::Host, "layers.wrapper", "A safe wrapper of it", through(Layer::Wrapper(launches)))
-            .time_by(Clock::Host, "layers.extended", "The driver's extended call", through(Layer::Extended(launches)))
+            .time_by(Clock::Host, "layers.driver", "The driver's own call", through(layers::driver(launches)))
+            .time_by(Clock::Host, "layers.wrapper", "A safe wrapper of it", through(layers::wrapper(launches)))
+            .time_by(Clock::Host, "layers.extended", "The driver's extended call", through(layers::extended(launches)))
             .host_time("layers.library", "This library, the same kernel", move |device| {
                 let stream = device.stream()?;
                 Ok(move || (0..launches).try_for_each(|_| stream.spin(Duration::ZERO)))
@@ -186,7 +185,7 @@ impl Layers {
         let (launches, length) = (self.launches.get(), self.kernel.duration());
         let chain = move |programmatic: bool| {
             move |device: &Device| {
-                let mut time = timed(device, &Layer::Chain { launches, length, programmatic }.call())?;
+                let mut time = timed(device, &layers::chain(launches, length, programmatic))?;
                 Ok(move || time().map(|seconds| seconds / launches as f64))
             }
         };
@@ -221,8 +220,7 @@ impl Layers {
 
 /// What it takes to change an executable graph of one kernel: one group.
 fn updates(bench: &mut Bench) {
-    let change = |name: &'static str, action: GraphCall| {
-        let call = Call { name, way: None, memory: None, bytes: None, on: On::Nothing, action: Action::Graph(action) };
+    let change = |call: Call| {
         move |device: &Device| {
             let mut time = timed(device, &call)?;
             Ok(move || (0..SINGLE).try_fold(0.0, |sum, _| time().map(|seconds| sum + seconds)))
@@ -230,18 +228,13 @@ fn updates(bench: &mut Bench) {
     };
     bench
         .group("Changing a graph", [])
-        .time_by(
-            Clock::Host,
-            "layers.graph.update",
-            "Update a graph of one kernel",
-            change("cuGraphExecUpdate", GraphCall::Update),
-        )
+        .time_by(Clock::Host, "layers.graph.update", "Update a graph of one kernel", change(layers::graph_update()))
         .per(SINGLE)
         .time_by(
             Clock::Host,
             "layers.graph.set-parameters",
             "Set the arguments of its kernel",
-            change("cuGraphExecKernelNodeSetParams", GraphCall::SetParameters),
+            change(layers::graph_parameters()),
         )
         .per(SINGLE)
         .run();
@@ -249,7 +242,7 @@ fn updates(bench: &mut Bench) {
 
 /// A launch behind that of a kernel that has the device: one group.
 fn priorities(bench: &mut Bench) {
-    let launch = |highest: bool| move |device: &Device| timed(device, &Layer::Priority { highest }.call());
+    let launch = |highest: bool| move |device: &Device| timed(device, &layers::priority(highest));
     bench
         .group("Priority of a stream", [])
         .time_by(Clock::Host, "layers.priority.lowest", "Launch both and wait, lowest priority", launch(false))

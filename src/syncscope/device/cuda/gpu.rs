@@ -78,7 +78,7 @@ pub(crate) struct Gpu {
     gates: Mutex<Vec<Weak<Flag>>>,
     /// Read by who makes what could wait for a gate, and locked by a gate that begins to hold.
     making: RwLock<()>,
-    alone: Mutex<()>,
+    enqueueing: Mutex<()>,
 }
 
 impl Gpu {
@@ -110,7 +110,7 @@ impl Gpu {
             held: AtomicUsize::new(0),
             gates: Mutex::default(),
             making: RwLock::default(),
-            alone: Mutex::default(),
+            enqueueing: Mutex::default(),
             context,
         });
         lock(&GPUS).insert(index, gpu.clone());
@@ -271,7 +271,7 @@ impl Gpu {
 
     /// A closed gate begins or ceases to hold a stream.
     pub(crate) fn hold(&self) {
-        let _alone = self.making.write().unwrap_or_else(PoisonError::into_inner);
+        let _nobody_makes = self.making.write().unwrap_or_else(PoisonError::into_inner);
         self.context.unless_waited_for(|| self.held.fetch_add(1, Ordering::SeqCst));
     }
 
@@ -284,8 +284,8 @@ impl Gpu {
     /// it may be stuck behind a gate. Asked for while a gate is closed: the driver gives a stream that begins, and each
     /// direction of its copies, a queue of the GPU, and two that begin at one moment can get the same. What holds one of them
     /// then holds the other.
-    pub(super) fn alone(&self) -> Option<MutexGuard<'_, ()>> {
-        within(PAUSE, &self.alone)
+    pub(super) fn lock_enqueue(&self) -> Option<MutexGuard<'_, ()>> {
+        within(PAUSE, &self.enqueueing)
     }
 
     /// Keeps all streams but one from enqueueing, as far as that comes about within a millisecond.

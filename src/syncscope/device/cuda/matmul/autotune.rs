@@ -37,7 +37,7 @@ const STAYS: f32 = 1.25;
 
 /// How long one measurement of a candidate should take, and the most runs in it.
 const MEASUREMENT_MS: f32 = 0.5;
-const MOST_RUNS: f32 = 20.0;
+const MAX_RUNS: f32 = 20.0;
 
 /// Once the candidates have taken so long, no further one is tried, and one round must do.
 const LONG_SEARCH_MS: f32 = 300.0;
@@ -160,7 +160,7 @@ impl<'a> Autotune<'a> {
         let mut measured = vec![Vec::with_capacity(rounds); timed.len()];
         for _ in 0..rounds {
             for ((time, candidate), measured) in timed.iter().zip(&mut measured) {
-                let runs = (MEASUREMENT_MS / time.max(1e-3)).clamp(1.0, MOST_RUNS);
+                let runs = (MEASUREMENT_MS / time.max(1e-3)).clamp(1.0, MAX_RUNS);
                 measured.push(self.time(candidate, runs as u32, *time).unwrap_or(f32::INFINITY));
             }
         }

@@ -1,7 +1,7 @@
 //! Host buffers of a CUDA device: pageable or pinned memory with known addresses.
 //!
 //! To page-lock memory and to give it back can wait for the whole GPU. So pinned blocks are kept for the next buffer of
-//! their size; a trim gives them back, and so does the next new block, beyond [`MOST_BYTES`], unless a gate holds a stream.
+//! their size; a trim gives them back, and so does the next new block, beyond [`MAX_BYTES`], unless a gate holds a stream.
 
 use std::any::Any;
 use std::ops::{Deref, DerefMut};
@@ -15,7 +15,7 @@ use crate::device::injection::Injected;
 use crate::error::DeviceError;
 
 /// How much pinned memory is kept for the next buffers.
-const MOST_BYTES: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 30;
 
 /// Pinned blocks that no buffer uses.
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl HostBlocks {
     /// Gives the oldest blocks back to the system, as many as are too much. May wait for the GPU.
     fn release_excess(&self) {
         let (mut blocks, mut excess) = (lock(&self.0), Vec::new());
-        while blocks.iter().map(HostBlock::size).sum::<usize>() > MOST_BYTES {
+        while blocks.iter().map(HostBlock::size).sum::<usize>() > MAX_BYTES {
             excess.push(blocks.remove(0));
         }
         drop(blocks);

@@ -123,7 +123,7 @@ impl EngineStream for CudaStream {
 
     fn wait_event(&self, event: &dyn EngineEvent) -> Result<()> {
         let event = CudaEvent::of(event, &self.inner.device)?;
-        event.enqueue_wait(&mut self.inner.enter_uncaptured("wait")?)
+        event.enqueue_wait(&self.inner.enter_uncaptured("wait")?)
     }
 
     fn wait_gate(&self, gate: &dyn EngineGate) -> Result<()> {

@@ -237,14 +237,14 @@ impl<'a> StreamGuard<'a> {
         Recorded { fault: self.stream.fault.clone(), ticket: self.state.tickets }
     }
 
-    /// Enqueues what begins to hold the stream, while no other enqueues: see [`Gpu::alone`](crate::device::cuda::gpu::Gpu::alone).
+    /// Enqueues what begins to hold the stream, while no other enqueues: see [`Gpu::lock_enqueue`](crate::device::cuda::gpu::Gpu::lock_enqueue).
     /// Where the queue may be full, the call may wait for room, and the others do not wait with it.
     pub(crate) fn begin_to_hold<R>(&self, enqueue: impl FnOnce() -> R) -> R {
         let gpu = &self.stream.device.gpu;
         if !self.stream.has_room() {
             return enqueue();
         }
-        let _alone = if self.alone.is_none() { gpu.alone() } else { None };
+        let _enqueueing = if self.enqueueing.is_none() { gpu.lock_enqueue() } else { None };
         gpu.pause_others(self.stream, enqueue)
     }
 

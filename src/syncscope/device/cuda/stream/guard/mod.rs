@@ -75,7 +75,7 @@ pub(crate) struct StreamGuard<'a> {
     stream: &'a Arc<StreamInner>,
     state: MutexGuard<'a, State>,
     /// While a gate is closed.
-    alone: Option<MutexGuard<'a, ()>>,
+    enqueueing: Option<MutexGuard<'a, ()>>,
 }
 
 impl Drop for StreamGuard<'_> {
@@ -140,12 +140,12 @@ impl StreamInner {
     #[inline]
     pub(crate) fn enter(self: &Arc<Self>) -> Result<StreamGuard<'_>> {
         let gpu = &self.device.gpu;
-        let alone = if gpu.is_held() { gpu.alone() } else { None };
+        let enqueueing = if gpu.is_held() { gpu.lock_enqueue() } else { None };
         let state = lock(&self.state);
         self.is_there()?;
         self.check_failure()?;
         self.raw.bind()?;
-        Ok(StreamGuard { stream: self, state, alone })
+        Ok(StreamGuard { stream: self, state, enqueueing })
     }
 
     /// The guard, for memory: also of a stream that has failed.
@@ -153,7 +153,7 @@ impl StreamInner {
         let state = lock(&self.state);
         self.is_there()?;
         self.raw.bind()?;
-        Ok(StreamGuard { stream: self, state, alone: None })
+        Ok(StreamGuard { stream: self, state, enqueueing: None })
     }
 
     /// Something was enqueued; the caller holds the state.
