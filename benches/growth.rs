@@ -138,7 +138,7 @@ fn computed_rows_of(n: usize) -> Results {
             formula: "2 · a".to_owned(),
             operands: vec![operand],
         };
-        let samples = row.series[0].outcome.samples().unwrap().iter().map(|sample| 2.0 * sample).collect();
+        let samples = row.series[0].outcome.values().unwrap().iter().map(|sample| 2.0 * sample).collect();
         row.series[0].outcome = Outcome::Derived { samples };
         row
     };
@@ -155,10 +155,10 @@ fn computed_rows_of(n: usize) -> Results {
 /// A measured row of the kept results, `n` times: they differ in a parameter.
 fn rows_of(n: usize) -> Results {
     let mut results =
-        Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json"))
+        Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json.gz"))
             .unwrap();
     let run = results.run().id.clone();
-    let row = results.rows.iter().find(|row| row.outcome(&run).is_some_and(|outcome| outcome.samples().is_some()));
+    let row = results.rows.iter().find(|row| row.outcome(&run).is_some_and(|outcome| outcome.values().is_some()));
     let row: Row = row.unwrap().clone();
     let copies = (0..n).map(|place| {
         let mut row = row.clone();

@@ -1,7 +1,5 @@
 //! Experiments on the CPU engine: every registered experiment measures every row that it declares, and what goes wrong is
 //! a row, not an end.
-
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, HashSet};
@@ -21,10 +19,10 @@ use syncscope_book::BookProject;
 use syncscope_book::document::TableEntry;
 use syncscope_present::units::Unit;
 use syncscope_results::{
-    Environment, Lookup, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan, Recomputation, Recorded,
-    Results, Row, RunOutcome, Selection, evaluate, titled,
+    Environment, Expression, Lookup, Measured, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan,
+    Recomputation, Recorded, Results, Row, RunOutcome, Selection, titled,
 };
-use syncscope_suite::experiment::{AnyExperiment, Bench, Experiment, Registry, RunObserver};
+use syncscope_suite::experiment::{AnyExperiment, Bench, Experiment, Group, GroupBuilder, Registry, RunObserver};
 use syncscope_suite::runner::{Session, Suite, empty_results, planned, run_one};
 
 struct Unobserved;
@@ -168,15 +166,16 @@ fn every_registered_experiment_measures_every_row_that_it_declares_on_the_cpu_en
     let ran: HashSet<&str> = results.run().order.iter().map(|experiment| experiment.name.as_str()).collect();
     assert_eq!(ran.len(), results.experiments().len());
     let suite = tiny(&registry);
-    let planned = suite.experiments_on("cpu").iter().flat_map(|experiment| Bench::plan(experiment.as_ref(), "cpu"));
+    let planned = suite.experiments_on("cpu").iter().flat_map(|experiment| experiment.plan("cpu"));
     let declared: Vec<MetricSpec> = planned.collect();
     assert_eq!(results.rows.iter().map(|row| row.spec.clone()).collect::<Vec<_>>(), declared);
     let lacking = lacking(&device());
     for (row, outcome) in results.outcomes() {
         match outcome {
-            Outcome::Measured { samples, order, started, .. } => {
-                assert!(samples.iter().all(|sample| sample.is_finite()), "{}: {samples:?}", row.spec.title());
-                assert_eq!([samples.len(), order.len(), started.len()], [SAMPLES; 3], "{}", row.spec.title());
+            Outcome::Measured(Measured { samples, .. }) => {
+                assert!(samples.iter().all(|sample| sample.value.is_finite()), "{}: {samples:?}", row.spec.title());
+                assert!(samples.iter().all(|sample| sample.order.is_some() && sample.started.is_some()));
+                assert_eq!(samples.len(), SAMPLES, "{}", row.spec.title());
             }
             Outcome::Derived { samples } => assert_eq!(samples.len(), SAMPLES, "{}", row.spec.title()),
             Outcome::NotApplicable { reason } => {
@@ -203,7 +202,7 @@ fn every_scenario_is_recorded_and_named_by_a_row() {
 fn a_plan_needs_no_device_and_names_each_row_of_its_experiment_once() {
     for engine in ["cuda", "cpu"] {
         for entry in Registry::builtin().entries() {
-            let plan = Bench::plan(entry.default_for(engine).as_ref(), engine);
+            let plan = entry.default_for(engine).plan(engine);
             assert!(!plan.is_empty(), "{} declares no row on {engine}", entry.name);
             let mut titles = HashSet::new();
             for spec in &plan {
@@ -238,7 +237,8 @@ fn the_formula_of_the_work_of_a_row_gives_its_amount() {
             ("width", _) => Some(4.0),
             _ => spec.parameters.get(word)?.number(),
         };
-        let amount = evaluate(&work.formula, &value).unwrap_or_else(|| panic!("{}: {}", spec.id, work.formula));
+        let amount = Expression::formula(&work.formula).and_then(|formula| formula.evaluate(&value));
+        let amount = amount.unwrap_or_else(|| panic!("{}: {}", spec.id, work.formula));
         assert_eq!(amount, work.amount, "{}: {}", titled(&spec.id, &spec.parameters), work.formula);
         checked += 1;
     }
@@ -250,7 +250,7 @@ fn the_rows_of_the_kept_results_are_declared_by_their_experiments_of_today() {
     let registry = Registry::builtin();
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results");
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
+    let paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ending| ending == "gz")).collect();
     assert!(!paths.is_empty());
     for path in paths {
         let results = Results::read(&path).unwrap();
@@ -262,7 +262,7 @@ fn the_rows_of_the_kept_results_are_declared_by_their_experiments_of_today() {
         let unstated: Vec<Box<dyn AnyExperiment>> = unstated.map(|entry| entry.default_for(engine)).collect();
         let ran = |name: &str| results.run().order.iter().any(|experiment| experiment.name == name);
         let experiments = stated.iter().chain(&unstated).filter(|experiment| ran(experiment.name()));
-        let plan = experiments.flat_map(|experiment| Bench::plan(experiment.as_ref(), engine));
+        let plan = experiments.flat_map(|experiment| experiment.plan(engine));
         // A row may have been added since; none may have gone, or changed its unit.
         let planned: BTreeMap<String, Unit> = plan.map(|spec| (spec.title(), spec.unit)).collect();
         for row in &results.rows {
@@ -373,7 +373,7 @@ fn iterations_and_element_types_can_be_chosen_where_an_experiment_has_them() {
     let mut chosen = registry.get("sync-points").unwrap().default_for("cuda");
     *chosen.iterations().unwrap() = 7.try_into().unwrap();
     *chosen.element_types().unwrap() = vec!["bf16".parse().unwrap()];
-    let plan = Bench::plan(chosen.as_ref(), "cuda");
+    let plan = chosen.plan("cuda");
     let loops: Vec<&MetricSpec> = plan.iter().filter(|spec| spec.id == "sync-points.big.async").collect();
     assert_eq!(loops.len(), 1);
     assert_eq!((&loops[0].parameters["iters"], &loops[0].parameters["dtype"]), (&7_usize.into(), &"bf16".into()));
@@ -478,11 +478,8 @@ fn rows_that_come_from_recordings_are_measured_after_all_others() {
     let is_recorded = |row: &Row| recorded.iter().any(|name| row.spec.id.starts_with(name));
     let times = |of_recorded: bool| {
         let rows = whole().outcomes().filter(move |(row, _)| is_recorded(row) == of_recorded);
-        let started = rows.filter_map(|(_, outcome)| match outcome {
-            Outcome::Measured { started, .. } => Some(started.clone()),
-            _ => None,
-        });
-        started.flatten().collect::<Vec<f64>>()
+        let samples = rows.flat_map(|(_, outcome)| outcome.samples());
+        samples.filter_map(|sample| sample.started).collect::<Vec<f64>>()
     };
     let (last, first) =
         (times(false).into_iter().fold(0.0, f64::max), times(true).into_iter().fold(f64::MAX, f64::min));
@@ -504,11 +501,9 @@ fn every_chapter_with_a_document_measures_the_same_code_twice_in_turn() {
 }
 
 /// When the samples of a row began in the run; none where it was not measured.
-fn began<'a>(results: &'a Results, spec: &MetricSpec) -> &'a [f64] {
-    match results.outcomes().find(|(row, _)| row.spec == *spec).map(|(_, outcome)| outcome) {
-        Some(Outcome::Measured { started, .. }) => started,
-        _ => &[],
-    }
+fn began(results: &Results, spec: &MetricSpec) -> Vec<f64> {
+    let found = results.outcomes().find(|(row, _)| row.spec == *spec);
+    found.map_or(&[][..], |(_, outcome)| outcome.samples()).iter().filter_map(|sample| sample.started).collect()
 }
 
 #[test]
@@ -522,7 +517,7 @@ fn the_rows_of_each_case_of_a_table_are_sampled_in_turn_but_for_four_tables_that
             for case in table.cases_in(std::slice::from_ref(results)) {
                 let entries = table.rows.iter().map(|row| TableEntry { table, row, case: &case });
                 let found = entries.filter_map(|entry| entry.measured(&results.lookup()).ok());
-                let times: Vec<&[f64]> = found.map(|measured| began(results, measured.metric.spec)).collect();
+                let times: Vec<Vec<f64>> = found.map(|measured| began(results, measured.metric.spec)).collect();
                 let measured = || times.iter().filter(|times| !times.is_empty());
                 let last_begin = measured().map(|times| times[0]).fold(0.0, f64::max);
                 let first_end = measured().map(|times| times[times.len() - 1]).fold(f64::MAX, f64::min);
@@ -548,17 +543,15 @@ impl Experiment for Defective {
     const NAME: &'static str = "defective";
     const SUMMARY: &'static str = "What becomes of a run with a defect";
 
-    fn run(&self, bench: &mut Bench) {
-        bench.group("Before", []).host_time("defective.before", "Before", |_| Ok(|| Ok(()))).run();
+    fn groups(&self, _: &str) -> Vec<Group> {
         assert!(!self.while_declaring, "a defect while declaring");
-        bench
-            .group("Defect", [])
-            .host_time("defective.at", "At", |_| {
-                let holds = true;
-                Ok(move || if holds { panic!("a defect while measuring") } else { Ok(()) })
-            })
-            .run();
-        bench.group("After", []).host_time("defective.after", "After", |_| Ok(|| Ok(()))).run();
+        let before = Group::of("Before", []).host_time("defective.before", "Before", |_| Ok(|| Ok(())));
+        let defect = Group::of("Defect", []).host_time("defective.at", "At", |_| {
+            let holds = true;
+            Ok(move || if holds { panic!("a defect while measuring") } else { Ok(()) })
+        });
+        let after = Group::of("After", []).host_time("defective.after", "After", |_| Ok(|| Ok(())));
+        [before, defect, after].map(GroupBuilder::build).into()
     }
 }
 
@@ -585,7 +578,7 @@ fn an_experiment_that_panics_while_it_declares_fails_and_ends_neither_the_plan_n
     let selection = Selection { only: vec!["defective".to_owned(), "idle-device".to_owned()], skip: vec![] };
     let results = run_on_cpu(&suite_of(&others, &registry), &registry, &selection, false);
     let ids: Vec<&str> = results.rows.iter().map(|row| row.spec.id.as_str()).collect();
-    assert_eq!(ids[..2], ["defective.before", "idle-device.other"]);
+    assert_eq!(ids[0], "idle-device.other", "what it declares is not known");
     assert_eq!(results.run().order[0].failure.as_deref(), Some("a defect while declaring"));
     assert!(
         results

@@ -77,7 +77,7 @@ fn a_shift_of_the_stated_size_is_found_in_four_of_five_cases() {
 #[test]
 fn the_readme_states_the_smallest_shift_for_the_spread_of_the_kept_results() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let kept = Results::read(&root.join("book/results/one-gpu.json")).unwrap();
+    let kept = Results::read(&root.join("book/results/one-gpu.json.gz")).unwrap();
     let lookup = kept.lookup();
     let mut spreads: Vec<f64> = lookup
         .metrics()
@@ -166,7 +166,6 @@ fn the_page_of_any_fleet_is_small_and_says_what_it_leaves_out() {
         let page = page(&fleet);
         assert!(page.len() < 500_000, "{machines} machines of {models} models: {} bytes", page.len());
         assert!(page.contains("for which this page has no place"), "{machines} machines of {models} models");
-        assert_eq!(page.contains("Two models side by side"), models > 1);
         assert!(page.ends_with("</html>\n"));
     }
 }
@@ -181,7 +180,7 @@ fn a_faster_rate_is_no_slower_machine_and_models_are_not_mixed() {
         assert_eq!(different.is_slower, is_time, "{different:?}");
     }
     let page = page(&fleet);
-    assert!(page.contains("Two models side by side") && page.contains("<script>"));
+    assert!(!page.contains("<script"));
     assert!(page.contains("Model&#32;") || page.contains("Model 0"));
 }
 

@@ -150,7 +150,6 @@ fn what_no_line_can_hold_and_what_would_move_the_results_is_refused_in_words() {
         (&["job", "--tasks", "0"], "--tasks"),
         (&["job", "--", "--array=0-9"], "is set by the script"),
         (&["job", "--", "gpu"], "is no option of sbatch"),
-        (&["job", "--", "--exclusive", "job.sh"], "`job.sh` is no option of sbatch"),
         (&["job", "--", "--comment=a\nb"], "the character '\\n'"),
     ] {
         let output = report(&[&fleet[..], arguments].concat(), site.path(), &[]);
@@ -304,13 +303,13 @@ fn manifest(site: &Path, more: &[&str]) -> Value {
         ["fleet", "--kubernetes", "--image", "registry.example/report:1", "--out-volume", "results", "--tasks", "16"];
     let output = report(&[&own[..], more].concat(), site, &[]);
     said(&output, 0);
-    serde_yaml::from_str(&out(&output)).unwrap()
+    serde_saphyr::from_str(&out(&output)).unwrap()
 }
 
 #[test]
 fn the_manifest_is_an_indexed_job_by_the_schema_of_kubernetes() {
     let site = site();
-    let schema: Value = serde_yaml::from_str(JOB).unwrap();
+    let schema: Value = serde_saphyr::from_str(JOB).unwrap();
     for (more, gpus) in [
         (&[][..], Some(1)),
         (&["--per", "node", "--gpus", "8", "--name", "fleet-1"], Some(8)),

@@ -1,7 +1,6 @@
 //! A run goes through its experiments in passes: each row takes a share of its samples in each, and what a pass left stays,
 //! whatever becomes of a later one.
 
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::HashMap;
@@ -18,8 +17,10 @@ use syncscope::device::Device;
 use syncscope::error::DeviceError;
 use syncscope::measure::{Progress, StoppedBy};
 use syncscope_present::units::Unit;
-use syncscope_results::{Environment, Outcome, Parameters, Pass, Plan, Results, Row, RunOutcome, SYNCSCOPE, Selection};
-use syncscope_suite::experiment::{Bench, Experiment, Formula, Registry, RunObserver};
+use syncscope_results::{
+    Environment, Measured, Outcome, Parameters, Pass, Piece, Plan, Results, Row, RunOutcome, SYNCSCOPE, Selection,
+};
+use syncscope_suite::experiment::{Experiment, Formula, Group, GroupBuilder, Registry, RunObserver};
 use syncscope_suite::runner::{Session, Suite, empty_results};
 
 const PASSES: usize = 3;
@@ -67,44 +68,38 @@ impl Experiment for Passes {
     const NAME: &'static str = "passes";
     const SUMMARY: &'static str = "Rows that are sampled in passes";
 
-    fn run(&self, bench: &mut Bench) {
+    fn groups(&self, _: &str) -> Vec<Group> {
         let script = self.script;
-        bench
-            .group("Together", [])
+        let together = Group::of("Together", [])
             .observed("passes.a", "A", Unit::Number, move |_| Ok(move || call(script)))
             .observed("passes.b", "B", Unit::Number, |_| Ok(|| Ok(1.0)))
-            .derived("passes.sum", "Sum", Unit::Number, Formula::of("a + b", [("a", "passes.a"), ("b", "passes.b")]))
-            .run();
+            .derived("passes.sum", "Sum", Unit::Number, Formula::of("a + b", [("a", "passes.a"), ("b", "passes.b")]));
         // Its rounds take longer than those of short rows, whatever the speed of the machine.
-        bench
-            .group("Long", [])
-            .observed("passes.l", "L", Unit::Number, |_| {
-                Ok(|| {
-                    std::thread::sleep(Duration::from_millis(11));
-                    Ok(1.0)
-                })
+        let long = Group::of("Long", []).observed("passes.l", "L", Unit::Number, |_| {
+            Ok(|| {
+                std::thread::sleep(Duration::from_millis(11));
+                Ok(1.0)
             })
-            .run();
-        bench.group("Apart", []).observed("passes.c", "C", Unit::Number, |_| Ok(|| Ok(1.0))).run();
-        bench
-            .group("Decided", [])
-            .trials(NonZeroUsize::new(2).unwrap())
-            .observed("passes.d", "D", Unit::Number, |_| Ok(|| Ok(1.0)))
-            .run();
-        bench.group("Recorded", []).recorded().observed("passes.e", "E", Unit::Number, |_| Ok(|| Ok(1.0))).run();
+        });
+        let apart = Group::of("Apart", []).observed("passes.c", "C", Unit::Number, |_| Ok(|| Ok(1.0)));
+        let decided = Group::of("Decided", []).trials(NonZeroUsize::new(2).unwrap());
+        let decided = decided.observed("passes.d", "D", Unit::Number, |_| Ok(|| Ok(1.0)));
+        let recorded = Group::of("Recorded", []).recorded();
+        let recorded = recorded.observed("passes.e", "E", Unit::Number, |_| Ok(|| Ok(1.0)));
+        [together, long, apart, decided, recorded].map(GroupBuilder::build).into()
     }
 }
 
-/// Keeps what a killed process would have left, after each experiment of each pass.
+/// Keeps the pieces that a killed process would have left, after each experiment of each pass.
 #[derive(Default)]
-struct Kept(Mutex<Vec<Results>>);
+struct Kept(Mutex<Vec<Piece>>);
 
 impl RunObserver for Kept {
     fn experiment(&self, _: usize, _: usize, _: &str) {}
     fn group(&self, _: &[&str], _: &Parameters) {}
     fn progress(&self, _: Progress) {}
-    fn keep(&self, results: &Results) {
-        self.0.lock().unwrap().push(results.clone());
+    fn keep(&self, piece: &Piece) {
+        self.0.lock().unwrap().push(piece.clone());
     }
 }
 
@@ -133,10 +128,13 @@ impl Trial {
         Self { registry, suite, device, kept, selection, interrupt }
     }
 
-    fn first(&self) -> Results {
+    fn empty(&self) -> Results {
         let environment = Environment::now(&self.device, Vec::new());
-        let source = self.suite.source.clone();
-        self.next(empty_results(source, self.selection.clone(), Plan::default(), environment))
+        empty_results(self.suite.source.clone(), self.selection.clone(), Plan::default(), environment)
+    }
+
+    fn first(&self) -> Results {
+        self.next(self.empty())
     }
 
     fn next(&self, results: Results) -> Results {
@@ -156,9 +154,11 @@ fn row<'a>(results: &'a Results, id: &str) -> &'a Row {
 }
 
 /// The samples, the passes and the rule that ended the sampling of a measured row.
-fn measured<'a>(results: &'a Results, id: &str) -> (&'a [f64], &'a [Pass], StoppedBy) {
+fn measured<'a>(results: &'a Results, id: &str) -> (Vec<f64>, &'a [Pass], StoppedBy) {
     match row(results, id).outcome(&run()) {
-        Some(Outcome::Measured { samples, passes, stopped_by, .. }) => (samples, passes, *stopped_by),
+        Some(Outcome::Measured(Measured { samples, passes, stopped_by, .. })) => {
+            (samples.iter().map(|sample| sample.value).collect(), passes, *stopped_by)
+        }
         other => panic!("{id}: {other:?}"),
     }
 }
@@ -173,7 +173,7 @@ fn assert_complete(results: &Results) {
         let (samples, passes, stopped_by) = measured(results, id);
         assert_eq!((samples.len(), counts(passes), stopped_by), (SAMPLES, vec![3, 2, 2], StoppedBy::Samples), "{id}");
     }
-    assert_eq!(row(results, "passes.sum").outcome(&run()).unwrap().samples().unwrap().len(), SAMPLES);
+    assert_eq!(row(results, "passes.sum").outcome(&run()).unwrap().values().unwrap().len(), SAMPLES);
     assert_eq!(results.run().outcome, RunOutcome::Complete);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.json");
@@ -186,7 +186,8 @@ fn each_pass_takes_a_share_of_the_samples_of_every_row_before_the_next_begins() 
     let results = Trial::new(1, Script::default()).first();
     assert_complete(&results);
     // The case counts its calls: those of the warm-ups are not kept.
-    let [first @ .., d, e, f, g] = measured(&results, "passes.a").0 else { panic!("too few") };
+    let values = measured(&results, "passes.a").0;
+    let [first @ .., d, e, f, g] = &values[..] else { panic!("too few") };
     assert_eq!((first, e - d, g - f), (&[3.0, 4.0, 5.0][..], 1.0, 1.0));
     assert!(*d >= 7.0 && f - e >= 2.0, "{d} {e} {f}");
     let began = |id: &str| measured(&results, id).1.iter().map(|pass| pass.began).collect::<Vec<_>>();
@@ -256,7 +257,12 @@ fn an_interrupt_in_a_later_pass_keeps_all_and_the_next_try_adds_what_is_missing(
 fn a_process_that_is_killed_between_two_passes_leaves_what_the_next_goes_on_with() {
     let trial = Trial::new(4, Script::default());
     let first = trial.first();
-    let left = trial.kept.0.lock().unwrap().clone();
+    let pieces = trial.kept.0.lock().unwrap().clone();
+    // What each end of the process would have left: the pieces until then.
+    let left = pieces.into_iter().scan(trial.empty(), |results, piece| {
+        results.add(piece);
+        Some(results.clone())
+    });
     let passes = |results: &Results| {
         let row = results.rows.iter().find(|row| row.spec.id == "passes.c");
         row.map_or(0, |_| measured(results, "passes.c").1.len())

@@ -94,24 +94,11 @@ fn with_little_room() {
     none(buffer.read().map(|_| ()));
 }
 
-#[test]
-fn the_readme_of_the_package_has_its_picture_and_the_changes() {
-    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let text = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap();
-    let packaged = text("Cargo.toml");
-    let readme = text("README.md");
-    let pictures = readme.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-    for picture in pictures.filter(|target| target.ends_with(".png")) {
-        assert!(folder.join(picture).is_file() && packaged.contains(&format!("\"/{picture}\"")), "{picture}");
-    }
-    assert!(text("CHANGELOG.md").contains("## Unreleased") && packaged.contains("\"/CHANGELOG.md\""));
-}
-
 /// Types, traits and functions that a user can name, not those of an implementation that has its own crate or room.
 #[test]
 fn one_in_five_of_the_public_types_traits_and_functions_has_an_example_that_runs() {
-    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("src");
-    let own = [root.join("bin"), root.join("audit/injected"), root.join("device/cuda")];
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("src/syncscope");
+    let own = [root.join("device/cuda"), root.join("device/calls"), root.join("kernels")];
     let (mut all, mut begun) = (0, 0);
     let mut folders = vec![root];
     while let Some(folder) = folders.pop() {
@@ -140,5 +127,5 @@ fn one_in_five_of_the_public_types_traits_and_functions_has_an_example_that_runs
             }
         }
     }
-    assert!(all > 300 && begun * 5 >= all, "{begun} of {all}");
+    assert!(all > 100 && begun * 5 >= all, "{begun} of {all}");
 }

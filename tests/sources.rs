@@ -227,7 +227,6 @@ fn a_module_imports_only_from_those_above_it() {
 }
 
 /// A search for an identifier leads to its declaration, so it stands there as a whole.
-#[cfg(feature = "report")]
 #[test]
 fn the_identifier_of_every_row_stands_whole_where_the_row_is_declared() {
     use std::collections::BTreeSet;

@@ -9,8 +9,7 @@ mod truths;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal};
 use syncscope::measure::{
-    Bootstrap, Clock, Comparison, Estimate, Protocol, Sampler, Samples, diagnose, judge, near_floor, timer_cost,
-    timer_resolution,
+    Clock, Comparison, Estimate, Protocol, Sampler, Samples, diagnose, judge, near_floor, timer_cost, timer_resolution,
 };
 use syncscope_results::statistics::{Ratio, change_points, outliers, smallest_shift};
 use truths::*;
@@ -61,24 +60,6 @@ fn a_clock_that_steps_coarsely_makes_the_interval_no_less_sure() {
     for n in SIZES {
         assert!(coverage(&stepped, n, TRIALS) >= 0.93, "n = {n}");
     }
-}
-
-/// Why an estimate does not resample: the percentile bootstrap of the median misses the mark at small n.
-#[test]
-fn the_plain_percentile_bootstrap_of_a_median_is_too_narrow_for_some_sizes() {
-    let normal = &truths()[0];
-    let bootstrap = Bootstrap::default().with_resamples(200);
-    let median = |sets: &[Vec<f64>]| {
-        let mut values = sets[0].clone();
-        let middle = values.len() / 2;
-        *values.select_nth_unstable_by(middle, f64::total_cmp).1
-    };
-    let share = share(400, 7, |rng| {
-        let samples = draw(&normal.source, 9, rng);
-        let (low, high) = bootstrap.interval(&[samples.values()], 0.95, median).unwrap();
-        low <= normal.median && normal.median <= high
-    });
-    assert!(share < 0.94, "{share}");
 }
 
 #[test]
@@ -214,7 +195,6 @@ fn nothing_that_is_given_as_samples_ends_the_program() {
         syncscope_results::statistics::estimate_of_runs(&[set, &[1e150, 1e150 + 1e134], &[0.0, 1e-4, 2e-4], &[1.0]]);
         Ratio::of_runs(set, &[1.0, 2.0], 0.95).map(|ratio| ratio.change(f64::NAN));
         Ratio::of_pairs(&set.iter().map(|value| (*value, 1.0)).collect::<Vec<_>>(), 0.0).map(|ratio| ratio.chance(2.0));
-        Bootstrap::default().with_resamples(0).interval(&[set, &[]], 2.0, |sets| sets.len() as f64);
         if let Ok(samples) = Samples::new("set", set.to_vec()) {
             samples.estimate().scaled(f64::NAN).excludes_zero();
             judge([&samples, &samples], |[a, b]| a < b);
@@ -225,7 +205,6 @@ fn nothing_that_is_given_as_samples_ends_the_program() {
     judge([], |[]| true);
     diagnose(&[]);
     syncscope_results::statistics::estimate_of_runs(&[]);
-    Bootstrap::default().with_resamples(0).distribution(&[], |_| 0.0);
     near_floor(Clock::Host, f64::NAN, f64::NAN);
     smallest_shift(f64::NAN, 0, 0);
     assert!(timer_cost(0).is_empty() && timer_resolution(0).is_empty());

@@ -214,7 +214,7 @@ fn a_damaged_file_of_the_store_is_named_and_gives_way_to_a_whole_one() {
 #[test]
 fn a_file_from_before_digests_is_taken_and_gets_one() {
     let folder = tempfile::tempdir().unwrap();
-    let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json");
+    let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json.gz");
     let results = Results::read(&kept).unwrap();
     let old = folder.path().join("old.json");
     fs::write(&old, serde_json::to_string(&results).unwrap()).unwrap();
@@ -333,56 +333,4 @@ fn the_one_file_among_many_that_contradicts_itself_is_named_by_each_command() {
         let line = format!("results/{}: it contradicts itself: {title} holds ", place.display());
         assert!(text.contains(&line) && text.contains(count), "{command}: {text}");
     }
-}
-
-#[test]
-#[cfg(feature = "parquet")]
-fn a_table_of_samples_replaces_no_parquet_file_of_another_program() {
-    use parquet::file::writer::SerializedFileWriter;
-    use parquet::schema::parser::parse_message_type;
-
-    let folder = tempfile::tempdir().unwrap();
-    let file = fleet::write(&on("node1", 1), folder.path(), "1.json");
-    collect(&[file], &folder.path().join("store"), &Results::read).unwrap();
-    let [own, others, begun] = ["own", "others", "begun"].map(|name| folder.path().join(name));
-    let schema = std::sync::Arc::new(parse_message_type("message samples { REQUIRED DOUBLE value; }").unwrap());
-    let another = SerializedFileWriter::new(Vec::new(), schema, Default::default()).unwrap().into_inner().unwrap();
-    fs::write(&others, &another).unwrap();
-    fs::write(&begun, "PAR1, and nothing of ours").unwrap();
-    let write = |to: &Path| {
-        report(&["collect", "--into", "store", "--parquet", &to.display().to_string()], folder.path()).status.success()
-    };
-    assert!(write(&own) && write(&own), "its own file is replaced");
-    assert!(!write(&others) && !write(&begun));
-    assert_eq!(fs::read(&others).unwrap(), another);
-    assert_eq!(fs::read_to_string(&begun).unwrap(), "PAR1, and nothing of ours");
-}
-
-#[test]
-#[cfg(feature = "parquet")]
-fn the_table_of_samples_reads_back_as_what_was_measured() {
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    use parquet::record::RowAccessor;
-
-    let folder = tempfile::tempdir().unwrap();
-    let store = folder.path().join("store");
-    let results = on("node1", 1);
-    let file = fleet::write(&results, folder.path(), "1.json");
-    collect(&[file], &store, &Results::read).unwrap();
-    let output = report(&["collect", "--into", "store", "--parquet", "samples.parquet"], folder.path());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let file = fs::File::open(folder.path().join("samples.parquet")).unwrap();
-    let reader = SerializedFileReader::new(file).unwrap();
-    let lines: Vec<(String, i64, f64)> = reader
-        .get_row_iter(None)
-        .unwrap()
-        .map(|line| line.unwrap())
-        .map(|line| (line.get_string(7).unwrap().clone(), line.get_long(10).unwrap(), line.get_double(11).unwrap()))
-        .collect();
-    let expected: Vec<(String, i64, f64)> = results
-        .lookup()
-        .metrics()
-        .flat_map(|(spec, metric)| (0..).zip(metric.unwrap().samples()).map(|(at, value)| (spec.id.clone(), at, value)))
-        .collect();
-    assert_eq!(lines, expected);
 }

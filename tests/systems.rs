@@ -1,6 +1,4 @@
 //! What another system measured of the same work, and what was measured as a peak rate, beside a run.
-
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "fixtures/run.rs"]
@@ -13,7 +11,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 use syncscope_book::{BookProject, Machines, comparison_table, system_table};
 use syncscope_results::{
-    Catalog, FINGERPRINT, MEASURING_CODE, Outcome, Parameters, Results, System, code_of, share_of_peak,
+    Catalog, FINGERPRINT, MEASURING_CODE, Outcome, Parameters, Results, System, code_of_system, share_of_peak,
 };
 use syncscope_suite::experiment::Registry;
 
@@ -25,7 +23,7 @@ fn catalog() -> Catalog {
 fn twice_as_slow(ids: &[&str]) -> Value {
     let run = fixture::run();
     let rows = run.rows.iter().filter(|row| ids.contains(&row.spec.id.as_str())).map(|row| {
-        let Outcome::Measured { samples, .. } = &row.series[0].outcome else { panic!("{} is measured", row.spec.id) };
+        let samples = row.series[0].outcome.values().unwrap();
         let samples: Vec<f64> = samples.iter().map(|sample| sample * 2.0).collect();
         let measured = json!({ "samples": samples, "stopped_by": "samples" });
         json!({ "id": row.spec.id, "parameters": row.spec.parameters, "unit": row.spec.unit, "outcome": { "measured": measured } })
@@ -106,8 +104,7 @@ fn the_ratio_of_two_systems_is_of_the_pairs_of_runs_that_have_both_sides() {
             let Some(series) = row.series.iter_mut().find(|series| series.run == format!("PyTorch-{run}")) else {
                 continue;
             };
-            let Outcome::Measured { samples, .. } = &mut series.outcome else { panic!("it is measured") };
-            samples.iter_mut().for_each(|sample| *sample *= scatter);
+            series.outcome.values_mut().into_iter().for_each(|sample| *sample *= scatter);
         }
     }
     let row = results.rows.iter_mut().find(|row| row.spec.id == FINISH[1]).unwrap();
@@ -344,7 +341,7 @@ fn the_script_and_the_build_compute_the_same_digest_of_the_measuring_code() {
         .output()
         .unwrap();
     let digest = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(Some(digest.trim()), code_of("PyTorch"), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(Some(digest.trim()), code_of_system("PyTorch"), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

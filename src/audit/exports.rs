@@ -12,7 +12,6 @@ use super::recording::Frame;
 use super::report::AuditReport;
 use super::verdict::{Breach, Verdict};
 use crate::clean::line;
-use crate::files::read_text;
 use crate::present::escape;
 
 /// How each such file begins, and none of another program.
@@ -20,7 +19,7 @@ pub const JUNIT_BEGIN: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<test
 /// What this program calls itself.
 const NAME: &str = "syncscope";
 /// The most bytes of a SARIF file that are read.
-const MOST_SARIF: usize = 64 << 20;
+pub const MAX_SARIF_BYTES: usize = 64 << 20;
 
 /// A test for each place that waits, of which those that are over the budget fail; and one for what was not held, which is
 /// skipped where nothing was asked for.
@@ -95,10 +94,9 @@ pub fn sarif(verdict: &Verdict) -> Value {
     })
 }
 
-/// Whether a file is SARIF that this program wrote.
-pub fn is_sarif(path: &Path) -> bool {
-    let text = read_text(path, MOST_SARIF).unwrap_or_default();
-    serde_json::from_str::<Value>(&text).is_ok_and(|value| value["runs"][0]["tool"]["driver"]["name"] == NAME)
+/// Whether a text is SARIF that this program wrote.
+pub fn is_sarif(text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|value| value["runs"][0]["tool"]["driver"]["name"] == NAME)
 }
 
 /// A path as a URI reference: relative to the working folder where it lies within, else with its scheme if it is absolute.

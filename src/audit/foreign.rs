@@ -2,12 +2,11 @@
 //! profiler's events say is read by `kineto`, and exports of Nsight Systems by `nsys`.
 //!
 //! # Limits
-//! A trace may be anybody's: it is read up to [`MOST_BYTES`], and numbers that no clock has are passed over. Times of a day's
+//! A trace may be anybody's: it is read up to [`MAX_BYTES`], and numbers that no clock has are passed over. Times of a day's
 //! clock in microseconds are rounded to 0.25 µs by the format's numbers. A trace has no stacks unless the profiler was asked for
 //! them (`with_stack=True`). It does not name the memory of a call, but that of its copy.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::Path;
 
 use super::chrome::{Event, KINDS, NAME_OF_THREAD, Trace};
 use super::lanes::THREAD;
@@ -15,11 +14,11 @@ use super::recording::{Process, ProgramRecording, RecordedWork};
 use super::report::AuditReport;
 use super::{kineto, own};
 use crate::device::kind::SyncKind;
-use crate::error::FileError;
-use crate::files::{read_packed, text_of};
 use crate::timeline::Span;
+use syncscope_present::FileError;
 
-const MOST_BYTES: usize = 1 << 30;
+/// The most bytes of a trace.
+pub const MAX_BYTES: usize = 1 << 30;
 /// The most processes, streams, devices and open Python functions of a trace: none has so many, each process is a part of the
 /// report, and the others are looked at for each call.
 const MOST_PROCESSES: usize = 4096;
@@ -31,25 +30,22 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 /// The number of work of which it is not known when it was enqueued: behind all calls, so that none is said to wait for it.
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
-/// Reads a trace.
+/// Reads what a file of this name holds.
 ///
 /// # Errors
-/// It cannot be read, is too long, or is no such trace.
-pub fn read(path: &Path) -> Result<ProgramRecording, FileError> {
-    let origin = path.display().to_string();
-    let io = |cause| FileError::Io { path: path.to_owned(), cause };
-    if path.extension().is_some_and(|ending| ending == "nsys-rep" || ending == "qdrep") {
+/// It is no trace.
+pub fn of_bytes(bytes: Vec<u8>, origin: &str) -> Result<ProgramRecording, FileError> {
+    if origin.ends_with(".nsys-rep") || origin.ends_with(".qdrep") {
         return Err(FileError::whole(
             origin,
             "a report of nsys is read as `nsys export --type sqlite` writes it (feature `nsys`)",
         ));
     }
-    // The profiler packs a trace whose name ends so.
-    let bytes = read_packed(path, MOST_BYTES).map_err(io)?;
     if bytes.starts_with(SQLITE) {
-        return of_export(&bytes, &origin);
+        return of_export(&bytes, origin);
     }
-    parse(&text_of(bytes).map_err(io)?, &origin)
+    let text = String::from_utf8(bytes).map_err(|_| FileError::whole(origin, "stream did not contain valid UTF-8"))?;
+    parse(&text, origin)
 }
 
 #[cfg(not(feature = "nsys"))]

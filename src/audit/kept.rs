@@ -1,23 +1,15 @@
 //! An audit that was kept by `--json`, read again: as a baseline, for a check, or for a chapter of a book. It may be
 //! anybody's, so its numbers have to agree with each other.
 
-use std::path::Path;
-
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::places::WaitPlace;
 use super::report::{AuditReport, FORMAT, HostShare, ProcessReport};
-use crate::error::FileError;
-use crate::files::read_text;
+use syncscope_present::FileError;
 
 /// The most bytes of a file with an audit.
-const MOST_BYTES: usize = 64 << 20;
-
-/// The text of a file that may hold an audit.
-pub fn text(path: &Path) -> Result<String, FileError> {
-    read_text(path, MOST_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })
-}
+pub const MAX_BYTES: usize = 64 << 20;
 
 /// Whether a text holds an audit, and not results: of what is neither, no.
 pub fn is_audit(text: &str) -> bool {
@@ -27,11 +19,6 @@ pub fn is_audit(text: &str) -> bool {
         places: Option<IgnoredAny>,
     }
     serde_json::from_str(text).is_ok_and(|begun: Begun| begun.format.is_some() && begun.places.is_some())
-}
-
-/// Reads an audit that was kept.
-pub fn read(path: &Path) -> Result<AuditReport, FileError> {
-    AuditReport::parse(&text(path)?, &path.display().to_string())
 }
 
 impl AuditReport {

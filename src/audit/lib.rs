@@ -58,7 +58,6 @@ mod verdict;
 
 use syncscope::{device, timeline};
 use syncscope_present::{self as present, clean, units};
-use syncscope_results::{error, files, yaml};
 
 pub use class::Activity;
 pub use places::{Reason, WaitPlace};
@@ -68,9 +67,9 @@ pub use report::{AuditReport, DeviceReport, HostShare, OverheadReport, ProcessRe
 pub use steps::{Allowed, Budget, Step};
 
 pub use self::{
-    exports::{JUNIT_BEGIN, is_sarif, junit, sarif},
-    foreign::read as read_trace,
-    kept::{is_audit, read as read_kept, text as kept_text},
+    exports::{JUNIT_BEGIN, MAX_SARIF_BYTES, is_sarif, junit, sarif},
+    foreign::{MAX_BYTES as MAX_TRACE_BYTES, of_bytes as trace_of_bytes},
+    kept::{MAX_BYTES as MAX_AUDIT_BYTES, is_audit},
     lanes::timelines,
     page::{PageParts, parts},
     record::read as read_records,

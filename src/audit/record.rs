@@ -12,8 +12,8 @@ use super::recording::{
     Frame, HostMemoryKind, Overhead, Process, ProgramRecording, Range, RecordedCall, RecordedDirection, RecordedWork,
     WorkKind,
 };
-use crate::error::FileError;
 use crate::units::counted;
+use syncscope_present::FileError;
 
 /// The most bytes that are read of a file.
 const MOST_BYTES: u64 = 4 << 30;

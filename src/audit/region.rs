@@ -13,9 +13,9 @@ use super::report::{AuditReport, JudgedCalls};
 use super::steps::Budget;
 use super::verdict::{Breach, verdict};
 use crate::device::Device;
-use crate::error::DeviceError;
 use crate::timeline::{OpenRecording, Timeline};
 use crate::units::counted;
+use syncscope::error::DeviceError;
 
 /// Runs `region` and says where it waited for its device.
 ///

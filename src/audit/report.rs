@@ -26,7 +26,7 @@ const SPANS: usize = 400;
 /// let report = AuditReport::parse(text, "audit.json")?;
 /// assert!(report.to_html().contains("No use of CUDA was recorded"));
 /// # }
-/// # Ok::<(), syncscope_results::error::FileError>(())
+/// # Ok::<(), syncscope_present::FileError>(())
 /// ```
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]

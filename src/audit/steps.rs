@@ -13,7 +13,6 @@ use super::places::{self, Reason};
 use super::recording::{Frame, Process, ProgramRecording, RecordedCall};
 use super::report::{AuditReport, JudgedCalls};
 use super::verdict::Breach;
-use crate::{error::FileError, yaml};
 
 /// How much a program may wait.
 ///
@@ -69,30 +68,27 @@ pub struct Allowed {
 }
 
 impl Budget {
-    /// Reads a budget.
+    /// What is wrong with it, beside its form.
     ///
     /// # Errors
-    /// The file cannot be read or is none of these; the message says where.
-    pub fn read(path: &std::path::Path) -> Result<Self, FileError> {
-        let budget: Self = yaml::parse(&yaml::read(path)?, &path.display().to_string())?;
-        if budget.waits.is_none() && budget.milliseconds.is_none() {
-            let message = "it limits nothing: state `waits` or `milliseconds`";
-            return Err(FileError::whole(path.display().to_string(), message));
+    /// It limits nothing, or contradicts itself.
+    pub fn checked(self) -> Result<Self, String> {
+        if self.waits.is_none() && self.milliseconds.is_none() {
+            return Err("it limits nothing: state `waits` or `milliseconds`".to_owned());
         }
-        if budget.step.as_ref().is_some_and(|step| step.range.is_some() == step.line.is_some()) {
-            return Err(FileError::whole(path.display().to_string(), "`step` states either `range` or `line`"));
+        if self.step.as_ref().is_some_and(|step| step.range.is_some() == step.line.is_some()) {
+            return Err("`step` states either `range` or `line`".to_owned());
         }
-        if budget.milliseconds.is_some_and(|most| most < 0.0) {
-            return Err(FileError::whole(path.display().to_string(), "`milliseconds` is a number from 0 on"));
+        if self.milliseconds.is_some_and(|most| most < 0.0) {
+            return Err("`milliseconds` is a number from 0 on".to_owned());
         }
-        for (number, Allowed { place, reason }) in budget.allow.iter().enumerate() {
+        for (number, Allowed { place, reason }) in self.allow.iter().enumerate() {
             let lacking = [("place", place), ("reason", reason)].into_iter().find(|(_, text)| text.trim().is_empty());
             if let Some((what, _)) = lacking {
-                let message = format!("`allow[{number}]` states no `{what}`");
-                return Err(FileError::whole(path.display().to_string(), message));
+                return Err(format!("`allow[{number}]` states no `{what}`"));
             }
         }
-        Ok(budget)
+        Ok(self)
     }
 
     /// What of it asks for the stack of each call.

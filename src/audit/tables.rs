@@ -21,6 +21,7 @@ pub fn sentence(words: &str) -> String {
 }
 
 impl Reason {
+    /// In words, for a table.
     pub fn words(self) -> &'static str {
         match self {
             Self::Wait => "waits for pending work",

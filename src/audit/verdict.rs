@@ -13,7 +13,9 @@ use crate::units::counted;
 /// A place that is over the budget, or that the baseline does not have.
 #[derive(Clone, Debug)]
 pub struct Breach {
+    /// The place.
     pub place: WaitPlace,
+    /// What it is over.
     pub why: String,
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-pub use syncscope_present::PlotError;
-pub use syncscope_results::error::{DeviceError, FileError};
+pub use syncscope::error::DeviceError;
+pub use syncscope_present::{FileError, PlotError};
 
 /// What can go wrong while a book is made.
 #[derive(Debug, thiserror::Error)]

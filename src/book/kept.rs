@@ -8,11 +8,11 @@ use crate::error::{BookError, FileError};
 use crate::results::Results;
 
 /// Where the files lie in the repository, and what is in them.
-const COURSE: (&str, &str) = ("book/results/one-gpu.json", include_str!("../../book/results/one-gpu.json"));
-const REFERENCE: (&str, &str) = ("book/results/calls.json", include_str!("../../book/results/calls.json"));
+const COURSE: (&str, &[u8]) = ("book/results/one-gpu.json.gz", include_bytes!("../../book/results/one-gpu.json.gz"));
+const REFERENCE: (&str, &[u8]) = ("book/results/calls.json.gz", include_bytes!("../../book/results/calls.json.gz"));
 
-fn read((place, text): (&str, &str)) -> Result<Results, FileError> {
-    Results::parse(text, Path::new(place))
+fn read((place, content): (&str, &[u8])) -> Result<Results, FileError> {
+    Results::of_content(content, Path::new(place))
 }
 
 fn unreadable(error: impl ToString) -> BookError {
@@ -23,7 +23,7 @@ fn unreadable(error: impl ToString) -> BookError {
 ///
 /// # Errors
 /// The file is none that this program can read.
-pub fn results() -> Result<&'static Results, BookError> {
+pub(crate) fn results() -> Result<&'static Results, BookError> {
     static READ: LazyLock<Result<Results, FileError>> = LazyLock::new(|| read(COURSE));
     READ.as_ref().map_err(unreadable)
 }

@@ -60,7 +60,6 @@ mod measure {
     pub(crate) use syncscope_results::statistics::*;
 }
 
-pub use kept::results as kept_results;
 pub use notebooks::check as check_notebook;
 pub use place::check_place;
 pub use place::check_slides_place;

@@ -90,7 +90,7 @@ fn excess(mut error: &Error) -> Option<String> {
     }
     match error.kind() {
         ErrorKind::WriteFailure => Some(format!("longer than {} MB", MOST_BYTES >> 20)),
-        ErrorKind::OutOfFuel => Some(format!("made in more than {} steps", language::MOST_STEPS)),
+        ErrorKind::OutOfFuel => Some(format!("made in more than {} steps", language::MAX_STEPS)),
         _ => None,
     }
 }

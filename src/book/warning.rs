@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::results::{
     Catalog, ExperimentRun, MEASURING_CODE, Recomputation, Results, Row, RunOutcome, TelemetrySample, code_of,
-    in_another_unit, throttle_reasons,
+    code_of_system, in_another_unit, throttle_reasons,
 };
 use crate::units::counted;
 
@@ -126,7 +126,7 @@ impl Warning {
         for system in results.systems().into_iter().skip(1) {
             let facts = results.runs_of(system).flat_map(|run| run.environment.facts());
             let mut codes = facts.filter(|(name, _)| name == MEASURING_CODE).map(|(_, code)| code.as_str());
-            if code_of(system).is_some_and(|now| codes.any(|then| then != now)) {
+            if code_of_system(system).is_some_and(|now| codes.any(|then| then != now)) {
                 warnings.push(Warning::OutdatedSystem { system: system.to_owned() });
             }
         }
@@ -174,20 +174,25 @@ impl Warning {
             }
         }
         let about = |name: &str| {
-            Self::about(name, ran.get(name).map_or(&[], Vec::as_slice), sensed.get(name).map_or(&[], Vec::as_slice))
+            let (ran, sensed) = (ran.get(name), sensed.get(name));
+            Self::about(
+                (name, &results.environment().device.engine),
+                ran.map_or(&[], Vec::as_slice),
+                sensed.map_or(&[], Vec::as_slice),
+            )
         };
         names.iter().copied().flat_map(about).collect()
     }
 
-    /// What the runs say of one experiment: those in which it ran, and what the sensors said in each run.
-    fn about(name: &str, ran: &[&ExperimentRun], sensed: &[Sensed<'_>]) -> Vec<Self> {
+    /// What the runs say of one experiment on an engine: those in which it ran, and what the sensors said in each run.
+    fn about((name, engine): (&str, &str), ran: &[&ExperimentRun], sensed: &[Sensed<'_>]) -> Vec<Self> {
         let experiment = || name.to_owned();
         let mut warnings = Vec::new();
         if let Some(reason) = ran.iter().find_map(|left| left.failure.clone()) {
             warnings.push(Warning::ExperimentFailed { experiment: experiment(), reason });
         }
         let mut codes = ran.iter().filter_map(|left| left.code.as_deref());
-        if code_of(name).is_some_and(|now| codes.any(|then| then != now)) {
+        if code_of(name, engine).is_some_and(|now| codes.any(|then| then != now)) {
             warnings.push(Warning::Outdated { experiment: experiment() });
         }
         let reasons = throttle_reasons(sensed.iter().flatten().copied());
@@ -379,7 +384,8 @@ mod tests {
     fn results_of_other_code_are_told_from_those_of_this_program() {
         let mut results = nothing();
         let of_other_code = |results: &Results| Warning::of(results).iter().any(Warning::is_of_other_code);
-        let (name, code) = ("launch-path".to_owned(), code_of("launch-path").map(str::to_owned));
+        let (name, code) =
+            ("launch-path".to_owned(), code_of("launch-path", &results.environment().device.engine).map(str::to_owned));
         results.runs[0].order =
             vec![ExperimentRun { name, summary: String::new(), duration: 1.0, code, failure: None }];
         assert!(!of_other_code(&results));
@@ -400,7 +406,7 @@ mod tests {
             results.runs[1].environment.program.facts = vec![(MEASURING_CODE.to_owned(), code.to_owned())];
             Warning::of(&results).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(warned(code_of("PyTorch").unwrap()), Vec::<String>::new());
+        assert_eq!(warned(code_of_system("PyTorch").unwrap()), Vec::<String>::new());
         let warnings = warned("0");
         assert!(warnings.len() == 1 && warnings[0].contains("rows of PyTorch has changed"), "{warnings:?}");
     }

@@ -1,12 +1,10 @@
 //! All machines of a store beside each other: which differ from the rest, and what the models come to.
 //!
-//! Of each machine the newest file counts. Machines of one model are compared row by row ([`outliers`]); models are compared
-//! by the medians of their machines, or of the runs where there is one machine.
+//! Of each machine the newest file counts. Machines of one model are compared row by row ([`outliers`]).
 //!
 //! | file | what |
 //! |---|---|
 //! | `table` | the newest values of each machine, and the machines that differ |
-//! | `models` | models beside each other, with ratios |
 //! | `page`, `strip` | a page that stands alone |
 //! | `tasks` | a job of many tasks: those that left no results |
 
@@ -14,7 +12,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod history;
-mod models;
 mod page;
 mod strip;
 mod table;
@@ -25,7 +22,7 @@ use syncscope_results::{self as results, error, files, statistics as measure, st
 
 pub use page::page;
 pub use table::{ClaimAt, ClaimRow, Different, Fleet, FleetRow, Member, Newest};
-pub use tasks::{JobPlan, MOST_TASKS, MissingTask, PLAN, SCRIPT, missing};
+pub use tasks::{MAX_TASKS, MissingTask, PLAN, SCRIPT, missing};
 
 #[cfg(doc)]
 use crate::measure::outliers;

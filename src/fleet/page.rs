@@ -1,14 +1,8 @@
-//! The fleet as one page that stands alone: nothing from elsewhere, and one script, which the page's policy knows by its
-//! digest.
+//! The fleet as one page that stands alone: no script, nothing from elsewhere.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use sha2::{Digest, Sha256};
-
-use super::models;
 use super::strip::{histogram, strip};
 use super::table::{ClaimRow, Different, Fleet, FleetRow};
 use crate::measure::{FEWEST, FLEET_LEVEL, Outliers};
@@ -16,11 +10,12 @@ use crate::present::{escape, page_head};
 use crate::units::counted;
 
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("models.js");
 
 /// The most strips and the most lines of a list: what differs most stands first.
 const STRIPS: usize = 8;
 const LINES: usize = 60;
+/// The most models that are shown: those of the most machines.
+const MODELS: usize = 12;
 /// The most columns of the map of claims: of more machines, the models are its columns.
 const COLUMNS: usize = 40;
 /// The most bytes of the page, and of its parts but the large strips, which take what the others leave. Of each part the first
@@ -32,7 +27,7 @@ const TABLE_BYTES: usize = 60_000;
 const CLAIM_BYTES: usize = 40_000;
 
 /// Puts the first of `parts` into the page, as many as take at most `bytes`; how many have no place.
-pub(super) fn put(out: &mut String, parts: impl Iterator<Item = String>, bytes: usize) -> usize {
+fn put(out: &mut String, parts: impl Iterator<Item = String>, bytes: usize) -> usize {
     let (end, mut left_out) = (out.len() + bytes, 0);
     for part in parts {
         if left_out > 0 || out.len() + part.len() > end {
@@ -45,11 +40,21 @@ pub(super) fn put(out: &mut String, parts: impl Iterator<Item = String>, bytes: 
 }
 
 /// What stands below a part of which some had no place.
-pub(super) fn said(left_out: usize, noun: &str) -> String {
+fn said(left_out: usize, noun: &str) -> String {
     match left_out {
         0 => String::new(),
         _ => format!("<p>And {} more, for which this page has no place.</p>\n", counted(left_out, noun)),
     }
+}
+
+/// The models with the most machines, in the order of their names, each with its machines; and how many others there are.
+fn shown(fleet: &Fleet) -> (Vec<(&str, Vec<usize>)>, usize) {
+    let mut models: Vec<(&str, Vec<usize>)> = fleet.models().into_iter().collect();
+    models.sort_by_key(|(_, machines)| std::cmp::Reverse(machines.len()));
+    let left_out = models.len().saturating_sub(MODELS);
+    models.truncate(MODELS);
+    models.sort_by_key(|(name, _)| *name);
+    (models, left_out)
 }
 
 /// A row of a model, judged.
@@ -62,10 +67,7 @@ struct Strip<'a> {
 
 /// The page.
 pub fn page(fleet: &Fleet) -> String {
-    let digest = STANDARD.encode(Sha256::digest(SCRIPT));
-    let compared = models::section(fleet);
-    let scripts = format!("; script-src 'sha256-{digest}'");
-    let mut out = page_head("Machines", STYLE, &scripts) + "<body>\n<main>\n<h1>Machines</h1>\n";
+    let mut out = page_head("Machines", STYLE, "") + "<body>\n<main>\n<h1>Machines</h1>\n";
     let different = fleet.different();
     let strips: Vec<Strip<'_>> = fleet
         .models()
@@ -83,12 +85,7 @@ pub fn page(fleet: &Fleet) -> String {
     let mut below = String::new();
     by_model(fleet, &mut below);
     claims(fleet, &mut below);
-    below.push_str(&compared);
-    below.push_str("</main>\n");
-    if !compared.is_empty() {
-        let _ = writeln!(below, "<script>{SCRIPT}</script>");
-    }
-    below.push_str("</body>\n</html>\n");
+    below.push_str("</main>\n</body>\n</html>\n");
     pictures(fleet, strips, BYTES.saturating_sub(out.len() + below.len()), &mut out);
     out + &below
 }
@@ -194,7 +191,7 @@ fn histograms(fleet: &Fleet, strips: &[Strip<'_>]) -> String {
 }
 
 fn by_model(fleet: &Fleet, out: &mut String) {
-    let (models, left_out) = models::shown(fleet);
+    let (models, left_out) = shown(fleet);
     out.push_str(
         "<h2>Rows by model</h2>\n<p>The median over the machines of a model, and from which to which machine.</p>\n",
     );
@@ -235,7 +232,7 @@ fn claims(fleet: &Fleet, out: &mut String) {
     }
     let columns: Vec<(&str, Vec<usize>)> = match fleet.members.len() {
         0..=COLUMNS => fleet.members.iter().enumerate().map(|(place, own)| (own.name.as_str(), vec![place])).collect(),
-        _ => models::shown(fleet).0,
+        _ => shown(fleet).0,
     };
     out.push_str(
         "<h2>Claims</h2>\n<div class=\"scroll\"><table class=\"claims\"><thead><tr><th scope=\"col\">claim</th>",

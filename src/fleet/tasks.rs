@@ -9,13 +9,13 @@
 //!     .tasks/          what tasks that have not ended keep
 //! ```
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::FileError;
-use crate::files::{open_plain, text_up_to};
+use crate::files::{open_plain, text_of, unpacked};
 use crate::yaml;
 
 /// The file that says how many tasks there are.
@@ -23,7 +23,7 @@ pub const PLAN: &str = "fleet.yaml";
 /// The file that a scheduler runs.
 pub const SCRIPT: &str = "fleet.sh";
 /// The most tasks of a job. Slurm's own limit on arrays is lower at most sites.
-pub const MOST_TASKS: u32 = 100_000;
+pub const MAX_TASKS: u32 = 100_000;
 
 /// A job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,7 @@ pub struct JobPlan {
 pub struct MissingTask {
     /// The folder of the job.
     pub folder: PathBuf,
+    /// Its number.
     pub task: u32,
     reason: String,
 }
@@ -58,8 +59,8 @@ pub fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
         return Ok(Vec::new());
     }
     let JobPlan { tasks } = yaml::parse(&yaml::read(&file)?, &file.display().to_string())?;
-    if tasks > MOST_TASKS {
-        let message = format!("{tasks} tasks: a job has at most {MOST_TASKS}");
+    if tasks > MAX_TASKS {
+        let message = format!("{tasks} tasks: a job has at most {MAX_TASKS}");
         return Err(FileError::whole(file.display().to_string(), message));
     }
     let missing = (0..tasks).filter(|task| !folder.join(format!("task-{task}.json")).is_file());
@@ -70,7 +71,8 @@ pub fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
 fn reason(folder: &Path, task: u32) -> String {
     const LONGEST_CODE: usize = 16;
     let exit = folder.join(format!("task-{task}.exit"));
-    let code = open_plain(&exit).and_then(|file| text_up_to(file, LONGEST_CODE)).unwrap_or_default();
+    let code =
+        open_plain(&exit).and_then(|file| text_of(unpacked(BufReader::new(file), LONGEST_CODE)?)).unwrap_or_default();
     let log = folder.join(format!("task-{task}.log"));
     let how = match code.trim() {
         "" if open_plain(&log).is_err() => return format!("it did not start: there is no {}", log.display()),

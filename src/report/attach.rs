@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Carried, End, UsageError, recorded};
+use super::{AppContext, End, UsageError, recorded};
 use crate::book::system_table;
 use crate::error::FileError;
 use crate::files::Target;
@@ -33,9 +33,9 @@ pub(super) struct Arguments {
     into: Option<PathBuf>,
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let Some(path) = &arguments.into else {
-        let catalog = recorded::catalog(&[], carried);
+        let catalog = recorded::catalog(&[], context);
         let results = System::read(&arguments.system, &catalog)?.into_results(&catalog);
         show!("{}\n", system_table(&results, &results.run().system).to_console());
         return Ok(End::Well);
@@ -46,15 +46,15 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     }
     // From the reading to the writing: of two at once, the second adds to what the first has written.
     let target = Target::claim_to_add(path).map_err(at)?;
-    let mut results = recorded::sound(path, carried)?;
-    let system = System::read(&arguments.system, &recorded::catalog(std::slice::from_ref(&results), carried))?;
+    let mut results = recorded::sound(path)?;
+    let system = System::read(&arguments.system, &recorded::catalog(std::slice::from_ref(&results), context))?;
     let (name, rows) = (system.name.clone(), system.rows.len());
     if let Err(mismatches) = results.attach(system) {
         let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n{mismatch}")).collect();
         let (system, results, lines) = (arguments.system.display(), path.display(), lines.concat());
         return Err(UsageError(format!("{system} was measured on another machine than {results}:{lines}")).into());
     }
-    target.write(results.to_json(path)?.as_bytes()).map_err(FileError::unwritten(path))?;
+    target.write(&results.to_content(path)?).map_err(FileError::unwritten(path))?;
     say!("{name}: {rows} rows put into {}", path.display());
     Ok(End::Well)
 }

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::output_file::{self, OutputFile};
 use super::terminal::{self, TerminalColour};
-use super::{End, UsageError, audited, output, refuse_input};
+use super::{End, UsageError, audit_file, audited, output, refuse_input};
 use crate::clean::terminal_line;
 use crate::files::begins_with;
 use crate::present::PAGE_BEGIN;
@@ -106,11 +106,11 @@ impl Files {
             Ok(OutputFile::asked(path.as_ref(), is_own)?)
         };
         Ok(Self {
-            json: claim(&arguments.json, &|path| audit::read_kept(path).is_ok())?,
+            json: claim(&arguments.json, &|path| audit_file::audit(path).is_ok())?,
             html: claim(&arguments.html, &begins_with(PAGE_BEGIN))?,
             trace: claim(&arguments.trace, &begins_with(TRACE_BEGIN))?,
             junit: claim(&arguments.junit, &begins_with(audit::JUNIT_BEGIN))?,
-            sarif: claim(&arguments.sarif, &audit::is_sarif)?,
+            sarif: claim(&arguments.sarif, &audit_file::is_own_sarif)?,
         })
     }
 }
@@ -119,15 +119,15 @@ impl Files {
 const PRINTED: usize = 20;
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
-    let budget = arguments.budget.as_deref().map(Budget::read).transpose()?;
-    let baseline = arguments.baseline.as_deref().map(audit::read_kept).transpose()?;
+    let budget = arguments.budget.as_deref().map(audit_file::budget).transpose()?;
+    let baseline = arguments.baseline.as_deref().map(audit_file::audit).transpose()?;
     let stacks = stacks(arguments, budget.as_ref())?;
     let files = Files::claim(arguments)?;
     if let Some(kept) = kept(arguments)? {
         return again(&kept, &files);
     }
     let (recording, of, status) = match &arguments.from {
-        Some(file) => (audit::read_trace(file)?, file.display().to_string(), None),
+        Some(file) => (audit_file::trace(file)?, file.display().to_string(), None),
         None => {
             let words: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
             let (recording, status) = audited::run(&arguments.command, stacks.name())?;
@@ -169,7 +169,7 @@ fn stacks(arguments: &Arguments, budget: Option<&Budget>) -> Result<Stacks, Usag
 
 /// The audit that `--from` names, where it names one and not a trace.
 fn kept(arguments: &Arguments) -> anyhow::Result<Option<AuditReport>> {
-    let is_audit = |path: &&PathBuf| path.is_file() && audit::kept_text(path).is_ok_and(|text| audit::is_audit(&text));
+    let is_audit = |path: &&PathBuf| path.is_file() && audit_file::text(path).is_ok_and(|text| audit::is_audit(&text));
     let Some(path) = arguments.from.as_ref().filter(is_audit) else { return Ok(None) };
     let Arguments { budget, baseline, trace, junit, sarif, .. } = arguments;
     if [budget, baseline, trace, junit, sarif].into_iter().any(Option::is_some) {
@@ -177,7 +177,7 @@ fn kept(arguments: &Arguments) -> anyhow::Result<Option<AuditReport>> {
                        the rest, audit the program again, or read the trace that `--trace` wrote";
         return Err(UsageError(format!("{}: {message}", path.display())).into());
     }
-    Ok(Some(audit::read_kept(path)?))
+    Ok(Some(audit_file::audit(path)?))
 }
 
 /// Says once more what an audit found.

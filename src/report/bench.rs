@@ -16,7 +16,7 @@ use super::output_file::OutputFile;
 use super::processes::{command_line, say_failures};
 use super::progress::RunBar;
 use super::run::count;
-use super::{Carried, End, UsageError, device, export, job};
+use super::{AppContext, End, UsageError, device, export, job};
 use crate::experiment::{AnyExperiment, Bench, RunObserver, has_scenarios, record_scenarios};
 use crate::files::begins_with;
 use crate::measure::{Protocol, Sampler};
@@ -63,13 +63,13 @@ fn element_type() -> impl TypedValueParser<Value = FloatType> {
     PossibleValuesParser::new(FloatType::ALL.map(FloatType::name)).try_map(|name| name.parse::<FloatType>())
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let name = arguments.experiment.as_str();
-    let entry = carried.registry.get(name).ok_or_else(|| UsageError(carried.registry.unknown(name)))?;
+    let entry = context.registry.get(name).ok_or_else(|| UsageError(context.registry.unknown(name)))?;
     let protocol = Protocol::samples(arguments.samples.get()).with_warmup(1).with_time_limit(arguments.time_limit);
     protocol.validate().map_err(|error| UsageError(error.to_string()))?;
-    let book = arguments.course.project(carried)?;
-    course::check(&book, carried)?;
+    let book = arguments.course.project(context)?;
+    course::check(&book, context)?;
     let device = device::open(arguments.device.as_deref(), None)?;
     let engine = device.properties().engine;
     let mut experiment = entry.default_for(engine);
@@ -99,7 +99,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     results.rows = rows.into();
     match arguments.export {
         Some(format) => export::print(&results, format)?,
-        None => job::print_summary(&results, &book, carried)?,
+        None => job::print_summary(&results, &book, context)?,
     }
     say_failures(&results);
 

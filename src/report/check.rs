@@ -9,10 +9,11 @@ use super::course::{self, CourseArgument};
 use super::facts::{Facts, Form};
 use super::planned::Planned;
 use super::terminal::TerminalColour;
-use super::{Carried, End, UsageError, output, recorded, told};
+use super::{AppContext, End, UsageError, output, recorded, told};
 use crate::book::document::Document;
 use crate::book::{BookProject, Warning};
 use crate::error::{BookError, FileError};
+use crate::files::is_json;
 use crate::units::counted;
 use crate::yaml;
 use syncscope_audit::{self as audit, AuditReport};
@@ -137,8 +138,8 @@ impl Facts for Checked {
     }
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    match checked(arguments, carried) {
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
+    match checked(arguments, context) {
         Ok(checked) => {
             arguments.form.print(&checked)?;
             let fails = checked
@@ -156,32 +157,32 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     }
 }
 
-fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> {
+fn checked(arguments: &Arguments, context: &AppContext) -> anyhow::Result<Checked> {
     let folder = arguments.what.as_deref().filter(|path| path.is_dir()).map(CourseArgument::of);
     let course = folder.as_ref().unwrap_or(&arguments.course);
-    let book = course.project(carried)?;
-    let catalog = recorded::catalog_of(&book, &[], carried);
+    let book = course.project(context)?;
+    let catalog = recorded::catalog_of(&book, &[], context);
     let mut checked = Checked::default();
     match arguments.what.as_deref().filter(|_| folder.is_none()) {
         None => {
-            course::check(&book, carried)?;
+            course::check(&book, context)?;
             checked.documents = book.documents(&catalog)?.into_iter().map(|document| document.id).collect();
             for name in book.suites() {
-                checked.suites.push(Planned::of(name, &course.suite(Path::new(name), &book, carried)?, carried));
+                checked.suites.push(Planned::of(name, &course.suite(Path::new(name), &book, context)?, context));
             }
         }
         Some(path) if BookProject::is_part(path) => {
             let path = path.display();
             return Err(UsageError(format!("{path}: this is checked with its course, whose folder it is in")).into());
         }
-        Some(path) if is_json(path) && audit::kept_text(path).is_ok_and(|text| audit::is_audit(&text)) => {
-            let AuditReport { places, processes, warnings, .. } = audit::read_kept(path)?;
+        Some(path) if is_json(path) && crate::audit_file::text(path).is_ok_and(|text| audit::is_audit(&text)) => {
+            let AuditReport { places, processes, warnings, .. } = crate::audit_file::audit(path)?;
             let file = path.display().to_string();
             checked.audit = Some(KeptAudit { file, places: places.len(), processes: processes.len(), warnings });
         }
         Some(path) if is_json(path) => {
-            let results = recorded::sound(path, carried)?;
-            let declared = recorded::catalog(&[], carried);
+            let results = recorded::sound(path)?;
+            let declared = recorded::catalog(&[], context);
             let warnings: Vec<Warning> =
                 Warning::of(&results).into_iter().chain(Warning::of_units(&results, &declared)).collect();
             checked.results = Some(Kept {
@@ -197,15 +198,11 @@ fn checked(arguments: &Arguments, carried: &Carried) -> anyhow::Result<Checked> 
             let name = path.display().to_string();
             match document(path, &book)? {
                 Some(text) => checked.documents.push(Document::parse(&name, &text, &book.names(&catalog)?)?.id),
-                None => checked.suites.push(Planned::of(&name, &course.suite(path, &book, carried)?, carried)),
+                None => checked.suites.push(Planned::of(&name, &course.suite(path, &book, context)?, context)),
             }
         }
     }
     Ok(checked)
-}
-
-fn is_json(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "json")
 }
 
 /// The text of a file that holds a document: what is no document is taken for a suite.

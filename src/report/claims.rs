@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::course::CourseArgument;
 use super::facts::{Facts, Form};
-use super::{Carried, End, recorded};
+use super::{AppContext, End, recorded};
 use crate::book::claims_text;
 use crate::book::document::{Claim, Document};
 use crate::book::predicate::{CaseResult, Judgement};
@@ -127,10 +127,10 @@ impl Facts for Claims {
     }
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let book = arguments.course.project(carried)?;
-    let results = recorded::shown(&arguments.results, carried)?;
-    let documents = book.documents(&recorded::catalog_of(&book, std::slice::from_ref(&results), carried))?;
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
+    let book = arguments.course.project(context)?;
+    let results = recorded::shown(&arguments.results)?;
+    let documents = book.documents(&recorded::catalog_of(&book, std::slice::from_ref(&results), context))?;
     let judged = |document: &Document| {
         let own = |claim: &Claim| {
             let judgement = claim.judge(document, &results);

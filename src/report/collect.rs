@@ -2,20 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-#[cfg(feature = "parquet")]
-use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 
 use super::facts::{Facts, Form};
 use super::output_file::OutputFile;
-use super::{Carried, End, argument, recorded};
+use super::{End, argument, recorded};
 use crate::error::FileError;
 use crate::files::begins_with;
-use crate::results::Results;
-#[cfg(feature = "parquet")]
-use crate::store::SampleTable;
-use crate::store::{Collected, Index, Listed, Medians, collect};
+use crate::store::{Collected, Index, Medians, collect};
 use syncscope_fleet::{MissingTask, SCRIPT, missing};
 
 /// The list of the files, in a store.
@@ -48,10 +43,6 @@ pub(super) struct Arguments {
     /// Write the medians of all rows of the store, with intervals
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write all samples of the store
-    #[cfg(feature = "parquet")]
-    #[arg(long, value_name = "FILE")]
-    parquet: Option<PathBuf>,
     #[command(flatten)]
     form: Form,
 }
@@ -94,23 +85,30 @@ impl Facts for Report {
     }
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let store = &arguments.into;
-    let mut exports = Exports::begin(arguments)?;
+    let csv = OutputFile::asked(arguments.csv.as_ref(), begins_with("machine,model,"))?;
     let list = store.join(INDEX);
     if list.symlink_metadata().is_ok() {
         // Of another kind it is refused now. It is not held: others may collect meanwhile.
         drop(own_list(store)?);
     }
-    let read = |path: &Path| recorded::sound(path, carried);
-    let mut collected = collect(&arguments.sources, store, &read)?;
+    let mut collected = collect(&arguments.sources, store, &recorded::sound)?;
     let mut left = Vec::new();
     for folder in arguments.sources.iter().filter(|source| source.is_dir()) {
         left.extend(missing(folder)?);
     }
-    let index = Index::of(store, &read, |listed, results| exports.put(listed, results))?;
+    let mut medians = csv.map(|file| Ok::<_, anyhow::Error>((Medians::new()?, file))).transpose()?;
+    let index = Index::of(store, &recorded::sound, |listed, results| match &mut medians {
+        Some((medians, _)) => medians.put(listed, results).map_err(anyhow::Error::from),
+        None => Ok(()),
+    })?;
     collected.refused.extend(index.refused.iter().cloned());
-    let mut written = exports.finish(arguments)?;
+    let mut written: Vec<PathBuf> = Vec::new();
+    if let Some((medians, file)) = medians {
+        file.write(&medians.finish()?)?;
+        written.extend(arguments.csv.clone());
+    }
     // An empty store is no reason to make a folder.
     if !index.files.is_empty() {
         own_list(store)?.write(&index.to_csv()?)?;
@@ -122,52 +120,6 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let is_whole = collected.refused.is_empty() && left.is_empty();
     arguments.form.print(&Report { store, collected, missing: left, files, machines, written })?;
     Ok(if is_whole { End::Well } else { End::Failed })
-}
-
-/// What is written of the whole store, file by file.
-struct Exports {
-    medians: Option<(Medians, OutputFile)>,
-    #[cfg(feature = "parquet")]
-    samples: Option<(SampleTable, OutputFile)>,
-}
-
-impl Exports {
-    fn begin(arguments: &Arguments) -> anyhow::Result<Self> {
-        let csv = OutputFile::asked(arguments.csv.as_ref(), begins_with("machine,model,"))?;
-        #[cfg(feature = "parquet")]
-        let parquet = OutputFile::asked(arguments.parquet.as_ref(), SampleTable::is_one)?;
-        Ok(Self {
-            medians: csv.map(|file| Ok::<_, anyhow::Error>((Medians::new()?, file))).transpose()?,
-            #[cfg(feature = "parquet")]
-            samples: parquet.map(|file| Ok::<_, anyhow::Error>((SampleTable::new()?, file))).transpose()?,
-        })
-    }
-
-    fn put(&mut self, listed: &Listed, results: &Results) -> anyhow::Result<()> {
-        if let Some((medians, _)) = &mut self.medians {
-            medians.put(listed, results)?;
-        }
-        #[cfg(feature = "parquet")]
-        if let Some((samples, _)) = &mut self.samples {
-            samples.put(listed, results)?;
-        }
-        Ok(())
-    }
-
-    /// Writes the files; their names.
-    fn finish(self, arguments: &Arguments) -> anyhow::Result<Vec<PathBuf>> {
-        let mut written = Vec::new();
-        if let Some((medians, file)) = self.medians {
-            file.write(&medians.finish()?)?;
-            written.extend(arguments.csv.clone());
-        }
-        #[cfg(feature = "parquet")]
-        if let Some((samples, file)) = self.samples {
-            file.write(&samples.finish().context("the samples as Parquet")?)?;
-            written.extend(arguments.parquet.clone());
-        }
-        Ok(written)
-    }
 }
 
 /// Claims the list of a store's files.

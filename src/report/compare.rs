@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::facts::{self, Form};
 use super::terminal::TerminalColour;
-use super::{Carried, End, UsageError, output, recorded};
+use super::{End, UsageError, output, recorded};
 use crate::book::{Wording, agreement, compared, over_the_file, tally};
 use crate::present::in_markdown;
 use crate::results::{Agreement, Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
@@ -100,8 +100,8 @@ impl FailOn {
     }
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let (a, b) = (recorded::sound(&arguments.a, carried)?, recorded::sound(&arguments.b, carried)?);
+pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
+    let (a, b) = (recorded::sound(&arguments.a)?, recorded::sound(&arguments.b)?);
     let mismatches = mismatches(&a, &b);
     if !mismatches.is_empty() && !arguments.allow_mismatch {
         let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n{mismatch}")).collect();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{Carried, UsageError, argument, program, recorded};
+use super::{AppContext, UsageError, argument, program, recorded};
 use crate::book::{self, BookProject};
 use crate::error::{BookError, FileError};
 use crate::results::{Results, nearest};
@@ -40,8 +40,8 @@ impl CourseArgument {
     }
 
     /// What the book is made of.
-    pub(super) fn project(&self, carried: &Carried) -> anyhow::Result<BookProject> {
-        let Some(folder) = &self.folder else { return Ok(carried.book.clone()) };
+    pub(super) fn project(&self, context: &AppContext) -> anyhow::Result<BookProject> {
+        let Some(folder) = &self.folder else { return Ok(context.book.clone()) };
         if folder.is_dir() && !BookProject::is_begun(folder) {
             let (program, folder) = (program(), folder.display());
             let message =
@@ -52,10 +52,10 @@ impl CourseArgument {
     }
 
     /// The suite of that name, else the one in that file.
-    pub(super) fn suite(&self, path: &Path, book: &BookProject, carried: &Carried) -> anyhow::Result<Suite> {
+    pub(super) fn suite(&self, path: &Path, book: &BookProject, context: &AppContext) -> anyhow::Result<Suite> {
         match path.to_str().and_then(|name| book.suite(name)) {
-            Some((origin, text)) => Ok(Suite::parse(text, &origin, &carried.registry)?),
-            None if path.exists() || path.extension().is_some() => Ok(Suite::read(path, &carried.registry)?),
+            Some((origin, text)) => Ok(Suite::parse(text, &origin, &context.registry)?),
+            None if path.exists() || path.extension().is_some() => Ok(Suite::read(path, &context.registry)?),
             None => {
                 let (name, names): (_, Vec<&str>) = (&*path.to_string_lossy(), book.suites().collect());
                 let (nearest, known) = (nearest(name, names.iter().copied()), names.join(", "));
@@ -68,8 +68,8 @@ impl CourseArgument {
 
 /// Finds what is wrong with the documents, the templates and the pages, before anything is measured: a mistake in them must
 /// not cost a run.
-pub(crate) fn check(project: &BookProject, carried: &Carried) -> Result<(), BookError> {
-    book::check(project, &recorded::catalog_of(project, &[], carried))
+pub(crate) fn check(project: &BookProject, context: &AppContext) -> Result<(), BookError> {
+    book::check(project, &recorded::catalog_of(project, &[], context))
 }
 
 /// Refuses a place where a book cannot be put, before anything is measured for it.
@@ -96,8 +96,8 @@ pub(super) fn unwritten(error: BookError) -> anyhow::Error {
 }
 
 /// Renders the book of `all` into `out` and says where it is and how to open it.
-pub(super) fn render(all: &[Results], project: &BookProject, out: &Path, carried: &Carried) -> anyhow::Result<()> {
-    let rendered = book::render(all, project, &recorded::catalog_of(project, all, carried), out);
+pub(super) fn render(all: &[Results], project: &BookProject, out: &Path, context: &AppContext) -> anyhow::Result<()> {
+    let rendered = book::render(all, project, &recorded::catalog_of(project, all, context), out);
     let rendered = rendered.map_err(unwritten)?;
     say!("book: {}", rendered.index.display());
     say!("to read it: {} serve {}", program(), argument(out));

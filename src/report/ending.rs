@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 use crate::files::read_text;
 
 /// The most bytes of what the system says of a process.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
 /// The signal by which a process of this program is told to end by the one that started it, whatever the user has both
 /// ignore.
@@ -51,7 +51,7 @@ pub(super) fn settle() {
 
 /// Whether the program was told to ignore a signal when it began, as far as the system says so.
 pub(super) fn is_ignored(signal: i32) -> bool {
-    let status = read_text(Path::new("/proc/self/status"), MOST_BYTES).unwrap_or_default();
+    let status = read_text(Path::new("/proc/self/status"), MAX_BYTES).unwrap_or_default();
     let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
     ignored.is_some_and(|ignored| (ignored >> (signal - 1)) & 1 == 1)
 }

@@ -27,7 +27,7 @@ pub(super) enum End {
 
 /// Says why a command failed, where no other process did.
 pub(super) fn failed(error: &anyhow::Error) -> End {
-    if let Some(Told(end)) = error.downcast_ref() {
+    if let Some(AlreadyReported(end)) = error.downcast_ref() {
         return *end;
     }
     alert!("error: {}", told(error));
@@ -70,18 +70,13 @@ fn code_of(error: &anyhow::Error) -> End {
 
 /// Whether the course, or the place that was named for the book, is wrong.
 fn is_the_users(error: &BookError) -> bool {
-    matches!(
-        error,
-        BookError::NotEmpty { .. }
-            | BookError::Missing { .. }
-            | BookError::Outside { .. }
-            | BookError::Reference { .. }
-            | BookError::NotOurs { .. }
-            | BookError::Template { .. }
-            | BookError::TooLarge { .. }
-            | BookError::Notebook { .. }
-    ) || matches!(error, BookError::Io { cause, .. } if is_of_the_place(cause))
-        || matches!(error, BookError::File(error) if is_a_users_file(error))
+    match error {
+        BookError::Io { cause, .. } => is_of_the_place(cause),
+        BookError::File(error) => is_a_users_file(error),
+        BookError::NoRuns | BookError::Busy { .. } | BookError::Plot { .. } => false,
+        BookError::Data { .. } | BookError::Build { .. } => false,
+        _ => true,
+    }
 }
 
 /// Whether a file of the user's is wrong, or its name; a disk that is full, or a system that has no more to give, is no
@@ -120,7 +115,7 @@ fn is_of_the_place(error: &std::io::Error) -> bool {
 /// What another process of this program has said already, and how it ended.
 #[derive(Debug, thiserror::Error)]
 #[error("a process of this program failed")]
-pub(super) struct Told(pub(super) End);
+pub(super) struct AlreadyReported(pub(super) End);
 
 /// A wrong argument that clap could not know to be wrong.
 #[derive(Debug, thiserror::Error)]

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::facts::{Facts, Form};
 use super::terminal::TerminalColour;
-use super::{Carried, End, output};
-use crate::experiment::{Bench, RegistryEntry};
+use super::{AppContext, End, output};
+use crate::experiment::RegistryEntry;
 use crate::measure::Clock;
 use crate::results::{MetricSpec, Provenance};
 
@@ -52,12 +52,12 @@ impl Facts for Experiments {
     }
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let listed = |entry: &RegistryEntry| {
-        let rows = Bench::plan(entry.default_for("cuda").as_ref(), "cuda");
+        let rows = entry.default_for("cuda").plan("cuda");
         Listed { name: entry.name, summary: entry.summary, rows }
     };
-    let experiments = carried.registry.entries().iter().map(listed).collect();
+    let experiments = context.registry.entries().iter().map(listed).collect();
     arguments.form.print(&Experiments { experiments })?;
     Ok(End::Well)
 }

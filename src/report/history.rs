@@ -1,6 +1,6 @@
 //! `report history`: each row of a store over time, by machine, and when it changed its level.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
@@ -9,15 +9,13 @@ use super::compare::threshold;
 use super::facts::{Facts, Form};
 use super::output_file::OutputFile;
 use super::terminal::TerminalColour;
-use super::{Carried, End, output, recorded};
+use super::{End, output, recorded};
 use crate::error::FileError;
 use crate::files::begins_with;
 use crate::present::PAGE_BEGIN;
 use crate::results::Shift;
 use crate::store::{Index, Refused};
-use syncscope_fleet::history::{
-    History, JUNIT_BEGIN, MachineHistory, RowHistory, SeriesChange, bencher, is_bencher, junit, page,
-};
+use syncscope_fleet::history::{History, JUNIT_BEGIN, MachineHistory, RowHistory, SeriesChange, junit, page};
 
 /// Follow each row of a store over time: when did it change its level, and by how much?
 #[derive(Args)]
@@ -30,8 +28,7 @@ it was found with the last file of its machine, or with one of --since or later.
 
 Examples:
   report history results --fail-on slower --junit history.xml
-  report history results --since 2026-11-01 --page history.html
-  report history results --bencher metrics.json")]
+  report history results --since 2026-11-01 --page history.html")]
 pub(super) struct Arguments {
     /// The store
     #[arg(value_name = "DIR", default_value = "results")]
@@ -51,9 +48,6 @@ pub(super) struct Arguments {
     /// Write the rows as tests (JUnit's XML); those with a new change of what --fail-on names fail
     #[arg(long, value_name = "FILE.xml")]
     junit: Option<PathBuf>,
-    /// Write the newest values in Bencher's metric format
-    #[arg(long, value_name = "FILE.json")]
-    bencher: Option<PathBuf>,
     #[command(flatten)]
     form: Form,
 }
@@ -128,13 +122,11 @@ impl Facts for Report<'_> {
     }
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let own_page = OutputFile::asked(arguments.page.as_ref(), begins_with(PAGE_BEGIN))?;
     let own_junit = OutputFile::asked(arguments.junit.as_ref(), begins_with(JUNIT_BEGIN))?;
-    let own_bencher = OutputFile::asked(arguments.bencher.as_ref(), is_bencher)?;
-    let read = |path: &Path| recorded::sound(path, carried);
     let mut history = History::default();
-    let index = Index::of(&arguments.store, &read, |listed, results| {
+    let index = Index::of(&arguments.store, &recorded::sound, |listed, results| {
         history.add(listed, results);
         Ok::<_, FileError>(())
     })?;
@@ -148,9 +140,6 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     }
     if let Some(file) = own_junit {
         file.write(junit(&history, &failed).as_bytes())?;
-    }
-    if let Some(file) = own_bencher {
-        file.write(bencher(&history)?.as_bytes())?;
     }
     let fails = |change: &SeriesChange| failed.iter().any(|(.., other)| std::ptr::eq(*other, change));
     let changes = history.changes().map(|(machine, track, change)| Line {

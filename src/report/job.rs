@@ -3,33 +3,33 @@
 use clap::Args;
 
 use super::course::{self, CoursePlace};
-use super::run::{What, measure};
+use super::run::{MeasureArgs, measure};
 use super::terminal::TerminalColour;
-use super::{Carried, End, failed, output, recorded};
+use super::{AppContext, End, failed, output, recorded};
 use crate::book::{self, BookProject};
 use crate::results::{Diagnosed, Results};
 
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    what: What,
+    what: MeasureArgs,
     #[command(flatten)]
     place: CoursePlace,
 }
 
-pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: Arguments, context: &AppContext) -> anyhow::Result<End> {
     let Arguments { what, place } = arguments;
-    let book = place.course.project(carried)?;
-    course::check(&book, carried)?;
+    let book = place.course.project(context)?;
+    course::check(&book, context)?;
     let file = place.out.join("results.json");
     course::check_place(&book, &place.out)?;
-    let attended = measure(&what, &place.course, &book, &file, carried)?;
+    let attended = measure(&what, &place.course, &book, &file, context)?;
     let results = &attended.results;
-    print_summary(results, &book, carried)?;
+    print_summary(results, &book, context)?;
     print_diagnoses(&results.diagnoses());
     say!("results: {}", attended.file.display());
     // Whatever is wrong with the book, the results are there.
-    if let Err(error) = course::render(std::slice::from_ref(results), &book, &place.out, carried) {
+    if let Err(error) = course::render(std::slice::from_ref(results), &book, &place.out, context) {
         failed(&error);
         attended.end();
         return Ok(End::Failed);
@@ -38,11 +38,11 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
 }
 
 /// The tables of every experiment, and what the documents make of them.
-pub(super) fn print_summary(results: &Results, project: &BookProject, carried: &Carried) -> anyhow::Result<()> {
+pub(super) fn print_summary(results: &Results, project: &BookProject, context: &AppContext) -> anyhow::Result<()> {
     for name in results.experiments() {
         output::titled(&book::summary(results, name), TerminalColour::Title);
     }
-    let documents = project.documents(&recorded::catalog_of(project, std::slice::from_ref(results), carried))?;
+    let documents = project.documents(&recorded::catalog_of(project, std::slice::from_ref(results), context))?;
     let takeaways = book::takeaways(&documents, results);
     if !takeaways.is_empty() {
         output::titled("Takeaways:\n", TerminalColour::Title);

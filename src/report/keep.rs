@@ -1,4 +1,4 @@
-//! Keeps what a run measures: a checkpoint after each experiment, and the results file at the end.
+//! Keeps what a run measures: a piece of the checkpoint after each experiment, and the results file at the end.
 //!
 //! The checkpoint lies beside the results file (`results.checkpoint.json`), in the working folder where that cannot be
 //! written, or among temporary files; `--resume` takes it. It goes when the results are written.
@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{argument, output, program};
 use crate::error::FileError;
 use crate::files::Target;
-use crate::results::{Results, Row};
+use crate::results::{Piece, Results, Row};
 
 const CHECKPOINT: &str = ".checkpoint";
 
@@ -26,10 +26,10 @@ pub(super) struct Keeper {
 
 struct State {
     target: Option<Target>,
-    /// Whether the target is a checkpoint itself: no other is written beside it.
-    is_checkpoint: bool,
     checkpoint: Checkpoint,
+    /// What a process that measures has left so far, and whether the target holds it.
     kept: Option<Results>,
+    is_in_target: bool,
     running: Vec<Row>,
 }
 
@@ -57,6 +57,8 @@ pub(super) fn out_of(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().as_bytes();
     let start = name.windows(CHECKPOINT.len()).rposition(|part| part == CHECKPOINT.as_bytes());
     match start.filter(|_| name.ends_with(b".json")) {
+        // A packed file's name stands whole in that of its checkpoint.
+        Some(start) if name[..start].ends_with(b".gz") => file.with_file_name(OsStr::from_bytes(&name[..start])),
         Some(start) => file.with_file_name(joined(OsStr::from_bytes(&name[..start]), ".json")),
         None => file.to_owned(),
     }
@@ -109,10 +111,10 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Claims a checkpoint that a run is to be added to: what is measured goes there as it comes.
-    pub(super) fn of_checkpoint(file: &Path) -> Result<Self, FileError> {
+    /// Claims a checkpoint of these results, to which a run is to be added: what is measured goes there as it comes.
+    pub(super) fn of_checkpoint(file: &Path, results: &Results) -> Result<Self, FileError> {
         let keeper = Self::of(file, Target::claim_to_add(file).map_err(at(file))?);
-        keeper.state().is_checkpoint = true;
+        keeper.state().kept = Some(results.clone());
         Ok(keeper)
     }
 
@@ -125,7 +127,7 @@ impl Keeper {
         let beside = matches!(target, Target::File { .. }).then(|| out.with_file_name(""));
         let places = beside.into_iter().chain([PathBuf::new(), std::env::temp_dir()]).map(Place::Folder).collect();
         let checkpoint = Checkpoint { stem, places, current: None, written: Vec::new(), failed: false };
-        let state = State { target: Some(target), is_checkpoint: false, checkpoint, kept: None, running: Vec::new() };
+        let state = State { target: Some(target), checkpoint, kept: None, is_in_target: true, running: Vec::new() };
         Self { out: out.to_owned(), state: Mutex::new(state) }
     }
 
@@ -134,22 +136,26 @@ impl Keeper {
         &self.out
     }
 
-    /// Writes a checkpoint.
-    pub(super) fn keep(&self, results: &Results) {
+    /// Adds a piece of the run to the checkpoint; where that cannot be done, writes all again, there or elsewhere.
+    pub(super) fn keep(&self, piece: &Piece) {
         let mut state = self.state();
-        state.running.clear();
-        state.kept = Some(results.clone());
-        // Before the first row there is nothing to keep; after a rescue it is kept.
-        if results.rows.is_empty() || state.target.is_none() {
+        let State { target, checkpoint, kept, is_in_target, running } = &mut *state;
+        running.clear();
+        // After a rescue all is written.
+        let (Some(target), Some(kept)) = (target, kept) else { return };
+        kept.add(piece.clone());
+        // Before the first row there is nothing to keep.
+        if kept.rows.is_empty() {
             return;
         }
-        let Ok(text) = results.to_json(&self.out) else { return };
-        let itself = state.target.as_ref().filter(|_| state.is_checkpoint);
-        if itself.is_some_and(|target| target.write(text.as_bytes()).is_ok()) {
+        if *is_in_target && piece.to_line().is_ok_and(|line| target.append(line.as_bytes()).is_ok()) {
             return;
         }
-        if let Err(error) = state.checkpoint.write(text.as_bytes())
-            && !std::mem::replace(&mut state.checkpoint.failed, true)
+        let Ok(content) = kept.to_content(&self.out) else { return };
+        *is_in_target = target.write(&content).is_ok();
+        if !*is_in_target
+            && let Err(error) = checkpoint.write(&content)
+            && !std::mem::replace(&mut checkpoint.failed, true)
         {
             alert!("no checkpoint can be written, and the run goes on without: {error}");
         }
@@ -157,9 +163,9 @@ impl Keeper {
 
     /// Writes a checkpoint for the processes of the runs, and says where it is.
     pub(super) fn checkpoint(&self, results: &Results) -> anyhow::Result<PathBuf> {
-        let text = results.to_json(&self.out)?;
+        let content = results.to_content(&self.out)?;
         let mut state = self.state();
-        let written = state.checkpoint.write(text.as_bytes());
+        let written = state.checkpoint.write(&content);
         let path = written.map_err(|error| anyhow::anyhow!("what is measured can be kept nowhere: {error}"))?;
         // Until the next time it is theirs to write.
         state.checkpoint.current = None;
@@ -196,15 +202,15 @@ impl Keeper {
     /// Writes the results file, or where that fails another, and says so. Where the results are then.
     pub(super) fn finish(&self, results: &Results) -> anyhow::Result<PathBuf> {
         let mut state = self.state();
-        let text = results.to_json(&self.out)?;
+        let content = results.to_content(&self.out)?;
         let target = state.target.take();
-        let written = target.as_ref().map_or(Ok(()), |target| target.write(text.as_bytes()));
+        let written = target.as_ref().map_or(Ok(()), |target| target.write(&content));
         let Err(error) = written else {
             state.checkpoint.remove(&self.out);
             return Ok(self.out.clone());
         };
         alert!("{}: {error}", self.out.display());
-        match state.checkpoint.write(text.as_bytes()) {
+        match state.checkpoint.write(&content) {
             Ok(path) => {
                 alert!("the results went to {} instead", path.display());
                 state.checkpoint.remove(&path);
@@ -225,7 +231,9 @@ impl Keeper {
             let mut state = self.state();
             let running = std::mem::take(&mut state.running);
             state.kept.take().filter(|_| state.target.is_some()).map(|mut results| {
-                results.merge(running);
+                if let Some(run) = running.first().and_then(|row| row.series.first()).map(|series| series.run.clone()) {
+                    results.put_rows(&run, running);
+                }
                 results
             })
         };
@@ -328,6 +336,7 @@ mod tests {
             ("a/results.checkpoint.json", "a/results.json"),
             ("a/results.checkpoint-2.json", "a/results.json"),
             ("a/results.json", "a/results.json"),
+            ("a/results.json.gz.checkpoint.json", "a/results.json.gz"),
         ] {
             assert_eq!(out_of(Path::new(file)), Path::new(out));
         }
@@ -337,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_was_kept_on_the_way_goes_also_where_the_results_go_elsewhere() {
-        use crate::results::{Environment, Plan, Selection};
+        use crate::results::{Plan, Selection};
 
         let folder = tempfile::tempdir().unwrap();
         let device = syncscope::device::Device::open("cpu:0").unwrap();

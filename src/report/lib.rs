@@ -11,6 +11,7 @@ mod output;
 
 mod attach;
 mod audit;
+mod audit_file;
 mod audited;
 mod bench;
 mod benchmark;
@@ -50,7 +51,6 @@ mod planned;
 mod processes;
 mod progress;
 mod recorded;
-mod renamed;
 mod render;
 mod reproduce;
 mod run;
@@ -58,27 +58,32 @@ mod schema;
 mod serve;
 mod slides;
 mod submit;
-mod suggested;
 mod terminal;
 mod version;
 
 use syncscope::{measure, timeline};
 use syncscope_book as book;
 use syncscope_present::{self as present, clean, units};
-use syncscope_results::{self as results, files, store, yaml};
-use syncscope_suite::{experiment, runner};
+use syncscope_results::{files, store, yaml};
+use syncscope_suite::runner;
+
+// What a crate of one's own experiments needs.
+pub use syncscope;
+pub use syncscope_results as results;
+pub use syncscope_suite::experiment;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::benchmark::Benchmarks;
-use self::exit::{End, Told, UsageError, exit_code, failed, told};
+use self::exit::{AlreadyReported, End, UsageError, exit_code, failed, told};
 use self::naming::program;
 use crate::book::BookProject;
+use crate::clean::terminal_line;
 use crate::experiment::{Experiment, Registry};
 use crate::files::is_same;
 
@@ -94,7 +99,9 @@ use crate::files::is_same;
 /// #     impl syncscope_suite::experiment::Experiment for Sums {
 /// #         const NAME: &'static str = "sums";
 /// #         const SUMMARY: &'static str = "What a sum costs its caller";
-/// #         fn run(&self, _: &mut syncscope_suite::experiment::Bench) {}
+/// #         fn groups(&self, _: &str) -> Vec<syncscope_suite::experiment::Group> {
+/// #             Vec::new()
+/// #         }
 /// #     }
 /// # }
 /// # const SUMS: &str = "";
@@ -175,19 +182,20 @@ impl App {
         // Where it is not known, what starts it says so.
         let _ = std::env::current_exe().map(crate::experiment::start_anew);
         let command = self.command().color(terminal::named(std::env::args_os()));
-        let matches = command.clone().try_get_matches().and_then(|matches| alone(matches, &command));
-        let matches = matches.and_then(|matches| named(&matches, &built(&command)).map_or(Ok(matches), Err));
-        let carried = Carried { registry: self.registry, book: self.book, command };
+        let matches = command.clone().try_get_matches().and_then(|matches| reject_misplaced_flags(matches, &command));
+        let matches =
+            matches.and_then(|matches| reject_empty_values(&matches, &built(&command)).map_or(Ok(matches), Err));
+        let context = AppContext { registry: self.registry, book: self.book, command };
         let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
-            Ok(cli) => execute(cli, &carried).unwrap_or_else(|error| failed(&error)),
-            Err(error) => refuse(error, &carried.command),
+            Ok(cli) => execute(cli, &context).unwrap_or_else(|error| failed(&error)),
+            Err(error) => refuse(error),
         };
         exit_code(end)
     }
 }
 
 /// What the program carries: its experiments, and the book that is made where no folder of a course is named.
-struct Carried {
+struct AppContext {
     registry: Registry,
     book: BookProject,
     command: clap::Command,
@@ -239,42 +247,42 @@ enum Command {
     FirstSteps(first_steps::Arguments),
 }
 
-fn execute(cli: Cli, carried: &Carried) -> anyhow::Result<End> {
+fn execute(cli: Cli, context: &AppContext) -> anyhow::Result<End> {
     cli.manner.take();
-    let Some(command) = cli.command else { return job::execute(cli.job, carried) };
+    let Some(command) = cli.command else { return job::execute(cli.job, context) };
     match command {
-        Command::Run(arguments) => run::execute(arguments, carried),
-        Command::Render(arguments) => render::execute(&arguments, carried),
-        Command::Slides(arguments) => slides::execute(&arguments, carried),
+        Command::Run(arguments) => run::execute(arguments, context),
+        Command::Render(arguments) => render::execute(&arguments, context),
+        Command::Slides(arguments) => slides::execute(&arguments, context),
         Command::Serve(arguments) => serve::execute(&arguments),
-        Command::Init(arguments) => init::execute(arguments, carried),
+        Command::Init(arguments) => init::execute(arguments, context),
         Command::Audit(arguments) => audit::execute(&arguments),
-        Command::Bench(arguments) => bench::execute(&arguments, carried),
-        Command::Claims(arguments) => claims::execute(&arguments, carried),
+        Command::Bench(arguments) => bench::execute(&arguments, context),
+        Command::Claims(arguments) => claims::execute(&arguments, context),
         Command::Devices(arguments) => devices::execute(&arguments),
-        Command::Experiments(arguments) => experiments::execute(&arguments, carried),
-        Command::Check(arguments) => check::execute(&arguments, carried),
-        Command::Schema(arguments) => schema::execute(&arguments, carried),
-        Command::Compare(arguments) => compare::execute(&arguments, carried),
-        Command::Reproduce(arguments) => reproduce::execute(&arguments, carried),
+        Command::Experiments(arguments) => experiments::execute(&arguments, context),
+        Command::Check(arguments) => check::execute(&arguments, context),
+        Command::Schema(arguments) => schema::execute(&arguments, context),
+        Command::Compare(arguments) => compare::execute(&arguments),
+        Command::Reproduce(arguments) => reproduce::execute(&arguments, context),
         Command::Kernel(arguments) => kernel::execute(arguments),
-        Command::Lab(arguments) => lab::execute(arguments, carried),
-        Command::Attach(arguments) => attach::execute(&arguments, carried),
-        Command::Collect(arguments) => collect::execute(&arguments, carried),
-        Command::Submit(arguments) => submit::execute(&arguments, carried),
-        Command::History(arguments) => history::execute(&arguments, carried),
-        Command::Machines(arguments) => machines::execute(&arguments, carried),
-        Command::Fleet(arguments) => fleet::execute(&arguments, carried),
-        Command::Plan(arguments) => plan::execute(&arguments, carried),
-        Command::Completions(arguments) => Ok(completions::execute(&arguments, &carried.command, carried)),
-        Command::Man(arguments) => man::execute(&arguments, carried.command.clone()),
-        Command::NextRun(arguments) => next_run::execute(&arguments, carried),
+        Command::Lab(arguments) => lab::execute(arguments, context),
+        Command::Attach(arguments) => attach::execute(&arguments, context),
+        Command::Collect(arguments) => collect::execute(&arguments),
+        Command::Submit(arguments) => submit::execute(&arguments),
+        Command::History(arguments) => history::execute(&arguments),
+        Command::Machines(arguments) => machines::execute(&arguments, context),
+        Command::Fleet(arguments) => fleet::execute(&arguments, context),
+        Command::Plan(arguments) => plan::execute(&arguments, context),
+        Command::Completions(arguments) => Ok(completions::execute(&arguments, &context.command, context)),
+        Command::Man(arguments) => man::execute(&arguments, context.command.clone()),
+        Command::NextRun(arguments) => next_run::execute(&arguments, context),
         Command::FirstSteps(arguments) => first_steps::execute(&arguments),
     }
 }
 
 /// Refuses arguments of the program's own job before a command, which has arguments of its own.
-fn alone(matches: ArgMatches, command: &clap::Command) -> Result<ArgMatches, clap::Error> {
+fn reject_misplaced_flags(matches: ArgMatches, command: &clap::Command) -> Result<ArgMatches, clap::Error> {
     let Some(name) = matches.subcommand_name() else { return Ok(matches) };
     let is_given = |argument: &&clap::Arg| {
         let id = argument.get_id().as_str();
@@ -299,7 +307,7 @@ fn built(command: &clap::Command) -> clap::Command {
 
 /// Refuses an empty text in the place of a name or a value. What another program is handed may be empty. `command` is
 /// [`built`].
-fn named(matches: &ArgMatches, command: &clap::Command) -> Option<clap::Error> {
+fn reject_empty_values(matches: &ArgMatches, command: &clap::Command) -> Option<clap::Error> {
     let is_empty = |argument: &&clap::Arg| {
         let of_another = argument.is_last_set() || argument.is_trailing_var_arg_set();
         let values = matches.get_raw(argument.get_id().as_str());
@@ -310,17 +318,12 @@ fn named(matches: &ArgMatches, command: &clap::Command) -> Option<clap::Error> {
         return Some(command.clone().error(ErrorKind::InvalidValue, message));
     }
     let (name, matches) = matches.subcommand()?;
-    named(matches, command.find_subcommand(name)?)
+    reject_empty_values(matches, command.find_subcommand(name)?)
 }
 
-/// Says what is wrong with the command line of `command`, or prints the help that it asks for.
-fn refuse(error: clap::Error, command: &clap::Command) -> End {
-    let error = suggested::with_nearest(error, &built(command), std::env::args_os());
-    let error = suggested::in_lines(error);
-    if let Some(message) = renamed::explain(&error) {
-        alert!("error: {message}");
-        return End::Refused;
-    }
+/// Says what is wrong with the command line, or prints the help that it asks for.
+fn refuse(error: clap::Error) -> End {
+    let error = in_lines(error);
     if error.kind() == ErrorKind::DisplayVersion {
         show!("{}", version::text());
         return End::Well;
@@ -334,6 +337,17 @@ fn refuse(error: clap::Error, command: &clap::Command) -> End {
         output::failed(unwritten);
     }
     End::Well
+}
+
+/// The error with its arguments as lines: a pattern of the shell makes arguments of the names of files.
+fn in_lines(mut error: clap::Error) -> clap::Error {
+    let line = |value: &ContextValue| match value {
+        ContextValue::String(text) => Some(ContextValue::String(terminal_line(text).into_owned())),
+        _ => None,
+    };
+    let lines: Vec<_> = error.context().filter_map(|(kind, value)| Some((kind, line(value)?))).collect();
+    lines.into_iter().for_each(|(kind, line)| _ = error.insert(kind, line));
+    error
 }
 
 /// Refuses to write where something is read that would be lost.
@@ -357,6 +371,38 @@ fn argument(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The values of all flags of the command and of those below it: clap shows the value, and a parser's own words follow.
+    fn with_values(command: &clap::Command, path: &[String]) -> Vec<Vec<String>> {
+        let flags = command.get_arguments().filter(|argument| argument.get_action().takes_values());
+        let own = flags.filter_map(clap::Arg::get_long).map(|flag| {
+            let end = [format!("--{flag}"), "1\nerror: c".to_owned()];
+            path.iter().cloned().chain(end).collect()
+        });
+        let below = command.get_subcommands().flat_map(|command| {
+            let path: Vec<String> = path.iter().cloned().chain([command.get_name().to_owned()]).collect();
+            with_values(command, &path)
+        });
+        own.chain(below).collect()
+    }
+
+    #[test]
+    fn an_argument_with_a_line_break_begins_no_line_of_the_refusal() {
+        let command = App::new().command();
+        let all = with_values(&command, &["report".to_owned()]);
+        let names = [&["report", "bench", "a", "b\nerror: c"][..], &["report", "a\nerror: c"]];
+        let names = names.map(|arguments| arguments.iter().map(|&argument| argument.to_owned()).collect());
+        let refused: Vec<String> = names
+            .into_iter()
+            .chain(all)
+            .filter_map(|arguments: Vec<String>| command.clone().try_get_matches_from(arguments).err())
+            .map(|error| in_lines(error).to_string())
+            .collect();
+        assert!(refused.iter().any(|error| error.contains("--runs")), "{refused:?}");
+        for error in refused {
+            assert!(!error.contains("\nerror: c"), "{error}");
+        }
+    }
 
     #[test]
     fn a_path_in_a_command_is_one_argument_and_no_flag() {

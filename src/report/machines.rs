@@ -1,6 +1,6 @@
 //! `report machines`: the machines of a store beside each other, and those that differ from the rest.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::course::CourseArgument;
 use super::facts::{Facts, Form};
 use super::output_file::OutputFile;
-use super::{Carried, End, recorded};
+use super::{AppContext, End, recorded};
 use crate::book::document::Document;
 use crate::error::FileError;
 use crate::files::begins_with;
@@ -77,15 +77,14 @@ impl Facts for Report<'_> {
     }
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let own_page = OutputFile::asked(arguments.page.as_ref(), begins_with(PAGE_BEGIN))?;
-    let book = arguments.course.project(carried)?;
-    let read = |path: &Path| recorded::sound(path, carried);
+    let book = arguments.course.project(context)?;
     let mut documents: Option<Vec<Document>> = None;
     let mut fleet = Fleet::default();
-    let index = Index::of(&arguments.store, &read, |listed, results| {
+    let index = Index::of(&arguments.store, &recorded::sound, |listed, results| {
         if arguments.claims && documents.is_none() {
-            let catalog: Catalog = recorded::catalog_of(&book, std::slice::from_ref(results), carried);
+            let catalog: Catalog = recorded::catalog_of(&book, std::slice::from_ref(results), context);
             documents = Some(book.documents(&catalog)?);
         }
         let judged = documents.iter().flatten().flat_map(|document| judged(document, results)).collect();

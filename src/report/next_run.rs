@@ -16,10 +16,10 @@ use super::keep::Keeper;
 use super::processes::command_line;
 use super::progress::RunBar;
 use super::run::same_place;
-use super::{Carried, End, device, output, recorded};
+use super::{AppContext, End, device, output};
 use crate::experiment::RunObserver;
 use crate::measure::Progress;
-use crate::results::{Parameters, Results, Row};
+use crate::results::{Parameters, Piece, Results, Row};
 use crate::runner::{Session, Suite};
 use syncscope::device::Device;
 
@@ -35,14 +35,14 @@ pub(super) struct Arguments {
     device: Option<String>,
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, carried: &AppContext) -> anyhow::Result<End> {
     if let Some(name) = &arguments.device {
         let device = device::open(Some(name), None)?;
         output::print_json(&crate::environment::environment(&device, Vec::new()))?;
         return Ok(End::Well);
     }
     let Some(file) = &arguments.file else { return Ok(End::Refused) };
-    let results = recorded::read(file, carried)?;
+    let results = Results::read(file)?;
     let suite = Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
     let device = Device::open(&results.environment().device.name)?;
     let mut environment = crate::environment::environment(&device, command_line());
@@ -51,7 +51,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         environment.host.name_machine(machine);
     }
     same_place(file, results.environment(), &environment)?;
-    let keeper = Arc::new(Keeper::of_checkpoint(file)?);
+    let keeper = Arc::new(Keeper::of_checkpoint(file, &results)?);
     let (rescuer, place) = (Arc::clone(&keeper), file.clone());
     let interrupt = Interrupt::listen(AskedBy::Parent, move || {
         let written = rescuer.rescue();
@@ -115,7 +115,7 @@ impl RunObserver for Watch {
         self.keeper.measured(rows);
     }
 
-    fn keep(&self, results: &Results) {
-        self.keeper.keep(results);
+    fn keep(&self, piece: &Piece) {
+        self.keeper.keep(piece);
     }
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::interrupt::Forward;
 use super::processes::{self, Multicast};
-use super::{Carried, UsageError, recorded};
+use super::{AppContext, UsageError, recorded};
 use crate::files::Scratch;
 use crate::measure::Protocol;
 use crate::results::{MetricSpec, Results, System};
@@ -41,9 +41,9 @@ impl PeerPlan {
     const SCHEMA_VERSION: u32 = 1;
 
     /// The rows of a suite on a device, for a run that draws by `seed`.
-    pub(super) fn new(suite: &Suite, device: &str, carried: &Carried, seed: u64) -> Self {
+    pub(super) fn new(suite: &Suite, device: &str, context: &AppContext, seed: u64) -> Self {
         let engine = device.split(':').next().unwrap_or(device);
-        let rows = planned(suite, &carried.registry, engine);
+        let rows = planned(suite, &context.registry, engine);
         let sampling = Protocol { seed, short_passes: None, ..suite.sampling.clone() };
         Self { schema_version: Self::SCHEMA_VERSION, sampling, device: device.to_owned(), rows }
     }
@@ -89,10 +89,10 @@ impl OtherSystem {
         results: &Results,
         number: usize,
         forward: &Forward,
-        carried: &Carried,
+        context: &AppContext,
     ) -> anyhow::Result<System> {
-        let suite = Suite::of_results(&results.suite, "the suite", &carried.registry)?;
-        let mut plan = PeerPlan::new(&suite, &results.environment().device.name, carried, number as u64);
+        let suite = Suite::of_results(&results.suite, "the suite", &context.registry)?;
+        let mut plan = PeerPlan::new(&suite, &results.environment().device.name, context, number as u64);
         plan.rows.retain(|spec| results.selection.holds(&spec.id));
         let folder = Scratch::new().context("cannot make a folder for the other system's files")?;
         SCRIPTS.extract(folder.path()).context("cannot write the other system's script")?;
@@ -104,7 +104,7 @@ impl OtherSystem {
         let child = command.spawn().with_context(|| format!("{} cannot be started", python.display()))?;
         let status = forward.attend(child)?.status;
         anyhow::ensure!(measured.is_file(), "{} ended with {status}", self.script());
-        let catalog = recorded::catalog(std::slice::from_ref(results), carried);
+        let catalog = recorded::catalog(std::slice::from_ref(results), context);
         let system = System::read(&measured, &catalog)?;
         match system.mismatches(results).first() {
             Some(mismatch) => anyhow::bail!("it ran elsewhere: {mismatch}"),

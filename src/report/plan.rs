@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::course::CourseArgument;
 use super::peer::PeerPlan;
-use super::{Carried, End, output};
+use super::{AppContext, End, output};
 
 /// Print the rows of a suite, as the script of another program takes them; needs no device
 #[derive(Args)]
@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     course: CourseArgument,
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, carried: &AppContext) -> anyhow::Result<End> {
     let book = arguments.course.project(carried)?;
     let suite = arguments.course.suite(&arguments.suite, &book, carried)?;
     let plan = PeerPlan::new(&suite, &arguments.device, carried, arguments.seed);

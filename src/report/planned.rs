@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::terminal::TerminalColour;
-use super::{Carried, output};
+use super::{AppContext, output};
 use crate::results::MetricSpec;
 use crate::runner::{ENGINES, Length, Suite, length, planned, unnamed};
 use crate::units::counted;
@@ -46,7 +46,7 @@ struct Chosen {
 
 impl Planned {
     /// What the suite of this name will do.
-    pub(super) fn of(name: &str, suite: &Suite, carried: &Carried) -> Self {
+    pub(super) fn of(name: &str, suite: &Suite, carried: &AppContext) -> Self {
         let engines = ENGINES.into_iter().filter(|engine| suite.may_run_on(engine));
         let engines = engines.map(|engine| OnEngine::of(suite, engine, carried)).collect();
         Self { suite: name.to_owned(), device: suite.device.clone(), runs: suite.runs.get(), engines }
@@ -60,7 +60,7 @@ impl Planned {
 }
 
 impl OnEngine {
-    fn of(suite: &Suite, engine: &'static str, carried: &Carried) -> Self {
+    fn of(suite: &Suite, engine: &'static str, carried: &AppContext) -> Self {
         let rows = planned(suite, &carried.registry, engine);
         let unnamed = unnamed(suite, &carried.registry, engine);
         let mut experiments: Vec<Chosen> = Vec::new();

@@ -18,13 +18,13 @@ use super::interrupt::Forward;
 use super::keep::Keeper;
 use super::peer::OtherSystem;
 use super::terminal::OutputOptions;
-use super::{Carried, End, Told, argument, program, recorded, told};
+use super::{AppContext, End, AlreadyReported, argument, program, told};
 use crate::book::Warning;
 use crate::error::explained;
 use crate::results::{Environment, Outcome, Results, SYNCSCOPE, without_folders};
 
 /// What a run left, and where it is: the file that was asked for, if that could be written.
-pub(super) struct Attended {
+pub(super) struct FinishedRuns {
     pub(super) results: Results,
     pub(super) file: PathBuf,
     is_elsewhere: bool,
@@ -45,7 +45,7 @@ pub(super) fn describe(device: &str, multicast: Multicast) -> anyhow::Result<Env
     let output = output.context("cannot start a process to look at the device")?;
     if !output.status.success() {
         let end = if output.status.code() == Some(End::Refused as i32) { End::Refused } else { End::Failed };
-        return Err(Told(end).into());
+        return Err(AlreadyReported(end).into());
     }
     let mut environment: Environment = serde_json::from_slice(&output.stdout).context("what it says of the device")?;
     environment.program.command = without_folders(command_line());
@@ -94,7 +94,7 @@ fn own_program() -> anyhow::Result<PathBuf> {
 
 /// How the runs of a file are measured.
 #[derive(Default)]
-pub(super) struct Means {
+pub(super) struct RunOptions {
     /// The other system that is measured by turns, and what runs its script.
     pub(super) peer: Option<(OtherSystem, PathBuf)>,
     /// After how long no further process is begun.
@@ -104,17 +104,22 @@ pub(super) struct Means {
 }
 
 /// Measures what `results` lack, and has `keeper` write the results file, also where an error ends the runs before their end.
-pub(super) fn measure(results: Results, keeper: &Keeper, means: &Means, carried: &Carried) -> anyhow::Result<Attended> {
+pub(super) fn measure(
+    results: Results,
+    keeper: &Keeper,
+    options: &RunOptions,
+    carried: &AppContext,
+) -> anyhow::Result<FinishedRuns> {
     let forward = Forward::listen()?;
     let file = keeper.checkpoint(&results)?;
-    let mut runs = Runs { results, file, keeper, means, carried, forward };
+    let mut runs = Runs { results, file, keeper, options, carried, forward };
     let ended = runs.measure();
     let Runs { results, forward, .. } = runs;
     if results.rows.is_empty() {
         keeper.give_up();
         if forward.is_interrupted() {
             alert!("nothing was measured, and no file is kept");
-            return Err(Told(End::Interrupted).into());
+            return Err(AlreadyReported(End::Interrupted).into());
         }
         ended?;
         anyhow::bail!("nothing was measured");
@@ -123,7 +128,7 @@ pub(super) fn measure(results: Results, keeper: &Keeper, means: &Means, carried:
         alert!("error: {}", told(error));
     }
     let is_failed = ended.is_err() && !forward.is_interrupted();
-    Ok(Attended { is_failed, ..finish(results, keeper)? })
+    Ok(FinishedRuns { is_failed, ..finish(results, keeper)? })
 }
 
 /// The runs of a results file, as they are measured one after the other.
@@ -133,8 +138,8 @@ struct Runs<'a> {
     /// Where the process of the next run reads it, and leaves more.
     file: PathBuf,
     keeper: &'a Keeper,
-    means: &'a Means,
-    carried: &'a Carried,
+    options: &'a RunOptions,
+    carried: &'a AppContext,
     forward: Forward,
 }
 
@@ -144,7 +149,7 @@ impl Runs<'_> {
         let (begun, mut lengths) = (Instant::now(), Lengths::default());
         while self.results.is_partial() && !self.forward.is_interrupted() {
             let system = next_system(&self.results);
-            if self.means.budget.is_some_and(|budget| begun.elapsed() + lengths.expected(&system) > budget) {
+            if self.options.budget.is_some_and(|budget| begun.elapsed() + lengths.expected(&system) > budget) {
                 alert!("the budget leaves no time for another run of {system}");
                 break;
             }
@@ -160,9 +165,9 @@ impl Runs<'_> {
     fn next(&mut self, system: &str) -> anyhow::Result<()> {
         let number = over(&self.results, system) + 1;
         note!("run {number} of {}: {system}", self.results.plan.runs);
-        match &self.means.peer {
+        match &self.options.peer {
             Some((peer, python)) if system != SYNCSCOPE => {
-                let by = (python.as_path(), self.means.multicast);
+                let by = (python.as_path(), self.options.multicast);
                 match peer.measure(by, &self.results, number, &self.forward, self.carried) {
                     Ok(measured) => self.results.add_run(measured),
                     // It may be whole when the runs go on.
@@ -180,12 +185,12 @@ impl Runs<'_> {
 
     /// Measures the next run of this program, the `number`th, in a process of its own.
     fn next_own(&mut self, number: usize) -> anyhow::Result<()> {
-        let ended = own_process(&self.file, self.means.multicast, &self.forward)?;
+        let ended = own_process(&self.file, self.options.multicast, &self.forward)?;
         if let Some(elsewhere) = ended.elsewhere {
             self.keeper.take_over(&elsewhere);
             self.file = elsewhere;
         }
-        self.results = recorded::read(&self.file, self.carried).map_err(|error| {
+        self.results = Results::read(&self.file).map_err(|error| {
             // It may hold more than is known here.
             self.keeper.leave(&self.file);
             anyhow::anyhow!("run {number} left what cannot be read, and it stays as it is: {error}")
@@ -200,7 +205,7 @@ impl Runs<'_> {
         }
         // An error that a process could tell is the next one's, too.
         let is_told = self.results.rows.is_empty() && ended.status.code().is_some_and(|code| code != 0);
-        anyhow::ensure!(!is_told, Told(End::Failed));
+        anyhow::ensure!(!is_told, AlreadyReported(End::Failed));
         let is_measured = over(&self.results, self.results.run().system.as_str()) >= number;
         anyhow::ensure!(is_measured, "run {number} did not begin: {how}");
         Ok(())
@@ -225,13 +230,13 @@ impl Lengths {
 }
 
 /// Has `keeper` write the results file, and says what is to be known of the results.
-pub(super) fn finish(results: Results, keeper: &Keeper) -> anyhow::Result<Attended> {
+pub(super) fn finish(results: Results, keeper: &Keeper) -> anyhow::Result<FinishedRuns> {
     let file = keeper.finish(&results)?;
     let shared = |warning: &&Warning| matches!(warning, Warning::Shared { .. } | Warning::SharedUnseen { .. });
     for warning in Warning::of(&results).iter().filter(shared) {
         alert!("{warning}");
     }
-    Ok(Attended { is_elsewhere: file != keeper.out(), is_failed: false, results, file })
+    Ok(FinishedRuns { is_elsewhere: file != keeper.out(), is_failed: false, results, file })
 }
 
 /// The system whose turn it is: of those with the fewest runs the first.
@@ -279,7 +284,7 @@ fn how_it_ended(status: ExitStatus) -> String {
     }
 }
 
-impl Attended {
+impl FinishedRuns {
     /// How the runs ended; where some are missing with the command that goes on.
     pub(super) fn end(&self) -> End {
         say_failures(&self.results);
@@ -293,7 +298,7 @@ impl Attended {
 
 /// Says which experiments and rows failed and why, each reason once.
 pub(super) fn say_failures(results: &Results) {
-    const MOST: usize = 10;
+    const MAX: usize = 10;
     let mut reasons: Vec<(&str, String, usize)> = Vec::new();
     let order = results.runs.iter().flat_map(|run| &run.order);
     let experiments = order.filter_map(|left| Some((left.failure.as_deref()?, left.name.clone())));
@@ -308,12 +313,12 @@ pub(super) fn say_failures(results: &Results) {
             None => reasons.push((reason, name, 0)),
         }
     }
-    for (reason, name, more) in reasons.iter().take(MOST) {
+    for (reason, name, more) in reasons.iter().take(MAX) {
         let more = if *more == 0 { String::new() } else { format!(" and {more} more") };
         alert!("{name}{more} failed: {reason}");
     }
-    if reasons.len() > MOST {
-        alert!("{} further reasons are in the results file", reasons.len() - MOST);
+    if reasons.len() > MAX {
+        alert!("{} further reasons are in the results file", reasons.len() - MAX);
     }
 }
 

@@ -1,17 +1,11 @@
 //! Progress of a run: a bar on a terminal, lines where standard error is none.
 
-use std::thread;
-use std::time::Duration;
-
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::terminal::is_quiet;
 use crate::experiment::RunObserver;
 use crate::measure::Progress;
 use crate::results::{Parameters, titled};
-
-/// How often the bar moves by itself.
-const TICK: Duration = Duration::from_millis(250);
 
 /// Shows which rows are being measured and how far their sampling has come.
 pub(super) struct RunBar {
@@ -22,21 +16,10 @@ impl RunBar {
     pub(super) fn new() -> Self {
         let bar = if is_quiet() { ProgressBar::hidden() } else { ProgressBar::new(1000) };
         // The template is a constant: were it wrong, indicatif's own style would do.
-        let template = "{spinner} [{elapsed_precise}] {prefix} {bar:24} {wide_msg}";
+        let template = "[{elapsed_precise}] {prefix} {bar:24} {wide_msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        let ticking = bar.downgrade();
-        let tick = move || {
-            while let Some(bar) = ticking.upgrade().filter(|bar| !bar.is_finished()) {
-                bar.tick();
-                // Its end is its owner's.
-                drop(bar);
-                thread::sleep(TICK);
-            }
-        };
-        // A bar that moves with the samples alone is one, too.
-        let _ = if bar.is_hidden() { Ok(()) } else { thread::Builder::new().spawn(tick).map(drop) };
         Self { bar }
     }
 

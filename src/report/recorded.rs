@@ -2,31 +2,20 @@
 
 use std::path::Path;
 
-use super::{Carried, UsageError, argument, program};
+use super::{AppContext, UsageError, argument, program};
 use crate::book::BookProject;
 use crate::error::FileError;
-use crate::experiment::Bench;
 use crate::results::{Catalog, MetricSpec, Results};
-use crate::runner::{Suite, describe};
+use crate::runner::Suite;
 use crate::store::{Index, Refused};
 use crate::units::counted;
-
-/// Reads a results file. What an older file does not say of its rows and experiments comes from those of this program.
-///
-/// # Errors
-/// As [`Results::read`].
-pub(crate) fn read(path: &Path, carried: &Carried) -> Result<Results, FileError> {
-    let mut results = Results::read(path)?;
-    describe(&mut results, &carried.registry);
-    Ok(results)
-}
 
 /// Reads a results file from which something is concluded: one that contradicts itself is refused.
 ///
 /// # Errors
 /// As [`Results::read`], and where a computed row does not follow from the samples beside it.
-pub(super) fn sound(path: &Path, carried: &Carried) -> Result<Results, FileError> {
-    let results = read(path, carried)?;
+pub(super) fn sound(path: &Path) -> Result<Results, FileError> {
+    let results = Results::read(path)?;
     contradiction(path, &results).map_or(Ok(results), Err)
 }
 
@@ -34,8 +23,8 @@ pub(super) fn sound(path: &Path, carried: &Carried) -> Result<Results, FileError
 ///
 /// # Errors
 /// As [`Results::read`].
-pub(super) fn shown(path: &Path, carried: &Carried) -> Result<Results, FileError> {
-    let results = read(path, carried)?;
+pub(super) fn shown(path: &Path) -> Result<Results, FileError> {
+    let results = Results::read(path)?;
     if let Some(error) = contradiction(path, &results) {
         alert!("{error}");
     }
@@ -69,19 +58,19 @@ pub(super) fn some_in(store: &Path, index: &Index) -> Result<(), UsageError> {
 
 /// The rows that there could be: those of the files, which may hold experiments that this program does not have, and
 /// those of its own experiments.
-pub(super) fn catalog(all: &[Results], carried: &Carried) -> Catalog {
+pub(super) fn catalog(all: &[Results], context: &AppContext) -> Catalog {
     let engine = all.first().map_or("cuda", |results| &results.environment().device.engine);
-    carried.registry.catalog(engine).with_results(all)
+    context.registry.catalog(engine).with_results(all)
 }
 
 /// The rows that documents of `book` may name: also those of its suites, whose parameters are its own.
-pub(super) fn catalog_of(book: &BookProject, all: &[Results], carried: &Carried) -> Catalog {
+pub(super) fn catalog_of(book: &BookProject, all: &[Results], context: &AppContext) -> Catalog {
     // What is wrong with a suite is said where it is read.
-    let parsed = |(origin, text): (String, &str)| Suite::parse(text, &origin, &carried.registry).ok();
+    let parsed = |(origin, text): (String, &str)| Suite::parse(text, &origin, &context.registry).ok();
     let suites: Vec<Suite> = book.suites().filter_map(|name| book.suite(name)).filter_map(parsed).collect();
     let planned = |suite: &Suite| -> Vec<MetricSpec> {
-        let on = |engine| suite.experiments_on(engine).iter().map(move |own| Bench::plan(own.as_ref(), engine));
+        let on = |engine| suite.experiments_on(engine).iter().map(move |own| own.plan(engine));
         ["cuda", "cpu"].into_iter().flat_map(on).flatten().collect()
     };
-    catalog(all, carried).with(suites.iter().flat_map(planned))
+    catalog(all, context).with(suites.iter().flat_map(planned))
 }

@@ -6,16 +6,16 @@ use clap::Args;
 
 use super::course::{self, CoursePlace};
 use super::lab::notebook_text;
-use super::{Carried, End, UsageError, recorded};
+use super::{AppContext, End, UsageError, recorded};
 use crate::book::{BookProject, check_notebook};
 use crate::results::nearest;
-use syncscope_audit::{self as audit, AuditReport};
+use syncscope_audit::AuditReport;
 
 /// Render the book from results files; needs no device
 #[derive(Args)]
 #[command(after_help = "Examples:
   report render target/report/results.json --out site-of-my-gpu
-  report render book/results/one-gpu.json --course my-course
+  report render book/results/one-gpu.json.gz --course my-course
   report render target/report/results.json --audit audit.json
   report render target/report/results.json --notebook executed/00-quick-start.ipynb")]
 pub(super) struct Arguments {
@@ -32,12 +32,12 @@ pub(super) struct Arguments {
     place: CoursePlace,
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let book = with_audits(arguments.place.course.project(carried)?, &arguments.audits)?;
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
+    let book = with_audits(arguments.place.course.project(context)?, &arguments.audits)?;
     let book = with_notebooks(book, &arguments.notebooks)?;
     course::check_place(&book, &arguments.place.out)?;
-    let all = arguments.results.iter().map(|path| recorded::shown(path, carried)).collect::<Result<Vec<_>, _>>()?;
-    course::render(&all, &book, &arguments.place.out, carried)?;
+    let all = arguments.results.iter().map(|path| recorded::shown(path)).collect::<Result<Vec<_>, _>>()?;
+    course::render(&all, &book, &arguments.place.out, context)?;
     Ok(End::Well)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
 fn with_audits(book: BookProject, files: &[PathBuf]) -> anyhow::Result<BookProject> {
     let names = names(files, "audits")?;
     files.iter().zip(names).try_fold(book, |book, (path, name)| {
-        let text = audit::kept_text(path)?;
+        let text = crate::audit_file::text(path)?;
         AuditReport::parse(&text, &path.display().to_string())?;
         Ok(book.with_audit(&name, &text))
     })

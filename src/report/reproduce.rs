@@ -9,8 +9,8 @@ use clap::Args;
 
 use super::compare::Judging;
 use super::keep::Keeper;
-use super::processes::{self, Means, Multicast};
-use super::{Carried, End, UsageError, recorded, refuse_input};
+use super::processes::{self, Multicast, RunOptions};
+use super::{AppContext, End, UsageError, recorded, refuse_input};
 use crate::book::Wording;
 use crate::results::{Plan, Results, SYNCSCOPE, mismatches, remarks};
 use crate::runner::{Suite, empty_results};
@@ -23,7 +23,7 @@ Runs on another machine or driver too, and says first what differs.
 Exit codes: 0 where nothing differs, 1 where a row differs, with the error held over all rows, or failed, 2 where nothing could be run, 130 interrupted.
 
 Example:
-  report reproduce book/results/one-gpu.json --out target/report/reproduced.json")]
+  report reproduce book/results/one-gpu.json.gz --out target/report/reproduced.json")]
 pub(super) struct Arguments {
     /// The results file whose numbers are to be reproduced
     #[arg(value_name = "RESULTS.json")]
@@ -38,9 +38,9 @@ pub(super) struct Arguments {
     judging: Judging,
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let published = recorded::sound(&arguments.results, carried)?;
-    let suite = runnable(&published, arguments, carried)?;
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
+    let published = recorded::sound(&arguments.results)?;
+    let suite = runnable(&published, arguments, context)?;
     let device = arguments.device.as_deref().unwrap_or(&published.environment().device.name);
     let environment = processes::describe(device, Multicast::Off)?;
     let mut here = published.clone();
@@ -51,7 +51,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
     let runs = published.runs_of(SYNCSCOPE).count().try_into().unwrap_or(u32::MAX).max(suite.runs.get());
     let plan = Plan { runs, with: Vec::new() };
     let results = empty_results(suite.source, published.selection.clone(), plan, environment);
-    let attended = processes::measure(results, &Keeper::begin(&arguments.out)?, &Means::default(), carried)?;
+    let attended = processes::measure(results, &Keeper::begin(&arguments.out)?, &RunOptions::default(), context)?;
     let compared = arguments.judging.compare(&published, &attended.results, Wording::Reproduce)?;
     note!("results: {}", attended.file.display());
     let differs = compared.pairs.iter().any(|pair| pair.survives);
@@ -62,10 +62,10 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
 }
 
 /// The suite of a results file; refuses one that cannot be run here, and to write over the file.
-fn runnable(published: &Results, arguments: &Arguments, carried: &Carried) -> anyhow::Result<Suite> {
+fn runnable(published: &Results, arguments: &Arguments, context: &AppContext) -> anyhow::Result<Suite> {
     let file = arguments.results.display();
-    let suite = Suite::of_results(&published.suite, &file.to_string(), &carried.registry)?;
-    if let Some(refusal) = carried.registry.refuse(&published.selection) {
+    let suite = Suite::of_results(&published.suite, &file.to_string(), &context.registry)?;
+    if let Some(refusal) = context.registry.refuse(&published.selection) {
         return Err(UsageError(format!("{file}: of the rows that it chose: {refusal}")).into());
     }
     refuse_input(&arguments.out, [&arguments.results])?;

@@ -10,8 +10,8 @@ use clap::Args;
 use super::course::CourseArgument;
 use super::keep::{self, Keeper};
 use super::peer::OtherSystem;
-use super::processes::{self, Attended, Means, Multicast};
-use super::{Carried, End, UsageError, argument, program, recorded};
+use super::processes::{self, FinishedRuns, Multicast, RunOptions};
+use super::{AppContext, End, UsageError, argument, program};
 use crate::book::BookProject;
 use crate::results::{Environment, Plan, Results, Selection};
 use crate::runner::{Suite, empty_results, planned};
@@ -25,7 +25,7 @@ use crate::runner::{Suite, empty_results, planned};
   report run --resume results.json")]
 pub(super) struct Arguments {
     #[command(flatten)]
-    what: What,
+    what: MeasureArgs,
     #[command(flatten)]
     course: CourseArgument,
     /// The results file to write; where a run is resumed, its own file
@@ -59,7 +59,7 @@ pub(super) struct Choice {
 
 impl Choice {
     /// The rows that are asked for. A name that stands for none is refused.
-    pub(super) fn selection(&self, carried: &Carried) -> Result<Selection, UsageError> {
+    pub(super) fn selection(&self, carried: &AppContext) -> Result<Selection, UsageError> {
         let selection = Selection { only: self.only.clone(), skip: self.skip.clone() };
         if selection.is_all() {
             return Ok(selection);
@@ -76,7 +76,7 @@ impl Choice {
         suite: &Suite,
         selection: &Selection,
         engines: &[&str],
-        carried: &Carried,
+        carried: &AppContext,
     ) -> Result<(), UsageError> {
         let mut rows = engines.iter().flat_map(|engine| planned(suite, &carried.registry, engine));
         if rows.any(|spec| selection.holds(&spec.id)) {
@@ -93,7 +93,7 @@ impl Choice {
 
 /// What to run, and with what.
 #[derive(Args)]
-pub(super) struct What {
+pub(super) struct MeasureArgs {
     #[command(flatten)]
     choice: Choice,
     /// Measure another system as well, in runs that alternate with those of this one
@@ -139,7 +139,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds * factor).map_err(|_| wrong())
 }
 
-pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: Arguments, carried: &AppContext) -> anyhow::Result<End> {
     let attended = match arguments.resume {
         Some(file) => resume(&file, arguments.out.as_deref(), &arguments.what.limits, carried)?,
         None => {
@@ -154,12 +154,12 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
 
 /// Runs what is asked for and writes the results file.
 pub(super) fn measure(
-    what: &What,
+    what: &MeasureArgs,
     course: &CourseArgument,
     book: &BookProject,
     out: &Path,
-    carried: &Carried,
-) -> anyhow::Result<Attended> {
+    carried: &AppContext,
+) -> anyhow::Result<FinishedRuns> {
     let choice = &what.choice;
     let suite = course.suite(&choice.suite, book, carried)?;
     let selection = choice.selection(carried)?;
@@ -172,21 +172,21 @@ pub(super) fn measure(
     }
     choice.check_rows(&suite, &selection, &[&environment.device.engine], carried)?;
     let results = empty_results(suite.source.clone(), selection, plan, environment);
-    processes::measure(results, &Keeper::begin(out)?, &what.limits.means(what.with), carried)
+    processes::measure(results, &Keeper::begin(out)?, &what.limits.options(what.with), carried)
 }
 
 /// Goes on with what an interrupted run did not finish, and writes the results file; `named` is the one that the user names.
-fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &Carried) -> anyhow::Result<Attended> {
+fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &AppContext) -> anyhow::Result<FinishedRuns> {
     let out = named.map_or_else(|| keep::out_of(file), Path::to_owned);
     // Of two processes that go on with one file, the second reads what the first has written.
     let keeper = Keeper::resume(file, &out)?;
-    let results = recorded::read(file, carried)?;
+    let results = Results::read(file)?;
     let is_checkpoint = out != file && keep::out_of(file) == out;
     if !results.is_partial() && !is_checkpoint {
         return Err(UsageError(format!("{}: the run is complete", file.display())).into());
     }
     if named.is_none() && out != file {
-        check_other(&out, &results, carried)?;
+        check_other(&out, &results)?;
     }
     // Its process was killed before the results were in their place.
     if !results.is_partial() {
@@ -202,12 +202,12 @@ fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &Carried)
         is.host.name_machine(machine);
     }
     same_place(file, was, &is)?;
-    processes::measure(results, &keeper, &limits.means(peer), carried)
+    processes::measure(results, &keeper, &limits.options(peer), carried)
 }
 
 /// Refuses to replace a results file that the user did not name, where it holds another run or more of this one.
-fn check_other(out: &Path, results: &Results, carried: &Carried) -> Result<(), UsageError> {
-    let Ok(there) = recorded::read(out, carried) else { return Ok(()) };
+fn check_other(out: &Path, results: &Results) -> Result<(), UsageError> {
+    let Ok(there) = Results::read(out) else { return Ok(()) };
     let (is, was) = (results.run(), there.run());
     let is_other = (&is.id, &is.started, &is.environment) != (&was.id, &was.started, &was.environment);
     let why = match there.is_partial() {
@@ -219,9 +219,9 @@ fn check_other(out: &Path, results: &Results, carried: &Carried) -> Result<(), U
 }
 
 impl Limits {
-    fn means(&self, peer: Option<OtherSystem>) -> Means {
+    fn options(&self, peer: Option<OtherSystem>) -> RunOptions {
         let multicast = self.multicast();
-        Means { peer: peer.map(|peer| (peer, self.python.clone())), budget: self.budget, multicast }
+        RunOptions { peer: peer.map(|peer| (peer, self.python.clone())), budget: self.budget, multicast }
     }
 
     fn multicast(&self) -> Multicast {

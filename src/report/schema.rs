@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{Carried, End, output};
+use super::{AppContext, End, output};
 use crate::book::BookProject;
 use crate::book::document::{Document, Hardware, Texts};
 use crate::results::{Results, System};
@@ -49,9 +49,9 @@ impl Kind {
         ("hardware", Kind::Hardware),
     ];
 
-    pub(super) fn schema(self, carried: &Carried) -> schemars::Schema {
+    pub(super) fn schema(self, context: &AppContext) -> schemars::Schema {
         match self {
-            Kind::Suite => Suite::schema(&carried.registry),
+            Kind::Suite => Suite::schema(&context.registry),
             Kind::Document => Document::schema(),
             Kind::Lessons => BookProject::lessons_schema(),
             Kind::Texts => schemars::schema_for!(Texts),
@@ -64,7 +64,7 @@ impl Kind {
     }
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    output::print_json(&arguments.of.schema(carried))?;
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
+    output::print_json(&arguments.of.schema(context))?;
     Ok(End::Well)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::course::{self, CoursePlace};
-use super::{Carried, End, argument, program, recorded};
+use super::{AppContext, End, argument, program, recorded};
 use crate::book;
 
 /// Make a deck of slides for each lesson of the course; needs no device
@@ -22,12 +22,12 @@ pub(super) struct Arguments {
     place: CoursePlace,
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    let (project, out) = (arguments.place.course.project(carried)?, &arguments.place.out);
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
+    let (project, out) = (arguments.place.course.project(context)?, &arguments.place.out);
     course::check_apart(&project, out)?;
     book::check_slides_place(out)?;
-    let all = arguments.results.iter().map(|path| recorded::shown(path, carried)).collect::<Result<Vec<_>, _>>()?;
-    let rendered = book::render_slides(&all, &project, &recorded::catalog_of(&project, &all, carried), out);
+    let all = arguments.results.iter().map(|path| recorded::shown(path)).collect::<Result<Vec<_>, _>>()?;
+    let rendered = book::render_slides(&all, &project, &recorded::catalog_of(&project, &all, context), out);
     let index = rendered.map_err(course::unwritten)?;
     say!("slides: {}", index.display());
     say!("to show them: {} serve {}", program(), argument(index.parent().unwrap_or(out)));

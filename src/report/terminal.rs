@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use clap::builder::styling::{AnsiColor, Style};
 use clap::{Args, ColorChoice};
 use rustix::termios::tcgetwinsize;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 
 /// What every command takes.
 #[derive(Args)]
@@ -137,46 +137,20 @@ pub(super) fn formed(text: &str, paint: Option<TerminalColour>, to: To) -> Strin
 /// Breaks lines that are too long at blanks; what is broken off stands two columns further in than its line. A word that
 /// is too long stays whole: a path is to be copied.
 fn fold(text: &str, width: usize) -> String {
-    let mut out = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        let indent = line.len() - line.trim_start_matches(' ').len();
-        let inset = (indent + 2).min(width / 2);
-        let (mut rest, mut room) = (line, width);
-        while rest.trim_end().width() > room {
-            let Some(at) = break_of(rest, room) else { break };
-            out.push_str(rest[..at].trim_end());
-            out.push('\n');
-            out.push_str(&" ".repeat(inset));
-            rest = rest[at..].trim_start_matches(' ');
-            room = width - inset;
-        }
-        out.push_str(rest);
-    }
-    out
-}
-
-/// Where a line is broken: at the last blank that leaves no more than `room` columns, else at the first.
-fn break_of(line: &str, room: usize) -> Option<usize> {
-    let words = line.len() - line.trim_start_matches(' ').len();
-    let mut column = 0;
-    let mut last = None;
-    for (at, character) in line.char_indices() {
-        if character == ' ' && at > words {
-            if column > room && last.is_some() {
-                break;
-            }
-            last = Some(at);
-        }
-        column += character.width().unwrap_or(0);
-        if column > room && last.is_some() {
-            break;
-        }
-    }
-    last.filter(|at| !line[*at..].trim().is_empty())
+    let folded = text.split_inclusive('\n').map(|line| {
+        let inset = line.len() - line.trim_start_matches(' ').len() + 2;
+        let inset = " ".repeat(inset.min(width / 2));
+        let options = Options::new(width).subsequent_indent(&inset).break_words(false);
+        let options = options.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation);
+        textwrap::fill(line, options.wrap_algorithm(WrapAlgorithm::FirstFit))
+    });
+    folded.collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use unicode_width::UnicodeWidthStr;
+
     use super::*;
 
     #[test]

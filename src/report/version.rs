@@ -6,8 +6,7 @@ use super::program;
 use syncscope::device::Device;
 
 /// The features that the library can be built with, and whether it was.
-const FEATURES: [(&str, bool); 3] =
-    [("nsys", cfg!(feature = "nsys")), ("parquet", cfg!(feature = "parquet")), ("symbols", cfg!(feature = "symbols"))];
+const FEATURES: [(&str, bool); 2] = [("nsys", cfg!(feature = "nsys")), ("symbols", cfg!(feature = "symbols"))];
 
 /// What `--version` prints.
 pub(crate) fn text() -> String {

@@ -100,7 +100,7 @@ impl Catalog {
     }
 
     /// The rows with this identifier.
-    pub(crate) fn of<'a>(&'a self, id: &str) -> impl Iterator<Item = &'a MetricSpec> + use<'a> {
+    pub fn of<'a>(&'a self, id: &str) -> impl Iterator<Item = &'a MetricSpec> + use<'a> {
         self.places.get(id).into_iter().flatten().map(|place| &self.specs[*place])
     }
 

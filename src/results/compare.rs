@@ -55,7 +55,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::lookup::Metric;
+use super::metric::Metric;
 use super::missing::MissingReason;
 use super::row::{MetricSpec, Parameters, Provenance};
 use super::run::Results;

@@ -7,7 +7,8 @@
 
 use crate::measure::{Clock, Diagnosis, near_floor};
 
-use super::lookup::{Lookup, Metric};
+use super::lookup::Lookup;
+use super::metric::Metric;
 use super::row::{MetricSpec, Provenance};
 use super::run::Results;
 

@@ -10,7 +10,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::row::{Outcome, Row};
+use super::row::{Columns, Outcome, Row};
 
 /// The digest of the samples of `rows`.
 pub(super) fn of_samples(rows: &[Row]) -> String {
@@ -25,9 +25,10 @@ pub(super) fn of_samples(rows: &[Row]) -> String {
 
 fn put_outcome(hash: &mut Sha256, outcome: &Outcome) {
     match outcome {
-        Outcome::Measured { samples, order, started, slowdown, warmup, passes, .. } => {
+        Outcome::Measured(measured) => {
+            let Columns { samples, order, started, slowdown, warmup, passes, .. } = measured.clone().into();
             put_text(hash, "measured");
-            for numbers in [samples, started, warmup] {
+            for numbers in [&samples, &started, &warmup] {
                 put_numbers(hash, numbers.iter().map(|number| number.to_bits()));
             }
             put_numbers(hash, order.iter().map(|place| u64::from(*place)));

@@ -1,23 +1,33 @@
 //! Reading and writing results files (JSON).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::digest;
-use super::migrate;
-use super::run::{Recorded, RecordedTimeline, Results};
+use super::run::{Recorded, RecordedTimeline, Results, SCHEMA_VERSION};
 use crate::error::FileError;
-use crate::files::{Target, read_text};
+use crate::files::{Target, packed_as, read_text, text_of, unpacked};
 
 impl Results {
-    /// Reads a results file.
+    /// Reads a results file, which may be packed by gzip.
     ///
     /// # Errors
     /// [`FileError`] says whether the file cannot be read, is not whole, or has a version that is not read.
     pub fn read(path: &Path) -> Result<Self, FileError> {
-        let text = read_text(path, MOST_BYTES).map_err(|source| io(path, source))?;
+        let text = read_text(path, MAX_BYTES).map_err(|cause| io(path, cause))?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads results from the content of a file that `path` names in errors.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn of_content(content: &[u8], path: &Path) -> Result<Self, FileError> {
+        let text = unpacked(content, MAX_BYTES).and_then(text_of).map_err(|cause| io(path, cause))?;
         Self::parse(&text, path)
     }
 
@@ -26,13 +36,25 @@ impl Results {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, path: &Path) -> Result<Self, FileError> {
-        let mut results = migrate::read(text, &path.display().to_string())?;
-        let wrong = |message: String| FileError::whole(path.display().to_string(), message);
+        let origin = path.display().to_string();
+        // A checkpoint has pieces behind the file that it began as.
+        let (text, pieces) = text.split_at(text.find("\n}\n").map_or(text.len(), |end| end + 3));
+        let mut results: Self = of_version(SCHEMA_VERSION, text, &origin, "a whole results file")?;
+        let wrong = |message: String| FileError::whole(origin.clone(), message);
         results.check().map_err(wrong)?;
-        match results.samples_sha256.take() {
-            Some(stated) if stated != results.samples_digest() => Err(wrong(ALTERED.to_owned())),
-            _ => Ok(results),
+        if results.samples_sha256.take().is_some_and(|stated| stated != results.samples_digest()) {
+            return Err(wrong(ALTERED.to_owned()));
         }
+        if !pieces.trim().is_empty() {
+            // The process that wrote the last may have ended meanwhile.
+            let whole = pieces.rfind('\n').map_or("", |end| &pieces[..end]);
+            for line in whole.lines() {
+                let syntax = |error| FileError::json(&origin, "a piece of a run", &error);
+                results.add(serde_json::from_str(line).map_err(syntax)?);
+            }
+            results.check().map_err(wrong)?;
+        }
+        Ok(results)
     }
 
     /// Finds the first reference that leads nowhere, and the first run, row or timeline that contradicts itself.
@@ -40,8 +62,8 @@ impl Results {
         if self.runs.is_empty() {
             return Err("it holds no run".to_owned());
         }
-        if self.runs.len() > MOST_RUNS {
-            return Err(format!("it holds {} runs, and {MOST_RUNS} are the most", self.runs.len()));
+        if self.runs.len() > MAX_RUNS {
+            return Err(format!("it holds {} runs, and {MAX_RUNS} are the most", self.runs.len()));
         }
         if self.plan.runs == 0 {
             return Err("its plan is of 0 runs, and one is the fewest".to_owned());
@@ -51,8 +73,8 @@ impl Results {
             return Err(format!("two runs are named `{}`", run.id));
         }
         let all = self.systems().len();
-        if all > MOST_SYSTEMS {
-            return Err(format!("it holds runs of {all} systems, and {MOST_SYSTEMS} are the most"));
+        if all > MAX_SYSTEMS {
+            return Err(format!("it holds runs of {all} systems, and {MAX_SYSTEMS} are the most"));
         }
         self.runs.iter().try_for_each(|run| run.check().map_err(|why| format!("the run `{}` {why}", run.id)))?;
         let mut places = HashMap::new();
@@ -106,7 +128,7 @@ impl Results {
     /// # Errors
     /// [`FileError::Io`] or, where the file could be claimed, [`FileError::Unwritten`] names it.
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
-        let written = Self::claim(path, |_| ())?.write(self.to_json(path)?.as_bytes());
+        let written = Self::claim(path, |_| ())?.write(&self.to_content(path)?);
         written.map_err(FileError::unwritten(path))
     }
 
@@ -115,10 +137,28 @@ impl Results {
         digest::of_samples(&self.rows)
     }
 
-    /// The text of a results file.
-    pub fn to_json(&self, path: &Path) -> Result<String, FileError> {
-        let text = serde_json::to_string_pretty(&FileContents { results: self, samples_sha256: self.samples_digest() });
-        text.map(|text| text + "\n").map_err(|error| FileError::whole(path.display().to_string(), error.to_string()))
+    /// The content of a results file: packed where the name of `path` ends in `.gz`.
+    pub fn to_content(&self, path: &Path) -> Result<Vec<u8>, FileError> {
+        let wrong = |error: &dyn fmt::Display| FileError::whole(path.display().to_string(), error.to_string());
+        let contents = FileContents { results: self, samples_sha256: self.samples_digest() };
+        let mut text = serde_json::to_vec_pretty(&contents).map_err(|error| wrong(&error))?;
+        text.push(b'\n');
+        packed_as(path, text).map_err(|error| wrong(&error))
+    }
+}
+
+/// Reads what a file of this program's own holds (`what`, in errors), of which the version of its schema comes first: only one
+/// is read.
+pub(super) fn of_version<T: DeserializeOwned>(read: u32, text: &str, origin: &str, what: &str) -> Result<T, FileError> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        schema_version: u64,
+    }
+    let syntax = |error| FileError::json(origin, what, &error);
+    let Versioned { schema_version: found } = serde_json::from_str(text).map_err(syntax)?;
+    match found == u64::from(read) {
+        true => serde_json::from_str(text).map_err(syntax),
+        false => Err(FileError::Version { origin: origin.to_owned(), found, read }),
     }
 }
 
@@ -135,11 +175,11 @@ const ALTERED: &str = "its samples are not those that were written: their digest
                        take the file anew from where it was measured";
 
 /// The most bytes of a results file, or of what another system measured, that are read.
-pub const MOST_BYTES: usize = 256 << 20;
+pub const MAX_BYTES: usize = 256 << 20;
 /// How many runs one may hold: ten systems, each with as many as a suite may have.
-const MOST_RUNS: usize = 10_000;
+const MAX_RUNS: usize = 10_000;
 /// Of how many systems.
-const MOST_SYSTEMS: usize = 100;
+const MAX_SYSTEMS: usize = 100;
 
 fn io(path: &Path, cause: std::io::Error) -> FileError {
     FileError::Io { path: path.to_owned(), cause }
@@ -147,21 +187,76 @@ fn io(path: &Path, cause: std::io::Error) -> FileError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::formula::FormulaOperand;
+    use super::super::expression::FormulaOperand;
     use super::super::row::{Outcome, Provenance, Row};
+    use super::super::run::{Piece, Run};
     use super::*;
     use crate::measure::Clock;
 
+    /// The first run of a kept file.
     fn kept() -> (String, Results) {
-        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/fixtures/results-v1.json");
-        let results = Results::read(&path).unwrap();
-        (results.to_json(&path).unwrap(), results)
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json.gz");
+        let mut results = Results::read(&path).unwrap();
+        results.runs.truncate(1);
+        let run = results.run().id.clone();
+        results.rows.iter_mut().for_each(|row| row.series.retain(|series| series.run == run));
+        results.rows.retain(|row| !row.series.is_empty());
+        results.timelines.clear();
+        (text(&results), results)
+    }
+
+    fn text(results: &Results) -> String {
+        String::from_utf8(results.to_content(Path::new("r.json")).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_version_that_is_not_read_is_named_with_the_one_that_is() {
+        let refused = |text: &str| Results::parse(text, Path::new("r.json")).unwrap_err().to_string();
+        for found in [1, 999] {
+            let error = refused(&format!("{{ \"schema_version\": {found} }}"));
+            assert!(error.contains(&format!("has the schema version {found}")) && error.contains("reads 2"), "{error}");
+        }
+        // Whatever stands there is not held in memory.
+        let error = refused(r#"{ "schema_version": [0, 0, 0] }"#);
+        assert!(error.starts_with("r.json:1:"), "{error}");
+    }
+
+    #[test]
+    fn a_packed_file_is_read_as_the_plain_one_and_written_where_the_name_says_so() {
+        let (text, results) = kept();
+        let packed = results.to_content(Path::new("r.json.gz")).unwrap();
+        assert!(packed.len() < text.len() / 4 && packed == results.to_content(Path::new("s.json.gz")).unwrap());
+        assert_eq!(Results::of_content(&packed, Path::new("r.json.gz")).unwrap(), results);
+        assert_eq!(Results::of_content(text.as_bytes(), Path::new("r.json")).unwrap(), results);
     }
 
     #[test]
     fn a_file_is_read_as_it_was_written() {
         let (text, results) = kept();
         assert!(text.contains("samples_sha256") && Results::parse(&text, Path::new("r.json")).unwrap() == results);
+    }
+
+    #[test]
+    fn pieces_behind_a_file_are_read_and_a_part_of_the_last_one_is_left_out() {
+        let (text, mut results) = kept();
+        let run = Run { id: "syncscope-2".to_owned(), ..results.run().clone() };
+        let mut row = results.rows[0].clone();
+        row.series[0].run.clone_from(&run.id);
+        let first = Piece { run: run.clone(), rows: vec![row.clone()], timelines: Vec::new() };
+        row.series[0].outcome = Outcome::Interrupted;
+        let second = Piece { run: Run { telemetry: Vec::new(), ..run }, rows: vec![row], timelines: Vec::new() };
+        let lines = [&first, &second].map(|piece| piece.to_line().unwrap());
+        assert!(lines.concat().is_ascii() && lines.iter().all(|line| line.lines().count() == 1));
+        let parsed = |text: String| Results::parse(&text, Path::new("r.json")).unwrap();
+        results.add(first);
+        assert!(parsed(text.clone() + &lines[0]) == results);
+        for end in [1, lines[1].len() / 2, lines[1].len() - 1] {
+            assert!(parsed(text.clone() + &lines[0] + &lines[1][..end]) == results, "{end}");
+        }
+        results.add(second);
+        assert!(parsed(text + &lines[0] + &lines[1]) == results);
+        assert_eq!(results.rows[0].outcome("syncscope-2"), Some(&Outcome::Interrupted));
+        assert_eq!(results.runs[1].telemetry, results.runs[0].telemetry, "what the sensors said is added to");
     }
 
     #[test]
@@ -243,7 +338,7 @@ mod tests {
         let (_, mut results) = kept();
         let (row, last) = (results.rows[0].clone(), results.rows.len() - 1);
         results.rows.insert(last, row);
-        let text = results.to_json(Path::new("r.json")).unwrap();
+        let text = text(&results);
         let error = Results::parse(&text, Path::new("r.json")).unwrap_err().to_string();
         assert!(error.contains("has samples of the run `syncscope-1` twice"), "{error}");
     }
@@ -265,7 +360,7 @@ mod tests {
         again.retain(|row| !row.series.is_empty());
         results.merge(again);
         assert_eq!(results.rows.len(), rows);
-        let text = results.to_json(Path::new("r.json")).unwrap();
+        let text = text(&results);
         assert!(Results::parse(&text, Path::new("r.json")).is_ok(), "what was measured can be read");
         assert!(results.rows.iter().all(|row| !row.spec.label.contains("another name")));
     }
@@ -273,7 +368,7 @@ mod tests {
     /// A row by hand, in a file by itself.
     fn refused(change: impl FnOnce(&mut Vec<Row>)) -> Option<String> {
         let (_, mut results) = kept();
-        let two = |row: &&Row| row.series[0].outcome.samples().is_some_and(|samples| samples.len() > 1);
+        let two = |row: &&Row| row.series[0].outcome.values().is_some_and(|values| values.len() > 1);
         let of = |is_derived: bool| {
             let is_kind = |row: &&Row| matches!(row.spec.provenance, Provenance::Derived { .. }) == is_derived;
             results.rows.iter().filter(two).find(is_kind).unwrap().clone()
@@ -284,16 +379,12 @@ mod tests {
         second.id = "second".to_owned();
         results.runs.push(second);
         results.rows = rows.into();
-        let text = results.to_json(Path::new("r.json")).unwrap();
+        let text = text(&results);
         Results::parse(&text, Path::new("r.json")).err().map(|error| error.to_string())
     }
 
     #[test]
     fn a_row_that_contradicts_itself_is_refused_by_its_name() {
-        fn measured(outcome: &mut Outcome) -> (&mut Vec<f64>, &mut Vec<u32>, &mut Vec<f64>) {
-            let Outcome::Measured { samples, order, started, .. } = outcome else { panic!("{outcome:?}") };
-            (samples, order, started)
-        }
         let operand = || FormulaOperand { name: "a".to_owned(), id: "x.y".to_owned(), parameters: None };
         let work = |amount: f64| Some(crate::Work::launches(amount, "1"));
         assert_eq!(refused(|_| ()), None);
@@ -302,18 +393,17 @@ mod tests {
                 Box::new(|rows: &mut Vec<Row>| rows[0].series.clear()) as Box<dyn Fn(&mut Vec<Row>)>,
                 "no run left anything",
             ),
-            (Box::new(|rows| measured(&mut rows[0].series[0].outcome).1.push(0)), "places of its samples"),
             (
-                Box::new(|rows| {
-                    let Outcome::Measured { slowdown, .. } = &mut rows[0].series[0].outcome else { panic!() };
-                    slowdown.push(1.0);
-                }),
+                Box::new(|rows| rows[0].series[0].outcome.samples_mut()[0].order = Some(0)),
+                "places of its samples are 1",
+            ),
+            (
+                Box::new(|rows| rows[0].series[0].outcome.samples_mut()[0].slowdown = Some(1.0)),
                 "those that say how slow the host was are 1",
             ),
-            (Box::new(|rows| measured(&mut rows[0].series[0].outcome).2.push(0.0)), "times at which its samples began"),
             (
                 Box::new(|rows| {
-                    let samples = rows[0].series[0].outcome.samples().unwrap().to_vec();
+                    let samples = rows[0].series[0].outcome.values().unwrap().to_vec();
                     rows[0].series[0].outcome = Outcome::Derived { samples };
                 }),
                 "is measured, and its samples of the run `syncscope-1` are computed",

@@ -7,9 +7,11 @@
 //! | `row`, `work` | what a row is: identifier, heading, label, unit, parameters, provenance, work |
 //! | `roofline` | the share of a measured peak rate |
 //! | `run`, `environment`, `selection` | the content of a file: its runs, where they were made, what was chosen |
-//! | `file`, `migrate`, `digest` | reading and writing files, of every schema version that there has been, and their digest |
+//! | `file`, `digest` | reading and writing files, and their digest |
 //! | `system` | what another program measured of the same work, put into a results file |
 //! | `lookup`, `catalog` | finding rows, and what rows there could be |
+//! | `metric` | what the samples of a row come to |
+//! | `expression` | formulas, and what tests and sentences compute of rows |
 //! | `spelled` | how an expression writes a row's name |
 //! | `diagnose` | the diagnoses of the samples |
 //! | `steady` | whether what a row came to has an interval |
@@ -21,7 +23,6 @@
 
 mod agreement;
 mod anonymous;
-mod bounded;
 mod catalog;
 mod comparability;
 mod compare;
@@ -29,12 +30,14 @@ mod diagnose;
 mod digest;
 mod environment;
 pub mod error;
+mod expression;
 mod file;
 pub mod files;
-mod formula;
 pub mod host_clock;
 mod lookup;
-mod migrate;
+#[cfg(test)]
+mod measuring_code;
+mod metric;
 mod missing;
 mod provenance;
 mod recompute;
@@ -56,8 +59,6 @@ use syncscope::{affinity, device, measure, timeline};
 use syncscope_present::{clean, units};
 
 pub use agreement::{Agreement, HalfWidths};
-pub use anonymous::{Place, Vocabulary};
-pub use bounded::{MOST_BYTES, MOST_VALUES};
 pub use catalog::{Catalog, UnknownParameter, nearest};
 pub use catalog::{most_alike, nearest_name, nearest_number};
 pub use comparability::{Mismatch, mismatches, remarks};
@@ -65,23 +66,26 @@ pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare
 pub use diagnose::Diagnosed;
 pub use environment::without_folders;
 pub use environment::{DeviceDescription, Environment, Host, Program, now};
-pub use file::MOST_BYTES as LONGEST_FILE;
-pub use formula::evaluate_round;
-pub use formula::{FormulaOperand, evaluate};
-pub use lookup::{Lookup, Metric};
-pub use lookup::{preferred, share_interval};
+pub use expression::{Dimension, FILTERS as EXPRESSION_FILTERS};
+pub use expression::{Expression, Extreme, FormulaOperand, SyntaxError};
+pub use file::MAX_BYTES as LONGEST_FILE;
+pub use lookup::Lookup;
+pub use lookup::preferred;
+pub use metric::Metric;
+pub use metric::share_interval;
 pub use missing::{Lacking, MissingReason};
-pub use provenance::code_of;
+pub use provenance::{code_of, code_of_system};
 pub use recompute::{Contradiction, Recomputation};
 pub use roofline::{MatmulRate, PeakShare, matmul_rates, memory_rate, share_of_peak};
 pub use row::{
-    Derivation, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Row, Series, begins, in_words, titled,
+    Derivation, Measured, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Row, Sample, Series, begins,
+    in_words, titled,
 };
 pub use row::{by_size, in_another_unit};
 pub use rows::Rows;
 pub use run::throttle_reasons;
 pub use run::{
-    ExperimentRun, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
+    ExperimentRun, Piece, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
     TelemetrySample,
 };
 pub use same_code::{Comparisons, SameCode};

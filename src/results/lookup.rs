@@ -11,11 +11,11 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use super::metric::{Metric, are_yes_or_no};
 use super::missing::{Lacking, MissingReason};
-use super::row::{Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
+use super::row::{MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Sample};
 use super::rows::Rows;
-use crate::measure::{Clock, Diagnosis, Estimate, Samples, diagnose, median};
-use crate::statistics::{LEVEL, estimate_of_runs};
+use crate::measure::{Clock, Estimate};
 use crate::units::Unit;
 
 /// Up to how many times its best a piece of work takes on a host that nothing slows.
@@ -28,150 +28,6 @@ pub struct Lookup<'a> {
     runs: Vec<&'a str>,
     /// The place of each run among them.
     places: HashMap<&'a str, usize>,
-}
-
-/// A row that has samples.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Metric<'a> {
-    /// What it is.
-    pub spec: &'a MetricSpec,
-    /// The samples of each run that has some, in the row's unit and in the order of the rounds: at least one run. Without those of
-    /// a slowed host, where a run has others.
-    pub runs: Vec<Cow<'a, [f64]>>,
-    /// How many samples these runs have besides, all of a slowed host.
-    pub left_out: usize,
-    /// How many of these runs have samples of a slowed host alone.
-    pub slowed_runs: usize,
-    /// Which runs these are: the place of each among those of its system.
-    places: Vec<usize>,
-    /// The runs that have none, and why.
-    pub lacking: Vec<Lacking<'a>>,
-    /// The measured rows that it was computed from, where it is derived.
-    operands: Vec<Metric<'a>>,
-}
-
-impl<'a> Metric<'a> {
-    /// What it has in the runs that another row has samples of, too. Runs of two systems are a pair where they have the same
-    /// place among those of their system: those were neighbours.
-    #[must_use]
-    pub fn paired(&self, other: &Metric<'_>) -> Self {
-        let both = self.places.iter().zip(&self.runs).filter(|(place, _)| other.places.contains(place));
-        let (places, runs) = both.map(|(place, run)| (*place, run.clone())).unzip();
-        Self { runs, places, ..self.clone() }
-    }
-
-    /// How many runs the system made, whether they left samples or not.
-    pub fn planned(&self) -> usize {
-        self.runs.len() + self.lacking.len()
-    }
-
-    /// All samples, run by run.
-    pub fn samples(&self) -> Vec<f64> {
-        self.runs.concat()
-    }
-
-    /// The samples of each run.
-    pub(super) fn slices(&self) -> Vec<&[f64]> {
-        self.runs.iter().map(|samples| &**samples).collect()
-    }
-
-    /// The number of samples.
-    pub fn count(&self) -> usize {
-        self.runs.iter().map(|samples| samples.len()).sum()
-    }
-
-    /// The expected median of a run with the interval that holds between runs; of one run, its median with the interval
-    /// that its samples give. For observations of yes and no (a ratio whose samples are all 0 or 1) the share of yes, since
-    /// their median would say nothing.
-    ///
-    /// The share's interval is that of `share_interval` over the trials of all runs.
-    ///
-    /// # Errors
-    /// There is no sample, or one that is no finite number.
-    pub fn estimate(&self) -> Result<Estimate, MissingReason> {
-        let samples = Samples::new(&*self.spec.id, self.samples());
-        let samples = samples.map_err(|error| MissingReason::Inconsistent(error.to_string()))?;
-        if self.is_share() {
-            return Ok(Estimate { runs: self.runs.len(), ..share(samples.values(), samples.estimate()) });
-        }
-        let found = estimate_of_runs(&self.slices()).unwrap_or_else(|| samples.estimate());
-        // A count may be the same in all runs: there is no clock whose step hides a scatter.
-        let is_certain = self.is_counted() && found.runs > 1;
-        let found = Estimate { coverage: if is_certain { LEVEL } else { found.coverage }, ..found };
-        // What is never below 0 has no interval that is.
-        let is_amount = !self.is_difference() && samples.values().iter().all(|sample| *sample >= 0.0);
-        Ok(Estimate { low: if is_amount { found.low.max(0.0) } else { found.low }, ..found })
-    }
-
-    /// Whether it is the share of yes among observations of yes and no.
-    pub fn is_share(&self) -> bool {
-        self.runs.iter().all(|run| are_yes_or_no(run)) && self.is_observed() && self.spec.unit == Unit::Ratio
-    }
-
-    /// Whether its samples are observations and no times, or were computed from observations alone.
-    pub fn is_observed(&self) -> bool {
-        match self.spec.provenance {
-            Provenance::Measured { clock, .. } => clock == Clock::Observed,
-            Provenance::Derived { .. } => !self.operands.is_empty() && self.operands.iter().all(Self::is_observed),
-        }
-    }
-
-    /// Whether it was observed and is neither a time nor a share of one, which scatter as what a clock took does.
-    pub(super) fn is_counted(&self) -> bool {
-        self.is_observed() && (self.is_share() || !matches!(self.spec.unit, Unit::Seconds | Unit::Ratio))
-    }
-
-    /// What each run came to: its median.
-    pub fn run_medians(&self) -> Vec<f64> {
-        self.runs.iter().map(|samples| median(samples.to_vec())).collect()
-    }
-
-    /// The clock that took it, where it is a measured time.
-    pub fn clock(&self) -> Option<Clock> {
-        match self.spec.provenance {
-            Provenance::Measured { clock: clock @ (Clock::Host | Clock::DeviceEvents), .. }
-                if self.spec.unit == Unit::Seconds =>
-            {
-                Some(clock)
-            }
-            _ => None,
-        }
-    }
-
-    /// The diagnoses of its samples, where it is a measured time. Nothing of what it is near to: that takes the other
-    /// rows of its run.
-    pub fn diagnose(&self) -> Vec<Diagnosis> {
-        if self.clock().is_some() { diagnose(&self.slices()) } else { Vec::new() }
-    }
-
-    /// The measured rows that it was computed from.
-    pub(super) fn operands(&self) -> &[Metric<'a>] {
-        &self.operands
-    }
-
-    /// Whether it is a difference, which may be indistinguishable from 0.
-    pub fn is_difference(&self) -> bool {
-        matches!(self.spec.provenance, Provenance::Derived { derivation: Derivation::Difference, .. })
-    }
-}
-
-fn share(samples: &[f64], estimate: Estimate) -> Estimate {
-    let (yes, n) = (samples.iter().sum::<f64>(), samples.len() as f64);
-    let (low, high) = share_interval(yes, n);
-    Estimate { median: yes / n, low, high, coverage: LEVEL, ..estimate }
-}
-
-/// The 95 % interval of the share of yes where `yes` of `n` are yes: Wilson's score interval (E. B. Wilson, *Probable inference,
-/// the law of succession, and statistical inference*, J. Am. Stat. Assoc. 22, 1927).
-pub fn share_interval(yes: f64, n: f64) -> (f64, f64) {
-    /// The two-sided 97.5 % point of the normal distribution.
-    const Z: f64 = 1.959_964;
-    let share = yes / n;
-    let denominator = 1.0 + Z * Z / n;
-    let centre = (share + Z * Z / (2.0 * n)) / denominator;
-    let half_width = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt() / denominator;
-    ((centre - half_width).max(0.0), (centre + half_width).min(1.0))
 }
 
 impl<'a> Lookup<'a> {
@@ -213,7 +69,7 @@ impl<'a> Lookup<'a> {
 
     /// The rows that are `wanted` and have samples, in the order of the file. What is not wanted is not put together: many
     /// look for a few rows among all.
-    pub(crate) fn measured_of(&self, wanted: impl Fn(&MetricSpec) -> bool) -> impl Iterator<Item = Metric<'a>> {
+    pub fn measured_of(&self, wanted: impl Fn(&MetricSpec) -> bool) -> impl Iterator<Item = Metric<'a>> {
         let rows = self.rows().filter(move |row| wanted(&row.spec));
         rows.filter_map(|row| self.metric(row).ok())
     }
@@ -284,21 +140,21 @@ impl<'a> Lookup<'a> {
         let (mut left_out, mut slowed_runs) = (0, 0);
         for (place, (run, outcome)) in self.outcomes(row).enumerate() {
             let reason = match outcome {
-                Some(Outcome::Measured { samples, .. } | Outcome::Derived { samples }) => {
+                Some(outcome @ (Outcome::Measured(_) | Outcome::Derived { .. })) => {
+                    let samples = outcome.values().unwrap_or_default();
                     if samples.is_empty() {
                         let reason = format!("`{}` is marked as measured and holds no samples", row.spec.id);
                         return Err(MissingReason::Inconsistent(reason));
                     }
-                    let kept = match rounds_at_full_speed(&sources, run, samples.len()) {
-                        Some(rounds) if rounds.len() < samples.len() => {
-                            rounds.into_iter().map(|round| samples[round]).collect()
-                        }
-                        all => {
-                            slowed_runs += usize::from(all.is_none());
-                            Cow::Borrowed(&samples[..])
+                    let all = samples.len();
+                    let kept = match rounds_at_full_speed(&sources, run, all) {
+                        Some(rounds) if rounds.len() < all => rounds.into_iter().map(|round| samples[round]).collect(),
+                        rounds => {
+                            slowed_runs += usize::from(rounds.is_none());
+                            samples
                         }
                     };
-                    left_out += samples.len() - kept.len();
+                    left_out += all - kept.len();
                     runs.push(kept);
                     places.push(place);
                     continue;
@@ -322,20 +178,17 @@ impl<'a> Lookup<'a> {
     }
 }
 
-fn are_yes_or_no(samples: &[f64]) -> bool {
-    samples.iter().all(|sample| *sample == 0.0 || *sample == 1.0)
-}
-
 /// Of so many rounds of a run those in which no sample of these measured rows is of a slowed host; `None` where none is left.
 fn rounds_at_full_speed(rows: &[&Row], run: &str, rounds: usize) -> Option<Vec<usize>> {
     let takes_time = |row: &&&Row| {
         let is_observed = matches!(row.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. });
-        let samples = row.outcome(run).and_then(Outcome::samples);
-        !(is_observed && (row.spec.unit == Unit::Number || samples.is_some_and(are_yes_or_no)))
+        let are_yes_or_no = || row.outcome(run).and_then(Outcome::values).is_some_and(|values| are_yes_or_no(&values));
+        !(is_observed && (row.spec.unit == Unit::Number || are_yes_or_no()))
     };
-    let slowdowns = rows.iter().filter(takes_time).filter_map(|row| row.outcome(run)).map(Outcome::slowdown);
-    let slowed: HashSet<usize> = slowdowns
-        .flat_map(|all| all.iter().enumerate().filter(|(_, times)| **times > FULL_SPEED))
+    let all = rows.iter().filter(takes_time).filter_map(|row| row.outcome(run)).map(Outcome::samples);
+    let is_slowed = |sample: &Sample| sample.slowdown.is_some_and(|times| times > FULL_SPEED);
+    let slowed: HashSet<usize> = all
+        .flat_map(|samples| samples.iter().enumerate().filter(|(_, sample)| is_slowed(sample)))
         .map(|(round, _)| round)
         .collect();
     let left: Vec<usize> = (0..rounds).filter(|round| !slowed.contains(round)).collect();
@@ -370,7 +223,7 @@ fn holds(parameters: &Parameters, select: &Parameters) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::formula::FormulaOperand;
+    use super::super::expression::FormulaOperand;
     use super::super::row::Series;
     use super::*;
     use crate::measure::StoppedBy;
@@ -400,8 +253,8 @@ mod tests {
     /// Samples of which those of these rounds are of a slowed host.
     fn marked(samples: &[f64], slowed: &[usize]) -> Outcome {
         let mut outcome = measured(samples);
-        if let Outcome::Measured { slowdown, .. } = &mut outcome {
-            slowdown.extend((0..samples.len()).map(|round| if slowed.contains(&round) { 1.31 } else { 1.3 }));
+        for (round, sample) in outcome.samples_mut().iter_mut().enumerate() {
+            sample.slowdown = Some(if slowed.contains(&round) { 1.31 } else { 1.3 });
         }
         outcome
     }

@@ -12,6 +12,9 @@ use sha2::{Digest, Sha256};
 const VARIABLES: [&str; 10] =
     ["CUDA_", "CUBLAS", "NVIDIA_TF32", "NCCL_", "NVSHMEM_", "PYTORCH_", "TORCH_", "OMP_", "MKL_", "OPENBLAS_"];
 
+/// What is noted where none of them is set.
+const NO_VARIABLES: &str = "none that change how CUDA or a library computes";
+
 /// The host: its governor, what the program may use of it, whether it is a virtual machine or a container.
 pub(super) fn of_host() -> Vec<(String, String)> {
     let read = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
@@ -43,7 +46,18 @@ fn variables() -> String {
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let mut set: Vec<String> = set.filter(noted).map(|(name, value)| noted_as(&name, &value)).collect();
     set.sort();
-    if set.is_empty() { "none that change how CUDA or a library computes".to_owned() } else { set.join(", ") }
+    if set.is_empty() { NO_VARIABLES.to_owned() } else { set.join(", ") }
+}
+
+/// The names of the variables in what [`variables`] noted: a value may be anything, also what looks like the next one.
+pub(super) fn names_of_variables(noted: &str) -> String {
+    let is_name = |name: &&str| {
+        VARIABLES.iter().any(|start| name.starts_with(start))
+            && name.bytes().all(|c| c == b'_' || c.is_ascii_uppercase() || c.is_ascii_digit())
+    };
+    let names = noted.split(", ").filter_map(|part| part.split(['=', ' ']).next()).filter(is_name);
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() { NO_VARIABLES.to_owned() } else { names.join(", ") }
 }
 
 /// A variable without what says whose machine it is: a path, and the UUIDs of GPUs.
@@ -74,10 +88,15 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The digest of the code that measures an experiment that comes with the library, or another system by its name.
-pub fn code_of(measured: &str) -> Option<&'static str> {
+/// The digest of the code that measures an experiment that comes with the library, on an engine.
+pub fn code_of(experiment: &str, engine: &str) -> Option<&'static str> {
+    code_of_system(&format!("{experiment} {engine}"))
+}
+
+/// The digest of the code that measures another system.
+pub fn code_of_system(system: &str) -> Option<&'static str> {
     let all = option_env!("SYNCSCOPE_DIGESTS")?;
-    all.split(';').filter_map(|entry| entry.split_once('=')).find(|(name, _)| *name == measured).map(|(_, code)| code)
+    all.split(';').filter_map(|entry| entry.split_once('=')).find(|(name, _)| *name == system).map(|(_, code)| code)
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 //! A results file may come from anywhere: what was computed when it was made is computed again from the samples that stand
 //! beside it, round by round.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use super::formula::{FormulaOperand, evaluate_round};
+use super::expression::{Expression, FormulaOperand};
 use super::lookup::Lookup;
 use super::row::{Outcome, Provenance, Row};
 use super::run::Results;
@@ -78,6 +79,8 @@ impl Results {
 struct Computed<'a> {
     row: &'a Row,
     formula: &'a str,
+    /// The formula, where it is no prose.
+    expression: Option<Expression>,
     /// The rows that the formula names, with what each run left of them; `None` where one is not there.
     operands: Option<Vec<Operand<'a>>>,
 }
@@ -95,16 +98,17 @@ impl<'a> Computed<'a> {
             let outcomes = lookup.outcomes(found).map(|(_, outcome)| outcome).collect();
             Some(Operand { name: &operand.name, unit: found.spec.unit, outcomes })
         };
-        Self { row, formula, operands: operands.iter().map(operand).collect() }
+        let expression = Expression::formula(formula);
+        Self { row, formula, expression, operands: operands.iter().map(operand).collect() }
     }
 
     /// The first of the values of a run, which has this place and name, that does not follow. Outer `None` where it cannot be
     /// computed.
     #[allow(clippy::option_option, reason = "whether it can be computed, and whether it differs")]
     fn contradiction(&self, stored: &[f64], (place, run): (usize, &str)) -> Option<Option<Contradiction>> {
-        let set = |operand: &Operand<'a>| Some((operand.name, operand.outcomes[place]?.samples()?, operand.unit));
-        let sets: Vec<(&str, &[f64], Unit)> = self.operands.as_ref()?.iter().map(set).collect::<Option<_>>()?;
-        let operands: Vec<(&str, &[f64])> = sets.iter().map(|(name, samples, _)| (*name, *samples)).collect();
+        let set = |operand: &Operand<'a>| Some((operand.name, operand.outcomes[place]?.values()?, operand.unit));
+        let sets: Vec<(&str, Cow<'_, [f64]>, Unit)> = self.operands.as_ref()?.iter().map(set).collect::<Option<_>>()?;
+        let operands: Vec<(&str, &[f64])> = sets.iter().map(|(name, samples, _)| (*name, &**samples)).collect();
         let differs = |round: usize, stored: f64, computed: Option<f64>| {
             let (row, unit) = (self.row.spec.title(), self.row.spec.unit);
             Contradiction { row, run: run.to_owned(), formula: self.formula.to_owned(), round, computed, stored, unit }
@@ -113,7 +117,7 @@ impl<'a> Computed<'a> {
             if sets.iter().any(|(_, samples, _)| samples.len() <= round) {
                 return Some(Some(differs(round, stored, None)));
             }
-            let computed = evaluate_round(self.formula, &operands, &self.row.spec.parameters, round)?;
+            let computed = self.expression.as_ref()?.evaluate_round(&operands, &self.row.spec.parameters, round)?;
             // A small difference of two large values has lost digits.
             let of_unit =
                 sets.iter().filter(|(_, _, unit)| *unit == self.row.spec.unit).map(|(_, samples, _)| samples[round]);

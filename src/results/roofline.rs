@@ -12,7 +12,8 @@
 //! The share is the work by the peak rate over the row's time. The peak is no upper bound of the hardware: a faster way may
 //! exist that no row took.
 
-use super::lookup::{Lookup, Metric};
+use super::lookup::Lookup;
+use super::metric::Metric;
 use super::row::{MetricSpec, Parameter};
 use super::work::{Limit, Work};
 use crate::measure::Estimate;

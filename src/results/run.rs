@@ -6,11 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::environment::Environment;
 use super::lookup::Lookup;
-use super::row::{Outcome, Parameters, Row, Series};
+use super::row::{Outcome, Parameters, Row};
 use super::rows::Rows;
 use super::selection::Selection;
 use crate::device::Telemetry;
@@ -28,7 +30,7 @@ pub const SYNCSCOPE: &str = "syncscope";
 /// use std::path::Path;
 /// use syncscope_results::{Parameters, Results};
 ///
-/// let results = Results::read(Path::new("book/results/two-gpus.json"))?;
+/// let results = Results::read(Path::new("book/results/two-gpus.json.gz"))?;
 /// let idle = results.lookup().estimate("idle-device.other", &Parameters::new());
 /// assert!(results.environment().device.model.starts_with("NVIDIA"));
 /// assert!(idle.is_ok_and(|seconds| seconds.low <= seconds.median && seconds.median <= seconds.high));
@@ -40,7 +42,7 @@ pub struct Results {
     /// The version of this schema.
     pub schema_version: u32,
     /// The suite, as it was read.
-    #[serde(deserialize_with = "super::bounded::value")]
+    #[serde(deserialize_with = "short")]
     pub suite: serde_json::Value,
     /// Which of the suite's rows were to be measured.
     #[serde(default, skip_serializing_if = "Selection::is_all")]
@@ -59,6 +61,41 @@ pub struct Results {
     /// it was kept has none.
     #[serde(default, skip_serializing)]
     pub samples_sha256: Option<String>,
+}
+
+/// What a run left since the last piece of it. A checkpoint is a results file with pieces behind it, one a line, each added
+/// as it came: what is there need not be written again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Piece {
+    /// The run as it stands, with what the sensors said since.
+    pub run: Run,
+    /// The rows that it measured since, with all of their samples of this run.
+    pub rows: Vec<Row>,
+    /// The timelines, where they were recorded since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timelines: Vec<RecordedTimeline>,
+}
+
+impl Piece {
+    /// Its line in a checkpoint. It is of ASCII, so that a part of it is a text, too.
+    pub fn to_line(&self) -> serde_json::Result<String> {
+        let escaped = |c: char| match c.is_ascii() {
+            true => c.to_string(),
+            false => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+        };
+        Ok(serde_json::to_string(self)?.chars().map(escaped).chain(["\n".to_owned()]).collect())
+    }
+}
+
+/// Reads a suite, which is refused where it is longer than one may be: in memory a value takes many times the bytes of
+/// its text.
+fn short<'de, D: Deserializer<'de>>(deserializer: D) -> Result<serde_json::Value, D::Error> {
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    match text.get().len() {
+        0..=MAX_SUITE_BYTES => serde_json::from_str(text.get()).map_err(D::Error::custom),
+        _ => Err(D::Error::custom(format!("a suite has {} MB of text at most", MAX_SUITE_BYTES >> 20))),
+    }
 }
 
 /// Which runs a results file is to hold.
@@ -181,8 +218,11 @@ pub enum Recorded {
     Failed(String),
 }
 
+/// The most bytes of a suite: as YAML it has fewer, also where aliases repeat parts of it.
+const MAX_SUITE_BYTES: usize = 16 << 20;
+
 /// How many facts a run may state of its environment: some hundred times as many as a machine has.
-const MOST_FACTS: usize = 10_000;
+const MAX_FACTS: usize = 10_000;
 
 impl Run {
     /// Finds what cannot be of a run, to be read behind its name.
@@ -194,8 +234,8 @@ impl Run {
             return Err(format!("{what} at `{time}`, which is no time such as `2026-11-01T12:00:00Z`"));
         }
         let facts = self.environment.facts().count();
-        if facts > MOST_FACTS {
-            return Err(format!("states {facts} facts of its environment, and {MOST_FACTS} are the most"));
+        if facts > MAX_FACTS {
+            return Err(format!("states {facts} facts of its environment, and {MAX_FACTS} are the most"));
         }
         match self.order.iter().find(|left| left.duration < 0.0) {
             Some(left) => Err(format!("took {} s for `{}`", left.duration, left.name)),
@@ -317,17 +357,40 @@ impl Results {
         })
     }
 
-    /// Takes away what a run left of its rows, and the rows that only it has; as rows of that run alone.
-    pub fn take_rows(&mut self, run: &str) -> Vec<Row> {
-        let mut taken = Vec::new();
-        for row in &mut self.rows {
-            let (own, others) = std::mem::take(&mut row.series).into_iter().partition(|series| series.run == run);
-            row.series = others;
-            let own: Vec<Series> = own;
-            taken.extend((!own.is_empty()).then(|| Row { spec: row.spec.clone(), series: own }));
+    /// Adds what a run left since the last piece of it.
+    pub fn add(&mut self, piece: Piece) {
+        let Piece { run, rows, timelines } = piece;
+        let id = run.id.clone();
+        match self.runs.iter_mut().find(|own| own.id == id) {
+            Some(own) => {
+                let mut telemetry = std::mem::take(&mut own.telemetry);
+                telemetry.extend(run.telemetry);
+                *own = Run { telemetry, ..run };
+            }
+            None => self.runs.push(run),
         }
-        self.rows.retain(|row| !row.series.is_empty());
-        taken
+        self.put_rows(&id, rows);
+        if !timelines.is_empty() {
+            self.timelines = timelines;
+        }
+    }
+
+    /// Puts rows of a run in the place of what stood of them.
+    pub fn put_rows(&mut self, run: &str, rows: Vec<Row>) {
+        let of_run = self.rows.iter().enumerate().filter(|(_, row)| row.outcome(run).is_some());
+        let places: HashMap<String, usize> = of_run.map(|(place, row)| (row.spec.title(), place)).collect();
+        let mut new = Vec::new();
+        for row in rows {
+            match places.get(&row.spec.title()) {
+                Some(place) => {
+                    let own = &mut self.rows[*place].series;
+                    own.retain(|series| series.run != run);
+                    own.extend(row.series);
+                }
+                None => new.push(row),
+            }
+        }
+        self.merge(new);
     }
 
     /// The scenario with this name that was recorded first.

@@ -25,7 +25,7 @@ pub struct Selector {
 
 impl Spelled {
     /// Of the rows with one identifier.
-    pub(crate) fn of<'a>(id: &str, rows: impl Iterator<Item = &'a MetricSpec>) -> Self {
+    pub fn of<'a>(id: &str, rows: impl Iterator<Item = &'a MetricSpec>) -> Self {
         let mut selectors = Vec::new();
         for (name, values) in values(rows) {
             let name = name_of(name);

@@ -5,8 +5,9 @@
 //! computed from: what moves all of these in a round is not in their difference or quotient. A derived row with fewer values
 //! than a row that it was computed from is asked of that one, too.
 
-use super::formula::FormulaOperand;
-use super::lookup::{Lookup, Metric};
+use super::expression::FormulaOperand;
+use super::lookup::Lookup;
+use super::metric::Metric;
 use super::row::{Provenance, Row};
 use crate::measure::{Diagnosis, Estimate, diagnose};
 use crate::units::{Scale, Unit};

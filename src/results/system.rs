@@ -15,9 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::catalog::{Catalog, nearest};
 use super::comparability::Mismatch;
 use super::environment::{DeviceDescription, Environment, Host, Program};
-use super::file::MOST_BYTES;
+use super::file::{MAX_BYTES, of_version};
 use super::lookup::Lookup;
-use super::migrate;
 use super::missing::MissingReason;
 use super::row::{MetricSpec, Outcome, Parameters, Provenance, Row, Series, each_once, titled};
 use super::rows::Rows;
@@ -88,13 +87,13 @@ pub struct SystemRow {
 }
 
 impl System {
-    /// Reads the file of another system; `catalog` holds the rows that there are.
+    /// Reads the file of another system, which may be packed by gzip; `catalog` holds the rows that there are.
     ///
     /// # Errors
     /// [`FileError`] says whether the file cannot be read, is not whole, has a version that is not read, or holds a row
     /// that means nothing here.
     pub fn read(path: &Path, catalog: &Catalog) -> Result<Self, FileError> {
-        let text = read_text(path, MOST_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
+        let text = read_text(path, MAX_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
         Self::parse(&text, &path.display().to_string(), catalog)
     }
 
@@ -103,13 +102,7 @@ impl System {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, origin: &str, catalog: &Catalog) -> Result<Self, FileError> {
-        let syntax = |error| FileError::json(origin, "the measurements of another program", &error);
-        let versioned: migrate::Versioned = serde_json::from_str(text).map_err(syntax)?;
-        if versioned.schema_version != u64::from(SYSTEM_SCHEMA_VERSION) {
-            let (origin, found) = (origin.to_owned(), versioned.schema_version.to_string());
-            return Err(FileError::Version { origin, found, supported: SYSTEM_SCHEMA_VERSION.to_string() });
-        }
-        let system: Self = serde_json::from_str(text).map_err(syntax)?;
+        let system: Self = of_version(SYSTEM_SCHEMA_VERSION, text, origin, "the measurements of another program")?;
         system.check(catalog).map_err(|message| FileError::whole(origin, message))?;
         Ok(system)
     }
@@ -185,8 +178,8 @@ impl System {
             let known = named.find(|spec| spec.parameters == row.parameters).or_else(|| catalog.get(&row.id));
             // What was measured is what the row says, by the clock that it says.
             let provenance = known.map_or(Provenance::measured(Clock::Host), |known| known.provenance.clone());
-            let described = known.map(|known| (known.group.clone(), known.label.clone()));
-            let (group, label) = described.unwrap_or_else(|| migrate::described(&row.id));
+            let declared = known.map(|known| (known.group.clone(), known.label.clone()));
+            let (group, label) = declared.unwrap_or_else(|| described(&row.id));
             let (work, floor) = known
                 .filter(|known| known.parameters == row.parameters)
                 .map_or((None, None), |known| (known.work.clone(), None));
@@ -233,6 +226,14 @@ impl System {
         let (order, outcome) = (Vec::new(), RunOutcome::Complete);
         (Run { id, system, started, resumed, environment, telemetry, algorithms, order, outcome }, rows)
     }
+}
+
+/// The heading and the label of a row of which only the identifier is known: its parts in words.
+fn described(id: &str) -> (String, String) {
+    let words = |text: &str| text.replace(['.', '-'], " ");
+    let mut parts = id.splitn(3, '.');
+    let (experiment, group, rest) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
+    (words(group.unwrap_or(experiment)), words(rest.or(group).unwrap_or(experiment)))
 }
 
 impl Results {
@@ -296,5 +297,16 @@ impl Results {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::described;
+
+    #[test]
+    fn an_identifier_is_put_in_words() {
+        assert_eq!(described("overlap.transfer.host-read"), ("transfer".to_owned(), "host read".to_owned()));
+        assert_eq!(described("idle-device.other"), ("other".to_owned(), "other".to_owned()));
     }
 }

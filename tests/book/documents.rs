@@ -33,7 +33,7 @@ struct PrintedLesson {
 
 #[derive(Deserialize)]
 struct PrintedQuestion {
-    choices: Vec<serde_yaml::Value>,
+    choices: Vec<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +71,7 @@ fn printed() -> Vec<Printed> {
     let project = BookProject::embedded();
     let text = |document: Document| project.text(&format!("documents/{}.yaml", document.id)).unwrap().to_owned();
     let documents: Vec<Printed> =
-        documents().into_iter().map(|document| serde_yaml::from_str(&text(document)).unwrap()).collect();
+        documents().into_iter().map(|document| serde_saphyr::from_str(&text(document)).unwrap()).collect();
     assert!(!documents.is_empty());
     documents
 }

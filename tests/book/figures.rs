@@ -136,7 +136,7 @@ fn rows_that_have_a_meaning_in_another_system_alone_stand_in_its_column_alone() 
     assert!(table.contains(note) && !table.contains("class=\"ratio\"") && table.contains("n = "), "{table}");
     let yes = |id: &str| {
         let rows = results.rows.iter().filter(|row| row.spec.id == format!("pytorch-calls.{id}"));
-        rows.filter(|row| row.outcome("PyTorch-1").unwrap().samples().unwrap()[0] == 1.0).count()
+        rows.filter(|row| row.outcome("PyTorch-1").unwrap().values().unwrap()[0] == 1.0).count()
     };
     let [agree, missed, alarms, waits] = ["agrees", "missed", "false-alarm", "blocks"].map(yes);
     // Waits and silences are counted apart.

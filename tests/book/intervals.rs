@@ -84,8 +84,8 @@ fn regimes_that_a_difference_cancels_leave_it_its_interval() {
 /// The results with times at which the samples began: those of the calls were taken in turn.
 fn in_turn(mut results: Results) -> Results {
     for series in results.rows.iter_mut().flat_map(|row| &mut row.series) {
-        if let Outcome::Measured { samples, started, .. } = &mut series.outcome {
-            *started = (0..samples.len()).map(|round| round as f64).collect();
+        for (round, sample) in series.outcome.samples_mut().iter_mut().enumerate() {
+            sample.started = Some(round as f64);
         }
     }
     results
@@ -96,7 +96,7 @@ fn in_turn(mut results: Results) -> Results {
 #[test]
 fn no_claim_or_sentence_about_the_kept_results_prints_an_interval_that_a_table_withholds() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results");
-    let files = ["one-gpu.json", "calls.json"].map(|name| Results::read(&folder.join(name)).unwrap());
+    let files = ["one-gpu.json.gz", "calls.json.gz"].map(|name| Results::read(&folder.join(name)).unwrap());
     let mut withheld = 0;
     let documents = documents();
     for (kept, document) in files.iter().flat_map(|kept| documents.iter().map(move |document| (kept, document))) {

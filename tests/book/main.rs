@@ -1,5 +1,4 @@
 //! What a reader of a rendered book relies on.
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod audits;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use syncscope_present::units::Unit;
-use syncscope_suite::experiment::{Bench, Experiment, Formula, Registry};
+use syncscope_suite::experiment::{Experiment, Formula, Group, Registry};
 
 use super::*;
 
@@ -16,11 +16,11 @@ impl Experiment for Probe {
     const NAME: &'static str = "probe";
     const SUMMARY: &'static str = "What a fast and a slow call cost";
 
-    fn run(&self, bench: &mut Bench) {
+    fn groups(&self, _: &str) -> Vec<Group> {
+        let mut groups = Vec::new();
         for dtype in ["fp16", "fp32"] {
             for size in [8_usize, 64, 512] {
-                bench
-                    .group("Pairs", [("dtype", dtype.into()), ("size", size.into())])
+                let pair = Group::of("Pairs", [("dtype", dtype.into()), ("size", size.into())])
                     .host_time("probe.fast", "Fast call", |_| Ok(|| Ok(())))
                     .host_time("probe.slow", "Slow call", |_| Ok(|| Ok(())))
                     .difference("probe.delta", "Slow − fast", ["probe.slow", "probe.fast"])
@@ -29,11 +29,13 @@ impl Experiment for Probe {
                         "Slow / fast",
                         Unit::Ratio,
                         Formula::of("slow / fast", [("slow", "probe.slow"), ("fast", "probe.fast")]),
-                    )
-                    .run();
+                    );
+                groups.push(pair.build());
             }
         }
-        bench.group("Counts", []).observed("probe.count", "Calls", Unit::Number, |_| Ok(|| Ok(1.0))).run();
+        let counts = Group::of("Counts", []).observed("probe.count", "Calls", Unit::Number, |_| Ok(|| Ok(1.0)));
+        groups.push(counts.build());
+        groups
     }
 }
 

@@ -16,9 +16,7 @@ fn with_run(mut results: Results, id: &str, system: &str, factor: f64) -> Result
     results.runs.last_mut().unwrap().environment.program.name = system.to_owned();
     for row in &mut results.rows {
         let mut outcome = row.series[0].outcome.clone();
-        if let Outcome::Measured { samples, .. } | Outcome::Derived { samples } = &mut outcome {
-            samples.iter_mut().for_each(|sample| *sample *= factor);
-        }
+        outcome.values_mut().into_iter().for_each(|sample| *sample *= factor);
         row.series.push(Series { run: id.to_owned(), outcome });
     }
     // As it is read from a file.
@@ -155,12 +153,12 @@ fn the_first_page_shows_the_file_that_measured_most() {
 
 #[test]
 fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved_away_from_1() {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json");
-    let mut results = Results::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json.gz");
+    let mut results = Results::read(&path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
     let counted = |results: &Results| syncscope_results::SameCode::of(results).within_runs;
     // Of fewer than six samples no interval of a median holds it in 95 % of cases.
-    let has_interval = |outcome: &Outcome| outcome.samples().is_some_and(|samples| samples.len() >= 6);
+    let has_interval = |outcome: &Outcome| outcome.values().is_some_and(|values| values.len() >= 6);
     let made = |row: &syncscope_results::Row| row.series.iter().filter(|own| has_interval(&own.outcome)).count();
     let rows: usize = results.rows.iter().map(made).sum();
     let mut series = results.rows.iter_mut().flat_map(|row| &mut row.series);
@@ -179,8 +177,8 @@ fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved
 /// What one file may owe to chance, all of them do not.
 #[test]
 fn comparisons_of_the_same_code_are_counted_over_all_files_of_the_book_too() {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json");
-    let mut results = Results::parse(&fs::read_to_string(&path).unwrap(), &path).unwrap();
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json.gz");
+    let mut results = Results::read(&path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
     let own = syncscope_results::SameCode::of(&results).within_runs;
     let said = |factor: usize| {

@@ -31,8 +31,7 @@ fn slow_by(factor: f64) -> Results {
     let mut results = fixture::with_run(fixture::with_run(once_slow_by(factor), 1.0), 1.0);
     for row in results.rows.iter_mut().filter(|row| row.spec.id == "probe.slow") {
         for (series, scatter) in row.series.iter_mut().zip([1.0, 1.01, 0.99]) {
-            let Outcome::Measured { samples, .. } = &mut series.outcome else { continue };
-            samples.iter_mut().for_each(|sample| *sample *= scatter);
+            series.outcome.values_mut().into_iter().for_each(|sample| *sample *= scatter);
         }
     }
     results
@@ -114,7 +113,7 @@ fn a_value_in_a_sentence_has_its_interval_behind_it_in_print() {
 #[test]
 fn a_value_can_have_its_interval_beside_it_and_so_many_of_so_many_that_of_their_share() {
     let said = |document: &Document, text: &str, results: &Results, system: &str| {
-        let text: Text = serde_yaml::from_str(&format!("'{text}'")).unwrap();
+        let text: Text = serde_saphyr::from_str(&format!("'{text}'")).unwrap();
         words(&text.filled(document, results, system).unwrap())
     };
     let beside = |results: Results| said(&document(), "{{ slow.fp16.size_8|interval }}", &results, "syncscope");
@@ -134,7 +133,7 @@ fn a_row_of_yes_and_no_is_written_as_trials_and_a_time_has_none() {
     let calls = documents().into_iter().find(|document| document.id == "pytorch-calls").unwrap();
     let results = fixture::with_pytorch(fixture::run());
     let written = |text: &str| {
-        let text: Text = serde_yaml::from_str(&format!("'{text}'")).unwrap();
+        let text: Text = serde_saphyr::from_str(&format!("'{text}'")).unwrap();
         text.filled(&calls, &results, "PyTorch").map(|pieces| words(&pieces))
     };
     let item = Parameters::from([("call".to_owned(), "item".into())]);
@@ -199,7 +198,7 @@ fn where_a_file_has_several_systems_each_answers_by_its_own_rows_under_its_own_n
 #[test]
 fn each_system_of_the_kept_results_is_named_in_what_is_said_of_it_in_the_end() {
     let kept =
-        Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json"))
+        Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json.gz"))
             .unwrap();
     let said = takeaways(&documents(), &kept);
     assert!(said.iter().all(|line| line.starts_with("syncscope: ") || line.starts_with("PyTorch: ")), "{said:#?}");
@@ -260,9 +259,8 @@ fn measured_thrice() -> Results {
     let is_timed = |row: &&mut Row| !matches!(row.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. });
     for (place, row) in results.rows.iter_mut().filter(is_timed).enumerate() {
         for (run, series) in row.series.iter_mut().enumerate() {
-            let Outcome::Measured { samples, .. } = &mut series.outcome else { continue };
             let factor = 1.0 + 1e-4 * ((7 * place + 5 * run) % 11) as f64;
-            samples.iter_mut().for_each(|sample| *sample *= factor);
+            series.outcome.values_mut().into_iter().for_each(|sample| *sample *= factor);
         }
     }
     fixture::with_pytorch(results)

@@ -61,8 +61,8 @@ fn a_value_is_of_the_samples_that_nothing_slowed_and_says_how_many_it_leaves_out
     let mut results = results();
     let mut outcome =
         fixture::measured((0..12).map(|round| if round < 5 { 9.0 } else { 2.0 + f64::from(round) * 1e-3 }).collect());
-    if let Outcome::Measured { slowdown, .. } = &mut outcome {
-        slowdown.extend((0..12).map(|round| if round < 5 { 1.8 } else { 1.05 }));
+    for (round, sample) in outcome.samples_mut().iter_mut().enumerate() {
+        sample.slowdown = Some(if round < 5 { 1.8 } else { 1.05 });
     }
     fixture::replace(&mut results, "probe.fast", &outcome);
     let chapter = chapter(&[results]);

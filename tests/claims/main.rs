@@ -1,6 +1,4 @@
 //! The documents' claims, judged by made-up samples of known truth and by the results that are kept with the program.
-
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../fixtures/run.rs"]
@@ -61,10 +59,9 @@ fn results(rows: &[Made]) -> Results {
         .map(|row| {
             let series = |system: &str, runs: &[Vec<f64>]| -> Vec<Series> {
                 let one = |(place, samples): (usize, &Vec<f64>)| {
-                    let started = (0..samples.len()).map(|round| round as f64).collect();
                     let mut outcome = Outcome::of_samples(samples.clone(), StoppedBy::Samples);
-                    if let Outcome::Measured { started: times, .. } = &mut outcome {
-                        *times = started;
+                    for (round, sample) in outcome.samples_mut().iter_mut().enumerate() {
+                        sample.started = Some(round as f64);
                     }
                     Series { run: format!("{system}-{place}"), outcome }
                 };
@@ -307,8 +304,8 @@ fn rows_sampled_in_turn_are_paired_round_by_round() {
     // One after the other, in each run.
     let mut apart = results(&rows);
     for series in &mut apart.rows[1].series {
-        let Outcome::Measured { started, .. } = &mut series.outcome else { continue };
-        started.iter_mut().for_each(|second| *second += 100.0);
+        let started = series.outcome.samples_mut().iter_mut().filter_map(|sample| sample.started.as_mut());
+        started.for_each(|second| *second += 100.0);
     }
     assert!(!judged_in(fields, &rows, &apart).cases[0].by_rounds);
 }
@@ -324,16 +321,17 @@ fn rounds_and_samples_of_a_slowed_host_decide_no_claim() {
     let rows = [of("t.a", 1.0, 1.0), of("t.b", 0.9, 2.0)];
     let mut results = results(&rows);
     for series in &mut results.rows[1].series {
-        let Outcome::Measured { slowdown, .. } = &mut series.outcome else { continue };
-        *slowdown = (0..9).map(|round| if round < 5 { 1.8 } else { 1.05 }).collect();
+        for (round, sample) in series.outcome.samples_mut().iter_mut().enumerate() {
+            sample.slowdown = Some(if round < 5 { 1.8 } else { 1.05 });
+        }
     }
     let fields = "kind: sign, on: pytorch, tests: [t.a - t.b > 0]";
     let judged = |results: &Results| judged_in(fields, &rows, results);
     let in_turn = judged(&results);
     assert!(in_turn.verdict == ClaimVerdict::Confirmed && in_turn.cases[0].by_rounds, "{in_turn:?}");
     for series in &mut results.rows[1].series {
-        let Outcome::Measured { started, .. } = &mut series.outcome else { continue };
-        started.iter_mut().for_each(|second| *second += 100.0);
+        let started = series.outcome.samples_mut().iter_mut().filter_map(|sample| sample.started.as_mut());
+        started.for_each(|second| *second += 100.0);
     }
     let apart = judged(&results);
     assert!(apart.verdict == ClaimVerdict::Confirmed && !apart.cases[0].by_rounds, "{apart:?}");
@@ -491,8 +489,7 @@ fn the_kept_results_follow_from_their_samples_and_a_changed_operand_is_found() {
     let mut doubled = kept(ONE_GPU);
     let forced = doubled.rows.iter_mut().find(|row| row.spec.id == "sync-points.small.forced").unwrap();
     for series in &mut forced.series {
-        let Outcome::Measured { samples, .. } = &mut series.outcome else { continue };
-        samples.iter_mut().for_each(|sample| *sample *= 2.0);
+        series.outcome.values_mut().into_iter().for_each(|sample| *sample *= 2.0);
     }
     let found = doubled.recompute().contradictions;
     assert!(
@@ -509,9 +506,9 @@ fn a_quantity_that_divides_by_zero_is_no_verdict() {
     assert!(matches!(&none, ClaimVerdict::NotJudged(why) if why.contains("divides by 0")), "{none:?}");
 }
 
-const ONE_GPU: &str = "book/results/one-gpu.json";
-const TWO_GPUS: &str = "book/results/two-gpus.json";
-const KEPT: [&str; 3] = [ONE_GPU, TWO_GPUS, "book/results/calls.json"];
+const ONE_GPU: &str = "book/results/one-gpu.json.gz";
+const TWO_GPUS: &str = "book/results/two-gpus.json.gz";
+const KEPT: [&str; 3] = [ONE_GPU, TWO_GPUS, "book/results/calls.json.gz"];
 
 fn kept(name: &str) -> Results {
     Results::read(&Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(name)).unwrap()

@@ -14,7 +14,6 @@ fn a_wrong_suite_is_refused_with_its_place_and_runs_nothing() {
         (TINY.replace("elements: 8", "elements: 0"), vec!["suite.yaml:5:", "a whole number above 0"]),
         (TINY.replace("elements: 8", "elements: many"), vec!["suite.yaml:5:", "many"]),
         (TINY.replace("title: Tiny", "title: [1]"), vec!["suite.yaml:1:", "expected a text"]),
-        (TINY.replace("experiments:", "on_cpu:"), vec!["suite.yaml:4:", "`on_cpu`", "`engines: {cpu: …}`"]),
         (
             TINY.replace("samples: 3", "samples: 9, passes: 2, short_passes: 5"),
             vec!["suite.yaml:3:50: ", "no multiple of `passes`, 2"],

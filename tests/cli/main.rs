@@ -20,7 +20,7 @@ use std::process::{Command, Output};
 
 use syncscope::device::Device;
 use syncscope_results::{MetricSpec, Outcome, Plan, Provenance, Results, RunOutcome};
-use syncscope_suite::experiment::{Bench, Registry};
+use syncscope_suite::experiment::Registry;
 
 const TINY: &str = "title: Tiny
 runs: 1
@@ -33,7 +33,7 @@ experiments:
 /// The rows that the suite's experiment declares, without their parameters.
 fn planned() -> Vec<MetricSpec> {
     let experiment = Registry::builtin().get("launch-path").unwrap().default_for("cpu");
-    let mut planned = Bench::plan(experiment.as_ref(), "cpu");
+    let mut planned = experiment.plan("cpu");
     let mut seen = std::collections::BTreeSet::new();
     planned.retain(|spec| seen.insert(spec.id.clone()));
     planned
@@ -92,8 +92,7 @@ fn a_file_whose_computed_rows_do_not_follow_from_its_samples_is_refused_and_mark
     let mut results = Results::read(&path).unwrap();
     let row = results.rows.iter_mut().find(|row| row.spec.id == "launch-path.same.b").unwrap();
     for series in &mut row.series {
-        let Outcome::Measured { samples, .. } = &mut series.outcome else { panic!("it is measured") };
-        samples.iter_mut().for_each(|sample| *sample *= 2.0);
+        series.outcome.values_mut().into_iter().for_each(|sample| *sample *= 2.0);
     }
     results.write(&path).unwrap();
     let check = report(&["check", "r.json"], folder.path());
@@ -129,7 +128,7 @@ fn a_cold_start_is_measured_in_processes_of_its_own_and_holds_its_steps() {
     let samples = |id: &str| {
         let mut of_id = results.outcomes().filter(|(row, _)| row.spec.id == id);
         match of_id.next() {
-            Some((_, Outcome::Measured { samples, .. } | Outcome::Derived { samples })) => samples.clone(),
+            Some((_, outcome @ (Outcome::Measured(_) | Outcome::Derived { .. }))) => outcome.values().unwrap().to_vec(),
             other => panic!("{id}: {other:?}"),
         }
     };
@@ -152,7 +151,7 @@ fn one_experiment_is_summed_up_with_what_its_document_makes_of_it() {
     let text = stdout(&output);
     assert!(text.contains("Takeaways:\n  - "), "{text}");
     let experiment = Registry::builtin().get("idle-device").unwrap().default_for("cpu");
-    assert!(Bench::plan(experiment.as_ref(), "cpu").iter().all(|spec| text.contains(&spec.label)), "{text}");
+    assert!(experiment.plan("cpu").iter().all(|spec| text.contains(&spec.label)), "{text}");
 }
 
 #[test]
@@ -192,9 +191,6 @@ fn a_missing_device_experiment_or_file_is_named() {
         (&["slides", "none.json"], 2, "none.json"),
         (&["run", "--out", "suite.yaml/r.json", "--device", "cpu:0"], 2, "suite.yaml"),
         (&["frobnicate"], 2, "frobnicate"),
-        (&["peers", "p.json", "--into", "r.json"], 2, "`peers` is called `attach` now"),
-        (&["verify", "r.json"], 2, "`verify` is called `reproduce` now"),
-        (&["compare", "a.json", "b.json", "--across"], 2, "`--across` is called `--allow-mismatch` now"),
     ] {
         let output = report(arguments, folder.path());
         let text = stderr(&output);
@@ -430,7 +426,7 @@ fn the_lists_name_what_there_is() {
     assert_eq!(devices.contains("no GPU: "), Device::cuda_unavailable().is_some(), "{devices}");
     let experiments = stdout(&report(&["experiments"], folder.path()));
     for entry in Registry::builtin().entries() {
-        for spec in Bench::plan(entry.default_for("cuda").as_ref(), "cuda") {
+        for spec in entry.default_for("cuda").plan("cuda") {
             let listed = |line: &str| line.contains(&format!(" {} ", spec.id)) && line.contains(&spec.label);
             assert!(experiments.lines().any(listed), "{}", spec.id);
             assert!(experiments.lines().any(|line| line.trim() == spec.group), "{}", spec.group);
@@ -484,7 +480,7 @@ fn a_notebook_of_one_s_own_run_stands_in_the_place_of_the_book_s_and_says_its_ha
     fs::write(folder.path().join("00-quick-strat.ipynb"), notebook.to_string()).unwrap();
     fs::create_dir(folder.path().join("none")).unwrap();
     fs::write(folder.path().join("none/00-quick-start.ipynb"), "{\"nbformat\": 3}").unwrap();
-    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/two-gpus.json");
+    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/two-gpus.json.gz");
     let render = |notebook: &str| report(&["render", results, "--notebook", notebook, "--out", "out"], folder.path());
     for (notebook, why) in [
         ("00-quick-strat.ipynb", "did you mean `00-quick-start`?"),
@@ -544,12 +540,32 @@ fn results_of_an_experiment_that_this_program_has_not_are_rendered_and_not_run()
 }
 
 #[test]
-fn a_file_of_schema_1_is_read_by_every_command_that_reads_results() {
+fn a_packed_results_file_gives_the_same_answers_and_the_same_book_as_the_plain_one() {
     let folder = tempfile::tempdir().unwrap();
-    let fixture = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/fixtures/results-v1.json");
-    let fixture = fixture.to_str().unwrap();
-    for command in [&["render", fixture, "--out", "out"][..], &["claims", fixture], &["compare", fixture, fixture]] {
-        let output = report(command, folder.path());
-        assert_eq!(code(&output), 0, "{command:?}: {}", stderr(&output));
+    let at = |name: &str| folder.path().join(name);
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/two-gpus.json.gz");
+    std::fs::copy(kept, at("packed.json.gz")).unwrap();
+    let results = Results::read(&at("packed.json.gz")).unwrap();
+    results.write(&at("plain.json")).unwrap();
+    results.write(&at("again.json.gz")).unwrap();
+    assert!(std::fs::read(at("again.json.gz")).unwrap().len() < std::fs::read(at("plain.json")).unwrap().len() / 4);
+    let said = |arguments: &[&str]| {
+        let output = report(arguments, folder.path());
+        assert_eq!(code(&output), 0, "{arguments:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    for command in ["check", "claims"] {
+        let plain = said(&[command, "plain.json"]);
+        for packed in ["packed.json.gz", "again.json.gz"] {
+            assert_eq!(said(&[command, packed]).replace(packed, "plain.json"), plain, "{command}");
+        }
     }
+    said(&["compare", "plain.json", "packed.json.gz", "--fail-on", "slower,different,missing"]);
+    for (name, file) in [("one", "plain.json"), ("other", "packed.json.gz")] {
+        said(&["render", file, "--out", name]);
+    }
+    let same = Command::new("diff").args(["-r", "one/site", "other/site"]).current_dir(folder.path()).output().unwrap();
+    assert!(same.status.success(), "{}", stdout(&same));
+    said(&["collect", "packed.json.gz", "--into", "store"]);
+    assert!(said(&["collect", "plain.json", "--into", "store"]).contains("0 added, 1 duplicates"));
 }

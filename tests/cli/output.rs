@@ -196,7 +196,7 @@ fn shells_complete_the_commands_and_the_names_of_experiments() {
             assert!(script.contains(name), "{shell}: {name}");
         }
         // Behind `bench`, without a flag before it.
-        let names_experiments = ["bash", "zsh", "fish"].contains(&shell);
+        let names_experiments = ["bash", "zsh"].contains(&shell);
         assert!(!names_experiments || script.contains("launch-path"), "{shell}");
         assert!(!script.contains("next-run"), "{shell}: what is hidden is not completed");
     }

@@ -27,7 +27,7 @@ const COLLECT: &[&str] = &["collect", "later.json", "--into", "store", "--csv", 
 const OF_A_STORE: [Made; 4] = [
     (COLLECT, 8, New::Same),
     (&["history", "store", "--page", "history.html"], 8, New::Same),
-    (&["history", "store", "--junit", "history.xml", "--bencher", "bencher.json"], 8, New::Same),
+    (&["history", "store", "--junit", "history.xml"], 8, New::Same),
     (&["machines", "store", "--page", "machines.html"], 8, New::Same),
 ];
 

@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -85,35 +84,6 @@ fn a_further_request_on_a_connection_is_answered_without_a_pause() {
 }
 
 #[test]
-fn a_caller_that_sends_no_request_is_not_waited_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let served = serve(site(folder.path()));
-    let mut slow = TcpStream::connect(&served.address).unwrap();
-    slow.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    slow.write_all(b"GET / HTTP/1.1\r\nHost: loc").unwrap();
-    let mut rest = Vec::new();
-    // The end of the connection, or its reset.
-    let _ = slow.read_to_end(&mut rest);
-    assert!(!String::from_utf8_lossy(&rest).contains("the book"));
-}
-
-#[test]
-fn the_limit_of_open_files_ends_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let command = site(folder.path());
-    let mut limited = Command::new("sh");
-    limited.current_dir(folder.path()).arg0("sh").args(["-c", "ulimit -n 40; exec \"$0\" \"$@\""]);
-    limited.arg(command.get_program()).args(command.get_args());
-    let mut served = serve(limited);
-    let idle: Vec<TcpStream> = (0..80).filter_map(|_| TcpStream::connect(&served.address).ok()).collect();
-    // Neither the socket of a new caller nor the file that it asks for lacks its place.
-    assert!(ask(&served, ASK).ends_with("the book"));
-    assert!(served.process.try_wait().unwrap().is_none(), "it ended");
-    drop(idle);
-    assert!(ask(&served, ASK).ends_with("the book"));
-}
-
-#[test]
 fn a_file_is_read_as_it_is_sent_and_its_length_is_told_without_reading_it() {
     let folder = tempfile::tempdir().unwrap();
     let command = site(folder.path());
@@ -139,22 +109,6 @@ fn with_a_long_file(folder: &Path) -> Command {
     let command = site(folder);
     std::fs::write(folder.join("site/long.csv"), vec![b'x'; 16 << 20]).unwrap();
     command
-}
-
-#[test]
-fn of_an_answer_that_nobody_reads_little_is_sent_ahead() {
-    let folder = tempfile::tempdir().unwrap();
-    let served = serve(with_a_long_file(folder.path()));
-    let mut deaf = TcpStream::connect(&served.address).unwrap();
-    deaf.write_all(ASK.replace("GET / ", "GET /long.csv ").as_bytes()).unwrap();
-    // Who asks later is answered when the first has been sent as much as the system takes.
-    assert!(ask(&served, ASK).ends_with("the book"));
-    let stopped = Command::new("kill").args(["-STOP", &served.process.id().to_string()]).status().unwrap();
-    assert!(stopped.success());
-    deaf.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    let mut sent = Vec::new();
-    assert!(deaf.read_to_end(&mut sent).is_err(), "all of it was sent");
-    assert!(sent.starts_with(b"HTTP/1.1 200") && sent.len() < 1 << 20, "{} bytes", sent.len());
 }
 
 #[test]

@@ -3,8 +3,6 @@
 //!
 //! `SYNCSCOPE_CASES=10000000 cargo test --release --test untrusted` takes so many inputs of each kind, and
 //! `SYNCSCOPE_SECONDS=30` as many as there is time for. A fifth of the time goes into the use of what could be read.
-
-#![cfg(feature = "report")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod course;

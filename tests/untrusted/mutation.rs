@@ -21,7 +21,7 @@ impl Seed {
     }
 
     pub(crate) fn of_yaml(text: &str) -> Self {
-        Self { value: serde_yaml::from_str(text).unwrap(), text: text.to_owned() }
+        Self { value: serde_saphyr::from_str(text).unwrap(), text: text.to_owned() }
     }
 
     /// A text of another form, of which the bytes are changed, or all of it is something else.

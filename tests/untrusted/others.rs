@@ -12,7 +12,7 @@ use syncscope_audit::AuditReport;
 use syncscope_book::document::{Document, Names};
 use syncscope_book::{BookProject, Machines, comparison_table, system_table};
 use syncscope_results::{Outcome, Results, System};
-use syncscope_suite::experiment::{Bench, Registry};
+use syncscope_suite::experiment::Registry;
 use syncscope_suite::runner::Suite;
 
 use super::mutation::{Change, Seed, change, one_of, shorten, smallest};
@@ -43,7 +43,7 @@ fn a_mutated_system_is_refused_or_can_stand_beside_a_run() {
     let results = Results::parse(&small_results(), Path::new("r.json")).unwrap();
     let measured = |row: &&syncscope_results::Row| matches!(row.series[0].outcome, Outcome::Measured { .. });
     let rows = results.rows.iter().filter(measured).take(3).map(|row| {
-        let Outcome::Measured { samples, .. } = &row.series[0].outcome else { unreachable!() };
+        let samples = row.series[0].outcome.values().unwrap();
         let measured = json!({ "samples": samples, "stopped_by": "samples" });
         let (id, parameters, unit) = (&row.spec.id, &row.spec.parameters, row.spec.unit);
         json!({ "id": id, "parameters": parameters, "unit": unit, "outcome": { "measured": measured } })
@@ -111,7 +111,7 @@ fn document_seeds(names: &Names) -> [Vec<Value>; 2] {
     let is_read = |value: &Value| Document::parse("d.yaml", &value.to_string(), names).is_ok();
     let whole = documents().into_iter().map(|document| {
         let text = project.text(&format!("documents/{}.yaml", document.id)).unwrap();
-        let mut value = serde_yaml::from_str(text).unwrap();
+        let mut value = serde_saphyr::from_str(text).unwrap();
         shorten(&mut value, 1);
         shorten_prose(&mut value);
         value
@@ -138,7 +138,7 @@ fn shorten_prose(value: &mut Value) {
 /// Suites of one experiment of the book's own ones on both engines, and one of all but those that are left out; and those of
 /// experiments with many rows, with which the time of reading grows, and the book's own.
 fn suite_seeds() -> [Vec<Value>; 2] {
-    let whole = SUITES.map(|text| serde_yaml::from_str::<Value>(text).unwrap());
+    let whole = SUITES.map(|text| serde_saphyr::from_str::<Value>(text).unwrap());
     let name = |experiment: &Value| experiment.as_object().unwrap().keys().next().unwrap().clone();
     let (mut small, mut large) = (Vec::new(), Vec::new());
     for suite in &whole {
@@ -182,7 +182,7 @@ fn a_mutated_suite_is_refused_or_can_be_used() {
                 uses.turn(|_| {
                     for engine in ["cpu", "cuda"] {
                         for experiment in suite.experiments_on(engine) {
-                            let _ = Bench::plan(experiment.as_ref(), engine);
+                            let _ = experiment.plan(engine);
                         }
                     }
                 });

@@ -1,4 +1,4 @@
-//! Results files of both versions: what can be read of a mutated one can be looked up, compared and made a book of.
+//! Results files: what can be read of a mutated one can be looked up, compared and made a book of.
 
 use std::path::Path;
 
@@ -12,9 +12,6 @@ use syncscope_suite::runner::Suite;
 
 use super::mutation::{Seed, change};
 use super::{Uses, catalog, documents, fixture, hold};
-
-/// A file of schema 1.
-const OLD: &str = include_str!("../fixtures/results-v1.json");
 
 /// The row whose scenario is recorded.
 const SCENARIO: &str = "overlap.finish.complete";
@@ -39,37 +36,15 @@ pub(crate) fn small_results() -> String {
     results.runs.push(second);
     for row in &mut results.rows {
         let mut outcome = row.series[0].outcome.clone();
-        if let Outcome::Measured { samples, .. } | Outcome::Derived { samples } = &mut outcome {
-            samples.truncate(3);
+        match &mut outcome {
+            Outcome::Measured(measured) => measured.samples.truncate(3),
+            Outcome::Derived { samples } => samples.truncate(3),
+            _ => {}
         }
         row.series.push(Series { run: "PyTorch-1".to_owned(), outcome });
     }
     results.timelines.push(fixture::recorded(SCENARIO));
     serde_json::to_string(&results).unwrap()
-}
-
-/// The same of schema 1.
-fn small_old_results() -> String {
-    let mut run: serde_json::Value = serde_json::from_str(OLD).unwrap();
-    let mut seen = std::collections::BTreeSet::new();
-    for experiment in run["experiments"].as_array_mut().unwrap() {
-        let rows = experiment["rows"].as_array_mut().unwrap();
-        rows.retain(|row| {
-            let outcome = &row["outcome"];
-            let name =
-                outcome.as_object().map_or_else(|| outcome.to_string(), |map| map.keys().next().unwrap().clone());
-            seen.insert((name, row["unit"].to_string(), outcome["derived"]["derivation"].to_string()))
-        });
-        for row in rows {
-            let Some(outcome) = row["outcome"].as_object_mut() else { continue };
-            for body in outcome.values_mut() {
-                if let Some(samples) = body.get_mut("samples").and_then(|samples| samples.as_array_mut()) {
-                    samples.truncate(4);
-                }
-            }
-        }
-    }
-    serde_json::to_string(&run).unwrap()
 }
 
 /// Does to results all that can be done without a device. Whatever it says, it says it without a panic.
@@ -119,9 +94,7 @@ fn use_results(results: &Results, documents: &[Document]) {
     Warning::of(results).iter().for_each(|warning| drop(warning.to_string()));
     let _ = (results.selection.unknown(catalog().ids()), results.has_failures(), results.is_partial());
     let _ = Suite::of_results(&results.suite, "r.json", &Registry::builtin()).map_err(|error| error.to_string());
-    let mut described = results.clone();
-    described.describe(catalog());
-    let _ = described.lookup().find("overlap.finish.complete", &Parameters::new(), &Parameters::new());
+    let _ = results.lookup().find("overlap.finish.complete", &Parameters::new(), &Parameters::new());
 }
 
 fn use_both(a: &Results, b: &Results) {
@@ -169,9 +142,4 @@ fn mutate_results(text: &str, cases: u32) {
 #[test]
 fn a_mutated_results_file_is_refused_or_can_be_used() {
     mutate_results(&small_results(), 300);
-}
-
-#[test]
-fn a_mutated_results_file_of_schema_1_is_refused_or_can_be_used() {
-    mutate_results(&small_old_results(), 300);
 }

@@ -1,9 +1,10 @@
-//! A cell's line `:dep syncscope = { path = … }`.
+//! A cell's lines `:dep syncscope = { path = … }` and `:dep syncscope-audit = { path = … }`.
 //!
-//! The line leads from a notebook of the repository to the library. Where it does not, as in the folder of the worked
-//! answers, the runner takes the nearest folder above that is the library. In a notebook that was downloaded the line leads
-//! nowhere: the kernel's library takes its place, and where there is no kernel, the clone that the runner was built from. The
-//! kernel's library takes it, too, where the line leads to the folder that the kernel was installed from: nothing is compiled again, and the kernel says where that folder has other files by now.
+//! The line leads from a notebook of the repository to the library, or to the audit beside it. Where it does not, as in the
+//! folder of the worked answers, the runner takes the nearest folder above that is the repository. In a notebook that was
+//! downloaded the line leads nowhere: the kernel's library takes its place, and where there is no kernel, the clone that the
+//! runner was built from. The kernel's library takes it, too, where the line leads to the clone that the kernel was installed
+//! from: nothing is compiled again, and the kernel says where that clone has other files by now.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -13,44 +14,73 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use toml::{Table, Value};
 
+/// The packages that a cell may take from the repository, each with its folder there.
+const PACKAGES: [(&str, &str); 2] = [("syncscope", "src/syncscope"), ("syncscope-audit", "src/audit")];
+
 /// The cell's `code` for a kernel that works in `folder`, whose library was `installed` from one place and is the dependency
 /// `own`.
 pub(crate) fn resolved(code: &str, folder: &Path, installed: &str, own: &str) -> String {
-    replaced(code, |asked| takes_place(asked, folder, installed).then(|| own.to_owned()))
+    replaced(code, |package, asked| {
+        let own = beside(package, own)?;
+        takes_place(package, asked, folder, &beside(package, installed)?).then_some(own)
+    })
+}
+
+/// The lines by which a cell has the library, which is the dependency `own`, and the audit beside it.
+pub(crate) fn lines(own: &str) -> String {
+    let line = |(package, _): &(&str, _)| Some(format!(":dep {package} = {}\n", beside(package, own)?));
+    PACKAGES.iter().filter_map(line).collect()
+}
+
+/// The dependency on `package`, where that on the library is `library`.
+fn beside(package: &str, library: &str) -> Option<String> {
+    if package == PACKAGES[0].0 {
+        return Some(library.to_owned());
+    }
+    let (_, place) = PACKAGES.iter().find(|(name, _)| *name == package)?;
+    let path = path(&mut table(library)?)?;
+    // A library that does not lie in its repository has nothing beside it.
+    let repository = path.to_str()?.strip_suffix(PACKAGES[0].1)?;
+    Some(format!("{{ path = {} }}", Value::String(format!("{repository}{place}"))))
 }
 
 /// The clone that this program was built from.
 pub(crate) const CLONE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// The cell's `code` in `folder`, where no library is installed: a path that leads to none leads to the nearest folder above
-/// that is the library, and of a notebook that was downloaded to the `clone`.
+/// that is the repository, and of a notebook that was downloaded to the `clone`.
 pub(crate) fn nearest(code: &str, folder: &Path, clone: &Path) -> String {
-    replaced(code, |asked| {
-        let asked_for = folder.join(path(&mut table(asked)?)?);
-        if library(&asked_for).is_some() {
+    replaced(code, |package, asked| {
+        if is_package(&folder.join(path(&mut table(asked)?)?), package) {
             return None;
         }
-        let above = fs::canonicalize(asked_for).ok().and_then(|asked_for| asked_for.ancestors().find_map(library));
-        let found = above.or_else(|| library(clone))?;
+        let (_, place) = PACKAGES.iter().find(|(name, _)| *name == package)?;
+        let within = |above: &Path| Some(above.join(place)).filter(|place| is_package(place, package));
+        let above = fs::canonicalize(folder).ok().and_then(|folder| folder.ancestors().find_map(within));
+        let found = above.or_else(|| within(&fs::canonicalize(clone).ok()?))?;
         in_folder(asked, &found).ok()
     })
 }
 
 /// The cell's `code` with another dependency in the place of each that it asks for and `by` has one for.
-fn replaced(code: &str, by: impl Fn(&str) -> Option<String>) -> String {
+fn replaced(code: &str, by: impl Fn(&str, &str) -> Option<String>) -> String {
     let line = |line: &str| {
         let (name, asked) = line.trim_start().strip_prefix(":dep ")?.split_once('=')?;
-        if name.trim() == "syncscope" { by(asked).map(|own| format!(":dep syncscope = {own}")) } else { None }
+        let (package, _) = PACKAGES.iter().find(|(package, _)| *package == name.trim())?;
+        by(package, asked).map(|own| format!(":dep {package} = {own}"))
     };
     code.split('\n').map(|text| line(text).unwrap_or_else(|| text.to_owned())).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether the installed dependency stands for the one that is `asked` for.
-fn takes_place(asked: &str, folder: &Path, installed: &str) -> bool {
+fn takes_place(package: &str, asked: &str, folder: &Path, installed: &str) -> bool {
     let (Some(mut asked), Some(mut installed)) = (table(asked), table(installed)) else { return false };
     let Some(path) = path(&mut asked) else { return false };
-    let Some(found) = library(&folder.join(path)) else { return true };
-    path_of(&mut installed) == Some(found) && asked == installed
+    let found = folder.join(path);
+    if !is_package(&found, package) {
+        return true;
+    }
+    path_of(&mut installed) == fs::canonicalize(found).ok() && asked == installed
 }
 
 /// A dependency with its library in `folder`.
@@ -61,13 +91,19 @@ pub(crate) fn in_folder(dependency: &str, folder: &Path) -> anyhow::Result<Strin
     Ok(Value::Table(table).to_string())
 }
 
-/// What of a library is copied into the kernel and decides what it does.
-const COMPARED: [&str; 5] = ["Cargo.toml", "Cargo.lock", "build.rs", "src", "kernels"];
+/// The library's folder within a repository, or a copy of one.
+pub(crate) fn place(repository: &Path) -> PathBuf {
+    repository.join(PACKAGES[0].1)
+}
 
-/// The folder that the dependency was `installed` from, where its library has other files than the `copy`. A folder that is
+/// What of a library is copied into the kernel and decides what it does.
+const COMPARED: [&str; 5] = ["Cargo.toml", "Cargo.lock", "src/syncscope", "src/present", "src/audit"];
+
+/// The clone that the dependency was `installed` from, where its library has other files than the `copy`. A folder that is
 /// gone has no other ones.
 pub(crate) fn newer(installed: &str, copy: &Path) -> Option<PathBuf> {
-    let clone = library(&path(&mut table(installed)?)?)?;
+    let library = path_of(&mut table(installed)?)?;
+    let clone = library.ancestors().nth(2)?.to_owned();
     let differs = |name: &str| {
         // The copy has a manifest of its own.
         let copied = if name == "Cargo.toml" { "Cargo.toml.orig" } else { name };
@@ -104,23 +140,28 @@ fn path_of(dependency: &mut Table) -> Option<PathBuf> {
     path(dependency).and_then(|path| fs::canonicalize(path).ok())
 }
 
-/// The folder, where it holds the library.
-fn library(folder: &Path) -> Option<PathBuf> {
-    let folder = fs::canonicalize(folder).ok()?;
-    let manifest: Table = toml::from_str(&fs::read_to_string(folder.join("Cargo.toml")).ok()?).ok()?;
-    (manifest.get("package")?.get("name")?.as_str()? == "syncscope").then_some(folder)
+/// Whether a folder holds a package of this name.
+fn is_package(folder: &Path, name: &str) -> bool {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).ok().and_then(|text| text.parse::<Table>().ok());
+    manifest
+        .is_some_and(|manifest| manifest.get("package").and_then(|package| package.get("name")?.as_str()) == Some(name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const CELL: &str = ":dep syncscope = { path = \"..\", features = [\"cuda\"] }\nuse syncscope::prelude::*;";
+    const CELL: &str =
+        ":dep syncscope = { path = \"../src/syncscope\", features = [\"cuda\"] }\nuse syncscope::prelude::*;";
 
-    /// A folder with a library and a folder for notebooks in it.
+    /// A repository with the packages and a folder for notebooks in it.
     fn repository() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("Cargo.toml"), "[package]\nname = \"syncscope\"\n").unwrap();
+        for (package, place) in PACKAGES {
+            let place = folder.path().join(place);
+            fs::create_dir_all(&place).unwrap();
+            fs::write(place.join("Cargo.toml"), format!("[package]\nname = \"{package}\"\n")).unwrap();
+        }
         let notebooks = folder.path().join("note books");
         fs::create_dir(&notebooks).unwrap();
         (folder, notebooks)
@@ -136,8 +177,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let installed = "{ path = \"/installed\" }";
         assert!(resolved(CELL, folder.path(), installed, "OWN").starts_with(":dep syncscope = OWN\nuse "));
-        fs::create_dir(folder.path().join("sub")).unwrap();
-        fs::write(folder.path().join("Cargo.toml"), "[package]\nname = \"another\"\n").unwrap();
+        fs::create_dir_all(folder.path().join("sub")).unwrap();
+        fs::create_dir_all(folder.path().join("src/syncscope")).unwrap();
+        fs::write(folder.path().join("src/syncscope/Cargo.toml"), "[package]\nname = \"another\"\n").unwrap();
         assert_ne!(resolved(CELL, &folder.path().join("sub"), installed, "OWN"), CELL);
     }
 
@@ -149,9 +191,9 @@ mod tests {
         let worked = notebooks.join("worked");
         fs::create_dir(&worked).unwrap();
         let asked = asked_for(&nearest(CELL, &worked, nowhere));
-        assert_eq!(asked["path"].as_str(), fs::canonicalize(folder.path()).unwrap().to_str());
+        assert_eq!(asked["path"].as_str(), fs::canonicalize(place(folder.path())).unwrap().to_str());
         assert_eq!(asked["features"].as_array().map(Vec::len), Some(1));
-        fs::remove_file(folder.path().join("Cargo.toml")).unwrap();
+        fs::remove_file(place(folder.path()).join("Cargo.toml")).unwrap();
         assert_eq!(nearest(CELL, &worked, nowhere), CELL);
     }
 
@@ -159,7 +201,7 @@ mod tests {
     fn a_downloaded_notebook_has_the_library_of_the_clone_that_the_runner_was_built_from() {
         let downloads = tempfile::tempdir().unwrap();
         let asked = asked_for(&nearest(CELL, downloads.path(), Path::new(CLONE)));
-        assert_eq!(asked["path"].as_str(), fs::canonicalize(CLONE).unwrap().to_str());
+        assert_eq!(asked["path"].as_str(), fs::canonicalize(place(Path::new(CLONE))).unwrap().to_str());
         assert_eq!(asked["features"].as_array().map(Vec::len), Some(1));
     }
 
@@ -172,7 +214,8 @@ mod tests {
     #[test]
     fn the_installed_library_is_written_as_the_kernel_writes_it_if_the_features_are_its_own() {
         let (folder, notebooks) = repository();
-        let path = folder.path().display();
+        let path = place(folder.path());
+        let path = path.display();
         let installed = format!("{{ path = \"{path}\", features = [\"cuda\"] }}");
         assert!(resolved(CELL, &notebooks, &installed, "OWN").starts_with(":dep syncscope = OWN\n"));
         assert_eq!(resolved(CELL, &notebooks, &format!("{{ path = \"{path}\" }}"), "OWN"), CELL);
@@ -197,15 +240,28 @@ mod tests {
         let (clone, _) = repository();
         let copy = tempfile::tempdir().unwrap();
         for folder in [clone.path(), copy.path()] {
-            fs::create_dir_all(folder.join("src/device")).unwrap();
-            fs::write(folder.join("src/device/mod.rs"), "one").unwrap();
+            fs::create_dir_all(folder.join("src/syncscope/device")).unwrap();
+            fs::write(folder.join("src/syncscope/device/mod.rs"), "one").unwrap();
         }
-        fs::copy(clone.path().join("Cargo.toml"), copy.path().join("Cargo.toml.orig")).unwrap();
-        let installed = format!("{{ path = \"{}\" }}", clone.path().display());
+        for (_, place) in PACKAGES {
+            fs::create_dir_all(copy.path().join(place)).unwrap();
+            fs::copy(clone.path().join(place).join("Cargo.toml"), copy.path().join(place).join("Cargo.toml")).unwrap();
+        }
+        let installed = format!("{{ path = \"{}\" }}", place(clone.path()).display());
         assert_eq!(newer(&installed, copy.path()), None);
-        fs::write(clone.path().join("src/device/mod.rs"), "two").unwrap();
+        fs::write(clone.path().join("src/syncscope/device/mod.rs"), "two").unwrap();
         assert_eq!(newer(&installed, copy.path()), Some(fs::canonicalize(clone.path()).unwrap()));
         assert_eq!(newer("{ path = \"/gone\" }", copy.path()), None);
+    }
+
+    #[test]
+    fn the_audit_lies_beside_the_library_that_is_installed() {
+        let (folder, notebooks) = repository();
+        let cell = ":dep syncscope-audit = { path = \"../src/audit\" }";
+        let installed = format!("{{ path = \"{}\" }}", place(folder.path()).display());
+        let own = "{ path = \"/own/src/syncscope\", features = [\"cuda\"] }";
+        assert_eq!(resolved(cell, &notebooks, &installed, own), ":dep syncscope-audit = { path = \"/own/src/audit\" }");
+        assert!(lines(own).ends_with("\n:dep syncscope-audit = { path = \"/own/src/audit\" }\n"), "{}", lines(own));
     }
 
     #[test]

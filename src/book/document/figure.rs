@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn trailing_zeros_count_as_digits_and_leading_ones_do_not() {
-        let digits = |text| serde_yaml::from_str::<Figure>(text).unwrap().digits;
+        let digits = |text| serde_saphyr::from_str::<Figure>(text).unwrap().digits;
         assert_eq!(digits("14.0e-6"), 3);
         assert_eq!(digits("25.0359e-3"), 6);
         assert_eq!(digits("0.0095"), 2);
@@ -88,13 +88,13 @@ mod tests {
 
     #[test]
     fn a_sum_keeps_its_terms() {
-        let figure: Figure = serde_yaml::from_str("25 + 26").unwrap();
+        let figure: Figure = serde_saphyr::from_str("25 + 26").unwrap();
         assert_eq!((figure.value, figure.terms), (51.0, vec![25.0, 26.0]));
     }
 
     #[test]
     fn words_are_not_a_figure() {
-        let error = serde_yaml::from_str::<Figure>("fast").unwrap_err().to_string();
+        let error = serde_saphyr::from_str::<Figure>("fast").unwrap_err().to_string();
         assert!(error.contains("`fast` is not a number"), "{error}");
     }
 }

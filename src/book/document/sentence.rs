@@ -8,15 +8,14 @@
 //! `{{ (missed.count / blocks.count)|share }}`. A sentence of an answer has a text for each outcome of its tests, so that it is true
 //! of whichever machine was measured.
 
-use minijinja::Environment;
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Checked, Held, Operand, ResolvedExpression, UnknownName, environment, holds, is_foreign, singled_out,
+    Checked, Held, Operand, ResolvedExpression, UnknownName, holds, is_foreign, parsed, singled_out,
 };
 use super::Document;
 use crate::measure::{Decision, Observations};
-use crate::results::{Parameters, Results, share_interval};
+use crate::results::{Dimension, Expression, Parameters, Results, share_interval};
 use crate::units::{Scale, Unit, counted};
 
 /// A text with expressions in it (Markdown).
@@ -137,7 +136,7 @@ impl Headline {
     /// # Errors
     /// Says what was not measured.
     pub fn said(&self, document: &Document, results: &Results, system: &str) -> Result<Number, String> {
-        let found = ResolvedExpression::of(&self.value, document, results, system, &Parameters::new())?.found()?;
+        let found = resolved(&self.value, document, results, system)?.found()?;
         let (value, interval) = found.known.value();
         let (factor, sign) = match self.form {
             SentenceForm::Times => (1.0, "×"),
@@ -225,25 +224,32 @@ impl Text {
     }
 
     /// Finds an expression that is none, or names what there is not.
-    pub fn check(&self, document: &Document) -> Result<(), UnknownName> {
-        let environment = wording();
+    pub(super) fn check(&self, document: &Document) -> Result<(), UnknownName> {
         for part in self.parts()? {
-            let Part::Expression(expression) = part else { continue };
+            let Part::Expression(text) = part else { continue };
             // What is wrong with the whole of it stands where it stands.
             let within = |unknown: UnknownName| match unknown.name {
-                None => UnknownName { name: Some(expression.to_owned()), ..unknown },
+                None => UnknownName { name: Some(text.to_owned()), ..unknown },
                 Some(_) => unknown,
             };
-            let Checked { operands, .. } = Checked::of(&environment, expression, document).map_err(within)?;
+            let (quantity, form) = formed(text);
+            let expression = parsed(quantity, &FORMS).map_err(within)?;
+            let Checked { operands, dimension } = Checked::of(&expression, document).map_err(within)?;
             singled_out(&operands, document, &[Parameters::new()], None)?;
-            let (quantity, form) = formed(expression);
-            let is_name = operands.iter().all(|(name, _)| name == quantity);
             let is_counted = || operands.iter().all(|(_, operand)| matches!(operand, Operand::Counted { .. }));
+            let writes = match form {
+                Some("time") => Dimension::TIME,
+                Some("percent" | "times") => Dimension::NONE,
+                _ => dimension,
+            };
             let message = match form {
-                None if !is_name && !expression.contains('|') => {
-                    format!("`{expression}` is written neither as `time`, `percent`, `times` nor `count`")
+                Some(form) if dimension.is_other_than(writes) => {
+                    format!("`{quantity}` is {}, and `{form}` writes {}", dimension.words(), writes.words())
                 }
-                Some(form @ ("interval" | "trials")) if !is_name => {
+                None if !expression.is_name() && !text.contains('|') => {
+                    format!("`{text}` is written neither as `time`, `percent`, `times` nor `count`")
+                }
+                Some(form @ ("interval" | "trials")) if !expression.is_name() => {
                     format!("`{quantity}` is no name alone: `{form}` is of one")
                 }
                 Some("share") if parts_of_share(quantity).is_none() || !is_counted() => {
@@ -304,17 +310,15 @@ fn parts_of_share(quantity: &str) -> Option<(&str, &str)> {
     places.find(|(part, whole)| [part, whole].iter().all(|side| depth(side) == Some(0)))
 }
 
-/// Where expressions of a text are checked: as predicates are, with filters that write a number.
-fn wording() -> Environment<'static> {
-    let mut environment = environment();
-    environment.add_filter("time", |value: f64| Unit::Seconds.format(value, 3));
-    environment.add_filter("percent", |value: f64| Scale::PERCENT.significant(value, 3));
-    environment.add_filter("count", |value: f64| format!("{value:.0}"));
-    environment.add_filter("times", |value: f64| format!("{} ×", Unit::Ratio.format(value, 3)));
-    environment.add_filter("interval", |value: f64| value.to_string());
-    environment.add_filter("trials", |value: f64| value.to_string());
-    environment.add_filter("share", |value: f64| value.to_string());
-    environment
+/// A quantity by the rows of a system.
+fn resolved<'a>(
+    quantity: &str,
+    document: &Document,
+    results: &'a Results,
+    system: &str,
+) -> Result<ResolvedExpression<'a>, String> {
+    let expression: Expression = parsed(quantity, &[]).map_err(|unknown| unknown.message)?;
+    ResolvedExpression::of(&expression, document, results, system, &Parameters::new())
 }
 
 fn value(expression: &str, document: &Document, results: &Results, system: &str) -> Result<Piece, String> {
@@ -322,7 +326,7 @@ fn value(expression: &str, document: &Document, results: &Results, system: &str)
     if form == Some("share") {
         return share(quantity, document, results, system);
     }
-    let resolved = ResolvedExpression::of(quantity, document, results, system, &Parameters::new())?;
+    let resolved = resolved(quantity, document, results, system)?;
     let found = resolved.found()?;
     let (value, ends) = found.numbers();
     let (scale, sign) = match form {
@@ -365,7 +369,7 @@ fn trials(known: &Observations) -> Option<String> {
 fn share(quantity: &str, document: &Document, results: &Results, system: &str) -> Result<Piece, String> {
     let (part, whole) = parts_of_share(quantity).ok_or_else(|| format!("`{quantity}` is no share"))?;
     let count = |side: &str| {
-        let found = ResolvedExpression::of(side.trim(), document, results, system, &Parameters::new())?.found()?;
+        let found = resolved(side, document, results, system)?.found()?;
         Ok::<_, String>((found.numbers().0, found.operands))
     };
     let ((part, mut operands), (whole, others)) = (count(part)?, count(whole)?);

@@ -4,9 +4,9 @@
 //! then says nothing, where a row that was only not measured is said to be missing.
 
 use super::operand::Operand;
+use super::operands_of;
 use super::source::source;
 use super::test::Test;
-use super::{environment, names_in, operands_in};
 use crate::document::Document;
 use crate::results::{MissingReason, Parameters, Results};
 
@@ -16,9 +16,9 @@ pub(crate) fn is_foreign(tests: &str, document: &Document, results: &Results) ->
     let foreign = |operand: &Operand| {
         matches!(source(operand, results, &lookup, &Parameters::new()), Err(MissingReason::NotApplicable(_)))
     };
-    let names_foreign = |quantity: &str| {
-        let operands = names_in(&environment(), quantity).and_then(|names| operands_in(quantity, &names, document));
+    let names_foreign = |test: &Test| {
+        let operands = operands_of(&test.quantity, document);
         operands.is_ok_and(|operands| operands.iter().any(|(_, operand)| foreign(operand)))
     };
-    Test::all(tests).is_ok_and(|tests| tests.iter().any(|test| names_foreign(&test.quantity)))
+    Test::all(tests).is_ok_and(|tests| tests.iter().any(names_foreign))
 }

@@ -76,7 +76,7 @@ pub(super) struct ComparedCase {
 impl ComparedCase {
     pub(super) fn of(test: &Test, case: String, select: &Parameters, found: Result<Found, String>) -> Self {
         let mut case = CaseResult {
-            quantity: test.quantity.clone(),
+            quantity: test.quantity.text().to_owned(),
             filled: None,
             bounds: None,
             case,

@@ -12,13 +12,13 @@
 //! case whose rows are missing decides nothing, and the verdict says so.
 
 use super::case::{CaseResult, ComparedCase, named};
-use super::operands_of;
+use super::operand::operands_of;
 use super::quantity::ResolvedExpression;
 use super::test::Test;
 use super::verdict::{ClaimVerdict, why};
 use crate::document::{Claim, ClaimKind, ClaimSubject, Document};
 use crate::measure::{Decision, Evidence, Observations, furthest};
-use crate::results::{MissingReason, Parameter, Parameters, Results, by_size};
+use crate::results::{Expression, MissingReason, Parameter, Parameters, Results, by_size};
 
 /// The system that the texts are about.
 const PYTORCH: &str = "PyTorch";
@@ -31,7 +31,7 @@ const PYTORCH: &str = "PyTorch";
 /// use syncscope_suite::experiment::Registry;
 /// use syncscope_results::Results;
 ///
-/// let results = Results::read(Path::new("book/results/two-gpus.json"))?;
+/// let results = Results::read(Path::new("book/results/two-gpus.json.gz"))?;
 /// let documents = BookProject::embedded().documents(&Registry::builtin().catalog("cuda"))?;
 /// for document in &documents {
 ///     for claim in &document.claims {
@@ -267,11 +267,11 @@ pub(crate) fn holds(text: &str, document: &Document, results: &Results, system: 
 }
 
 /// Whether all tests of a text hold, of the quantities that `of` finds.
-fn held<'r>(text: &str, of: impl Fn(&str) -> Result<ResolvedExpression<'r>, String>) -> Result<Held, String> {
+fn held<'r>(text: &str, of: impl Fn(&Expression) -> Result<ResolvedExpression<'r>, String>) -> Result<Held, String> {
     let tests = Test::all(text).map_err(|unknown| unknown.message)?;
     let known = |test: &Test| -> Result<(Evidence, Observations), String> {
         let found = of(&test.quantity)?.found()?;
-        let region = test.region.ok_or_else(|| format!("`{}` has no bound", test.quantity))?;
+        let region = test.region.ok_or_else(|| format!("`{}` has no bound", test.quantity.text()))?;
         Ok((Evidence::of(&found.known, &region), found.known))
     };
     let (evidence, known): (Vec<Evidence>, Vec<Observations>) = tests.iter().map(known).collect::<Result<_, _>>()?;

@@ -23,7 +23,6 @@
 //! |---|---|
 //! | `test` | what is the quantity, and where has it to lie |
 //! | `operand` | what does a name stand for |
-//! | `dimension` | in which unit is a formula |
 //! | `answer` | has a system no part in an answer |
 //! | `source` | what is a name in the results |
 //! | `quantity`, `found` | what did the quantity come to in the runs of a system |
@@ -32,7 +31,6 @@
 
 mod answer;
 mod case;
-mod dimension;
 mod found;
 mod judge;
 mod operand;
@@ -41,31 +39,31 @@ mod source;
 mod test;
 mod verdict;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use minijinja::{Environment, Error, ErrorKind, Expression, Value};
+use std::collections::BTreeSet;
 
 pub(super) use answer::is_foreign;
 pub use case::CaseResult;
-pub(super) use dimension::Dimension;
 pub use judge::Judgement;
 pub(super) use judge::{Held, holds};
+pub use operand::Operand;
 #[cfg(test)]
 pub(super) use operand::is_selected;
-pub use operand::{Extreme, Operand};
-pub(super) use operand::{UnknownName, operands_in, singled_out};
-pub(super) use quantity::{ResolvedExpression, flat_name, flattened};
+pub(super) use operand::{UnknownName, operands_of, singled_out};
+pub(super) use quantity::ResolvedExpression;
 pub(super) use test::Test;
 pub use verdict::ClaimVerdict;
 
 use super::document::Document;
-use super::language;
-pub(super) use super::language::of_numbers as environment;
-use crate::results::nearest;
+pub use crate::results::Extreme;
+use crate::results::{Dimension, EXPRESSION_FILTERS, Expression, nearest};
 
-/// The names in an expression, in the order of the alphabet, with what they stand for.
-pub(super) fn operands_of(expression: &str, document: &Document) -> Result<Vec<(String, Operand)>, UnknownName> {
-    operands_in(expression, &names_in(&environment(), expression)?, document)
+/// Reads an expression; behind it may stand one of the filters `others`, which the caller took off.
+pub(super) fn parsed(text: &str, others: &[&str]) -> Result<Expression, UnknownName> {
+    Expression::parse(text).map_err(|error| {
+        let known = EXPRESSION_FILTERS.iter().chain(others).copied();
+        let hint = error.filter.as_ref().map(|filter| nearest(filter, known)).unwrap_or_default();
+        UnknownName { name: error.filter, hint, ..error.message.into() }
+    })
 }
 
 /// An expression that can have a value.
@@ -77,112 +75,48 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// Finds an expression that names what there is not, that has no value whatever is measured, in which a name has no
-    /// part, or that adds or compares unlike units.
-    pub(crate) fn of(
-        environment: &Environment<'_>,
-        expression: &str,
-        document: &Document,
-    ) -> Result<Self, UnknownName> {
-        let names = names_in(environment, expression)?;
-        let operands = operands_in(expression, &names, document)?;
+    /// Finds an expression that names what there is not, in which a name has no part, or that adds or compares unlike units.
+    pub(super) fn of(expression: &Expression, document: &Document) -> Result<Self, UnknownName> {
+        let operands = operands_of(expression, document)?;
         let unit = |name: &str| {
             let operand = operands.iter().find(|(own, _)| own == name);
             operand.map_or(Dimension::Unknown, |(_, operand)| operand.dimension())
         };
-        let dimension = dimension::of(expression, &unit)?;
+        let dimension = expression.dimension(&unit)?;
         let units: BTreeSet<&str> = operands.iter().filter_map(|(_, operand)| operand.measured_unit()).collect();
         if units.len() > 1 {
             let units: Vec<&str> = units.into_iter().collect();
-            return Err(format!("`{expression}` mixes {}", units.join(" and ")).into());
+            return Err(format!("`{}` mixes {}", expression.text(), units.join(" and ")).into());
         }
-        check_values(environment, expression, &names)?;
-        Ok(Self { operands, dimension })
+        let Some(idle) = idle_name(expression) else { return Ok(Self { operands, dimension }) };
+        let text = expression.text();
+        let message = format!("`{idle}` has no part in `{text}`, which is the same whatever `{idle}` is");
+        Err(UnknownName { name: Some(idle), ..message.into() })
     }
 }
 
-/// Finds an expression that has no value, and a name that its value does not depend on, by putting numbers in.
-fn check_values(environment: &Environment<'_>, expression: &str, names: &[String]) -> Result<(), UnknownName> {
+/// A name that the value does not depend on, found by putting numbers in.
+fn idle_name(expression: &Expression) -> Option<String> {
     /// With how many sets of numbers it is tried, and by what each number is then multiplied.
     const SETS: i32 = 5;
     const FACTORS: [f64; 3] = [3.7, 1e-3, 1e4];
-    let own: Vec<&str> = names.iter().map(String::as_str).collect();
-    let flat = flattened(expression, &own);
-    let compiled = compile(environment, &flat)?;
-    let value = |numbers: &[f64]| {
-        let context: BTreeMap<String, f64> =
-            numbers.iter().enumerate().map(|(place, number)| (flat_name(place), *number)).collect();
-        compiled.eval(Value::from(context))
-    };
-    let first: Vec<f64> = (1..).zip(names).map(|(place, _)| 0.7 + f64::from(place)).collect();
-    if let Err(error) = value(&first) {
-        return Err(format!("`{expression}` never has a value: {}", reason(&error)).into());
-    }
+    let names: Vec<&str> = expression.names().into_iter().collect();
     // Of many sizes, in every order.
     let number = |set: i32, place: i32| 10_f64.powi((7 * place + 5 * set) % 9 - 4) * (1.3 + 0.4 * f64::from(place));
-    for (place, name) in names.iter().enumerate() {
-        let counts = (0..SETS).any(|set| {
-            let mut numbers: Vec<f64> = (0..).zip(names).map(|(place, _)| number(set, place)).collect();
-            let (before, size) = (value(&numbers).ok(), numbers[place]);
+    let value = |numbers: &[f64]| {
+        expression.evaluate(&|name| names.iter().position(|own| *own == name).map(|place| numbers[place]))
+    };
+    let counts = |place: usize| {
+        (0..SETS).any(|set| {
+            let mut numbers: Vec<f64> = (0..).zip(&names).map(|(place, _)| number(set, place)).collect();
+            let (before, size) = (value(&numbers), numbers[place]);
             FACTORS.iter().any(|factor| {
                 numbers[place] = factor * size;
-                differ(before.as_ref(), value(&numbers).ok().as_ref())
+                // More than rounding does; a value that there is not tells nothing.
+                let both = before.zip(value(&numbers));
+                both.is_some_and(|(one, other)| (one - other).abs() > 1e-12 * one.abs().max(other.abs()))
             })
-        });
-        if !counts {
-            let message = format!("`{name}` has no part in `{expression}`, which is the same whatever `{name}` is");
-            return Err(UnknownName { name: Some(name.clone()), ..UnknownName::from(message) });
-        }
-    }
-    Ok(())
-}
-
-/// Whether two values differ by more than rounding does; one that there is not tells nothing.
-fn differ(one: Option<&Value>, other: Option<&Value>) -> bool {
-    let (Some(one), Some(other)) = (one, other) else { return false };
-    match (f64::try_from(one.clone()), f64::try_from(other.clone())) {
-        (Ok(one), Ok(other)) => (one - other).abs() > 1e-12 * one.abs().max(other.abs()),
-        _ => one != other,
-    }
-}
-
-/// The names in an expression, in the order of the alphabet; each filter in it is known.
-pub(super) fn names_in(environment: &Environment<'_>, expression: &str) -> Result<Vec<String>, UnknownName> {
-    language::check(expression)?;
-    if let Some(filter) = filters(expression).find(|filter| !has_filter(environment, filter)) {
-        let hint = nearest(filter, FILTERS.into_iter().filter(|known| has_filter(environment, known)));
-        let message = format!("there is no filter `{filter}`");
-        return Err(UnknownName { name: Some(filter.to_owned()), hint, ..message.into() });
-    }
-    let names: BTreeSet<String> = compile(environment, expression)?.undeclared_variables(true).into_iter().collect();
-    Ok(names.into_iter().collect())
-}
-
-/// The filters of expressions: those that write a number stand in texts alone.
-const FILTERS: [&str; 11] =
-    ["abs", "round", "max", "min", "time", "percent", "times", "count", "interval", "trials", "share"];
-
-/// The names behind the bars of an expression. An expression holds no text, so that every bar is that of a filter.
-fn filters(expression: &str) -> impl Iterator<Item = &str> {
-    let word = |part: &'_ str| part.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(part.len());
-    expression.split('|').skip(1).map(str::trim_start).map(move |part| &part[..word(part)])
-}
-
-/// Whether a filter is known where an expression is evaluated.
-fn has_filter(environment: &Environment<'_>, filter: &str) -> bool {
-    let applied = format!("1.0|{filter}");
-    let result = environment.compile_expression(&applied).and_then(|expression| expression.eval(()));
-    !result.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter)
-}
-
-/// The expression, compiled.
-pub(super) fn compile<'a>(environment: &'a Environment<'_>, expression: &'a str) -> Result<Expression<'a, 'a>, String> {
-    environment
-        .compile_expression(expression)
-        .map_err(|error| format!("`{expression}` is no formula: {}", reason(&error)))
-}
-
-/// What is wrong with an expression, in one line.
-pub(super) fn reason(error: &Error) -> String {
-    error.detail().map_or_else(|| error.kind().to_string(), str::to_owned)
+        })
+    };
+    (0..names.len()).find(|place| !counts(*place)).map(|place| names[place].to_owned())
 }

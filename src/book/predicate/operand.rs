@@ -1,10 +1,9 @@
 //! What a name in a test or a text stands for.
 
-use super::dimension::Dimension;
 use crate::document::{Document, Figure, TableCase};
 use crate::results::{
-    MetricSpec, Parameter, Parameters, Selector, Spelled, behind, most_alike, name_of, nearest, nearest_name,
-    nearest_number,
+    Dimension, Expression, Extreme, MetricSpec, Parameter, Parameters, Selector, Spelled, behind, most_alike, name_of,
+    nearest, nearest_name, nearest_number,
 };
 use crate::units::Unit;
 
@@ -36,15 +35,6 @@ pub enum Operand {
     Peak(f64),
     /// A parameter of the measurements beside it.
     Parameter(String),
-}
-
-/// Which of several rows a name stands for, where its parameters leave several: its last part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extreme {
-    /// The one with the least value: `min`.
-    Least,
-    /// The one with the greatest: `max`.
-    Greatest,
 }
 
 /// A name that stands for nothing, or another reason why an expression means nothing.
@@ -98,22 +88,19 @@ impl Operand {
     }
 }
 
-/// What the names of an expression stand for.
-pub(crate) fn operands_in(
-    expression: &str,
-    names: &[String],
-    document: &Document,
-) -> Result<Vec<(String, Operand)>, UnknownName> {
+/// The names in an expression, in the order of the alphabet, with what they stand for.
+pub(crate) fn operands_of(expression: &Expression, document: &Document) -> Result<Vec<(String, Operand)>, UnknownName> {
+    let names = expression.names();
     if names.is_empty() {
-        return Err(format!("`{expression}` names no measured value").into());
+        return Err(format!("`{}` names no measured value", expression.text()).into());
     }
-    let found: Vec<(&String, Option<Operand>)> = names.iter().map(|name| (name, operand(document, name))).collect();
+    let found: Vec<(&str, Option<Operand>)> = names.into_iter().map(|name| (name, operand(document, name))).collect();
     let measured: Vec<String> = found.iter().filter_map(|(_, operand)| operand.as_ref()?.measured()).collect();
     let measured: Vec<&str> = measured.iter().map(String::as_str).collect();
-    let is_parameter = |name: &str| document.names.rows.parameters(&measured).contains_key(name);
-    let operand = |(name, operand): (&String, Option<Operand>)| match operand {
-        Some(operand) => Ok((name.clone(), operand)),
-        None if is_parameter(name) => Ok((name.clone(), Operand::Parameter(name.clone()))),
+    let parameters = document.names.rows.parameters(&measured);
+    let operand = |(name, operand): (&str, Option<Operand>)| match operand {
+        Some(operand) => Ok((name.to_owned(), operand)),
+        None if parameters.contains_key(name) => Ok((name.to_owned(), Operand::Parameter(name.to_owned()))),
         None => Err(unknown(document, name)),
     };
     found.into_iter().map(operand).collect()

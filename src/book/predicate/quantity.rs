@@ -6,23 +6,21 @@
 //! both, as they are of the rows. A quantity that is one observation (a call that
 //! blocked or did not, a count of faults) is what each trial came to.
 
-use std::collections::BTreeMap;
-
-use minijinja::Value;
+use std::borrow::Cow;
 
 use super::found::{Found, whole};
-use super::operand::Operand;
+use super::operand::{Operand, operands_of};
 use super::source::{OperandSource, source};
-use super::{compile, environment, names_in, operands_in};
 use crate::document::{Compare, Document};
 use crate::measure::{Observations, mean, median};
-use crate::results::{Lookup, Metric, Outcome, Parameters, Results, Row, Run, no_interval_of};
+use crate::results::{Expression, Lookup, Metric, Outcome, Parameters, Results, Row, Run, no_interval_of};
 use crate::units::Unit;
 
 /// A quantity with what its names stand for.
 pub(crate) struct ResolvedExpression<'a> {
-    /// The expression, with flat names.
-    flat: String,
+    expression: Expression,
+    /// How it is compared with the same expression of other rows, whose operands come behind its own.
+    compared: Option<Compare>,
     operands: Vec<Resolved<'a>>,
     lookup: Lookup<'a>,
     /// The runs that measured all of it.
@@ -46,14 +44,13 @@ impl<'a> ResolvedExpression<'a> {
     /// The quantity of `expression` by the rows of `system`, of which those with the parameters `select` count, as far as
     /// they have such parameters.
     pub(crate) fn of(
-        expression: &str,
+        expression: &Expression,
         document: &Document,
         results: &'a Results,
         system: &str,
         select: &Parameters,
     ) -> Result<Self, String> {
-        let names = names_in(&environment(), expression).map_err(|unknown| unknown.message)?;
-        let operands = operands_in(expression, &names, document).map_err(|unknown| unknown.message)?;
+        let operands = operands_of(expression, document).map_err(|unknown| unknown.message)?;
         let lookup = results.lookup_of(system);
         let mut resolved: Vec<Resolved<'a>> = Vec::new();
         for (name, operand) in &operands {
@@ -75,10 +72,9 @@ impl<'a> ResolvedExpression<'a> {
                 source: OperandSource::Fixed(value, unit, unit.format(value, 3)),
             });
         }
-        let names: Vec<&str> = resolved.iter().map(|operand| operand.name.as_str()).collect();
         let runs: Vec<&Run> = results.runs.iter().filter(|run| run.system == system).collect();
-        let flat = flattened(expression, &names);
-        Self { flat, operands: resolved, lookup, of_runs: runs.len(), runs }.in_common()
+        let (expression, of_runs) = (expression.clone(), runs.len());
+        Self { expression, compared: None, operands: resolved, lookup, of_runs, runs }.in_common()
     }
 
     /// With what its rows have in the runs that measured all of them.
@@ -97,22 +93,36 @@ impl<'a> ResolvedExpression<'a> {
         }
     }
 
-    /// This compared with another quantity of the same system.
+    /// This compared with the same expression of other rows.
     ///
     /// # Errors
     /// No run measured both.
     pub(crate) fn compared(self, how: Compare, other: Self) -> Result<Self, String> {
-        // The other's names come after its own; from the last, since the first is the beginning of some.
-        let own = self.operands.len();
-        let shift = |flat: String, place: usize| flat.replace(&flat_name(place), &flat_name(place + own));
-        let other_flat = (0..other.operands.len()).rev().fold(other.flat, shift);
-        let sign = match how {
-            Compare::Difference => "-",
-            Compare::Ratio => "/",
-        };
-        let flat = format!("({}) {sign} ({other_flat})", self.flat);
         let operands = self.operands.into_iter().chain(other.operands).collect();
-        Self { flat, operands, ..self }.in_common()
+        Self { compared: Some(how), operands, ..self }.in_common()
+    }
+
+    /// Its value, where its operands have these.
+    fn value(&self, values: &[f64]) -> Result<f64, String> {
+        let side = |from: usize| {
+            self.expression.evaluate(&|name| {
+                let place = self.operands[from..].iter().position(|operand| operand.name == name)?;
+                Some(values[from + place])
+            })
+        };
+        let other = || side(values.len() / 2);
+        let value = match self.compared {
+            None => side(0),
+            Some(Compare::Difference) => side(0).zip(other()).map(|(one, other)| one - other),
+            Some(Compare::Ratio) => side(0).zip(other()).map(|(one, other)| one / other),
+        };
+        let finite = value.filter(|number| number.is_finite());
+        finite.ok_or_else(|| "the quantity has no value: it divides by 0, or is no number".to_owned())
+    }
+
+    /// Whether it is one name alone.
+    fn is_name(&self) -> bool {
+        self.compared.is_none() && self.expression.is_name()
     }
 
     /// What it came to.
@@ -120,21 +130,8 @@ impl<'a> ResolvedExpression<'a> {
     /// # Errors
     /// It has no value, such as a division by zero.
     pub(crate) fn found(&self) -> Result<Found, String> {
-        let environment = environment();
-        let expression = compile(&environment, &self.flat)?;
-        let is_name = self.flat == flat_name(0);
-        let value = |values: &[f64]| -> Result<f64, String> {
-            if is_name {
-                return Ok(values[0]);
-            }
-            let context: BTreeMap<String, f64> =
-                values.iter().enumerate().map(|(place, value)| (flat_name(place), *value)).collect();
-            let result = expression.eval(Value::from(context)).ok().and_then(|value| f64::try_from(value).ok());
-            let finite = result.filter(|number| number.is_finite());
-            finite.ok_or_else(|| "the quantity has no value: it divides by 0, or is no number".to_owned())
-        };
         let middles: Vec<f64> = self.operands.iter().map(Resolved::middle).collect::<Result<_, _>>()?;
-        let unit = self.unit(&middles, value)?;
+        let unit = self.unit(&middles)?;
         let operands = self.operands.iter().map(|operand| (operand.name.clone(), operand.written())).collect();
         let runs = self.runs.as_slice();
         let filled = self.filled();
@@ -150,27 +147,32 @@ impl<'a> ResolvedExpression<'a> {
             by_rounds,
         };
         if self.rows().next().is_none() {
-            return Ok(Found { runs: 0, ..found(Observations::Exact(value(&middles)?), None, false) });
+            return Ok(Found { runs: 0, ..found(Observations::Exact(self.value(&middles)?), None, false) });
         }
         if let [Resolved { source: OperandSource::Row(_, metric), .. }] = self.operands.as_slice()
             && metric.is_observed()
             && (metric.is_share() || metric.spec.unit == Unit::Number)
         {
             let trials =
-                metric.samples().into_iter().map(|sample| value(&[sample])).collect::<Result<Vec<f64>, _>>()?;
+                metric.samples().into_iter().map(|sample| self.value(&[sample])).collect::<Result<Vec<f64>, _>>()?;
             let is_count = metric.spec.unit == Unit::Number;
             let known = if is_count { Observations::Faults(trials) } else { Observations::Trials(trials) };
             return Ok(found(known, None, false));
         }
         let rounds_of = |run: &&Run| -> Result<Option<Vec<f64>>, String> {
-            let sets = self.sets(run);
-            let in_round = |round: usize| value(&sets.iter().map(|set| set.at(round)).collect::<Vec<f64>>());
-            self.rounds(run, &sets).map(|rounds| rounds.into_iter().map(in_round).collect()).transpose()
+            let sets: Vec<Option<Cow<'_, [f64]>>> = self.operands.iter().map(|operand| operand.samples(run)).collect();
+            let in_round = |round: usize| {
+                let at = |(operand, set): (&Resolved<'a>, &Option<Cow<'_, [f64]>>)| {
+                    set.as_ref().map_or(operand.fixed(), |set| set[round])
+                };
+                self.value(&self.operands.iter().zip(&sets).map(at).collect::<Vec<f64>>())
+            };
+            self.rounds(run).map(|rounds| rounds.into_iter().map(in_round).collect()).transpose()
         };
         let rounds = runs.iter().map(rounds_of).collect::<Result<Vec<Option<Vec<f64>>>, _>>()?;
         let in_run = |(place, rounds): (usize, &Option<Vec<f64>>)| match rounds {
             Some(rounds) => Ok(median(rounds.clone())),
-            None => value(&self.operands.iter().map(|operand| operand.middle_in(place)).collect::<Vec<f64>>()),
+            None => self.value(&self.operands.iter().map(|operand| operand.middle_in(place)).collect::<Vec<f64>>()),
         };
         let values = rounds.iter().enumerate().map(in_run).collect::<Result<Vec<f64>, _>>()?;
         let by_rounds = rounds.iter().any(Option::is_some);
@@ -192,15 +194,22 @@ impl<'a> ResolvedExpression<'a> {
 
     /// The expression with values in the place of names, where it is more than one name.
     fn filled(&self) -> Option<String> {
-        let put_in =
-            |text: String, (place, operand): (usize, &Resolved<'_>)| text.replace(&flat_name(place), &operand.short());
-        let is_name = self.flat == flat_name(0);
-        (!is_name).then(|| self.operands.iter().enumerate().fold(self.flat.clone(), put_in))
+        let side = |operands: &[Resolved<'_>]| {
+            let short = |name: &str| operands.iter().find(|own| own.name == name).map(Resolved::short);
+            self.expression.filled(&|name| short(name).unwrap_or_default())
+        };
+        let sign = match self.compared {
+            None => return (!self.is_name()).then(|| side(&self.operands)),
+            Some(Compare::Difference) => "-",
+            Some(Compare::Ratio) => "/",
+        };
+        let (own, others) = self.operands.split_at(self.operands.len() / 2);
+        Some(format!("({}) {sign} ({})", side(own), side(others)))
     }
 
     /// How its value stands in a sentence, where it is one name.
     pub(crate) fn in_words(&self) -> Option<String> {
-        (self.flat == flat_name(0)).then(|| self.operands[0].in_words())
+        self.is_name().then(|| self.operands[0].in_words())
     }
 
     fn rows(&self) -> impl Iterator<Item = &'a Row> + '_ {
@@ -218,11 +227,9 @@ impl<'a> ResolvedExpression<'a> {
     }
 
     /// Seconds where it doubles with all times in it, or halves with all rates; else a number.
-    fn unit(&self, middles: &[f64], value: impl Fn(&[f64]) -> Result<f64, String>) -> Result<Unit, String> {
-        if let [only] = self.operands.as_slice()
-            && self.flat == flat_name(0)
-        {
-            return Ok(only.unit());
+    fn unit(&self, middles: &[f64]) -> Result<Unit, String> {
+        if self.is_name() {
+            return Ok(self.operands[0].unit());
         }
         let doubled = |(operand, middle): (&Resolved<'_>, &f64)| match operand.unit() {
             Unit::Seconds => 2.0 * middle,
@@ -230,25 +237,16 @@ impl<'a> ResolvedExpression<'a> {
             _ => *middle,
         };
         let (once, twice) =
-            (value(middles)?, value(&self.operands.iter().zip(middles).map(doubled).collect::<Vec<f64>>())?);
+            (self.value(middles)?, self.value(&self.operands.iter().zip(middles).map(doubled).collect::<Vec<f64>>())?);
         let is_time = once != 0.0 && (twice / once - 2.0).abs() < 1e-6;
         Ok(if is_time { Unit::Seconds } else { Unit::Ratio })
     }
 
-    fn sets(&self, run: &Run) -> Vec<Set<'a>> {
-        let set = |operand: &Resolved<'a>| match &operand.source {
-            OperandSource::Row(row, _) => Set::Samples(samples_of(row, run).unwrap_or_default()),
-            OperandSource::Fixed(value, ..) => Set::Fixed(*value),
-            OperandSource::Counted(yes, _) => Set::Fixed(*yes as f64),
-        };
-        self.operands.iter().map(set).collect()
-    }
-
     /// The rounds that its rows share in a run, where there are several of them, without those of a slowed host.
-    fn rounds(&self, run: &Run, sets: &[Set<'_>]) -> Option<Vec<usize>> {
+    fn rounds(&self, run: &Run) -> Option<Vec<usize>> {
         let mut rows: Vec<&Row> = self.rows().collect();
         rows.dedup_by(|a, b| std::ptr::eq(*a, *b));
-        let mut counts = sets.iter().filter_map(Set::samples).map(<[f64]>::len);
+        let mut counts = rows.iter().map(|row| samples_of(row, run).map_or(0, |samples| samples.len()));
         let count = counts.next()?;
         let in_turn = |pair: &[&Row]| pair[0].in_turn(pair[1], &run.id) == Some(true);
         let is_shared = rows.len() > 1 && counts.all(|other| other == count) && rows.windows(2).all(in_turn);
@@ -262,6 +260,22 @@ impl Resolved<'_> {
         match &self.source {
             OperandSource::Row(_, metric) if metric.is_share() => mean(&metric.runs[place]),
             OperandSource::Row(_, metric) => median(metric.runs[place].to_vec()),
+            OperandSource::Fixed(..) | OperandSource::Counted(..) => self.fixed(),
+        }
+    }
+
+    /// The samples of its row in a run; none of a number.
+    fn samples(&self, run: &Run) -> Option<Cow<'_, [f64]>> {
+        match self.source {
+            OperandSource::Row(row, _) => samples_of(row, run),
+            OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
+        }
+    }
+
+    /// The number, where it is no row.
+    fn fixed(&self) -> f64 {
+        match &self.source {
+            OperandSource::Row(..) => f64::NAN,
             OperandSource::Fixed(value, ..) => *value,
             OperandSource::Counted(yes, _) => *yes as f64,
         }
@@ -270,8 +284,7 @@ impl Resolved<'_> {
     fn middle(&self) -> Result<f64, String> {
         match &self.source {
             OperandSource::Row(_, metric) => metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string()),
-            OperandSource::Fixed(value, ..) => Ok(*value),
-            OperandSource::Counted(yes, _) => Ok(*yes as f64),
+            OperandSource::Fixed(..) | OperandSource::Counted(..) => Ok(self.fixed()),
         }
     }
 
@@ -323,51 +336,8 @@ impl Resolved<'_> {
     }
 }
 
-/// What an operand has in one run.
-enum Set<'a> {
-    Samples(&'a [f64]),
-    Fixed(f64),
-}
-
-impl Set<'_> {
-    fn samples(&self) -> Option<&[f64]> {
-        match self {
-            Set::Samples(samples) => Some(samples),
-            Set::Fixed(_) => None,
-        }
-    }
-
-    fn at(&self, round: usize) -> f64 {
-        match self {
-            Set::Samples(samples) => samples[round],
-            Set::Fixed(value) => *value,
-        }
-    }
-}
-
-fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<&'a [f64]> {
-    row.outcome(&run.id).and_then(Outcome::samples)
-}
-
-pub(crate) fn flat_name(index: usize) -> String {
-    format!("q{index}_")
-}
-
-/// The expression with a plain name in the place of each dotted one, so that its context is flat.
-pub(crate) fn flattened(expression: &str, names: &[&str]) -> String {
-    let is_path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    let mut out = String::with_capacity(expression.len());
-    let mut rest = expression;
-    while let Some(first) = rest.chars().next() {
-        let length = if is_path(first) { rest.find(|c| !is_path(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
-        let (token, tail) = rest.split_at(length);
-        match names.iter().position(|name| *name == token) {
-            Some(index) => out.push_str(&flat_name(index)),
-            None => out.push_str(token),
-        }
-        rest = tail;
-    }
-    out
+fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<Cow<'a, [f64]>> {
+    row.outcome(&run.id).and_then(Outcome::values)
 }
 
 #[cfg(test)]
@@ -375,27 +345,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dotted_names_are_replaced_whole() {
-        let flat = flattened("small.a / small.a.b > 0.5 and (small.a)|abs < 1e-3", &["small.a", "small.a.b"]);
-        assert_eq!(flat, "q0_ / q1_ > 0.5 and (q0_)|abs < 1e-3");
-    }
-
-    #[test]
-    fn compared_quantities_keep_their_names_apart() {
+    fn compared_quantities_keep_their_operands_apart() {
         let rows = Vec::new().into();
-        let fixed = |count: usize, expression: &str| {
-            let operand = |place: usize| Resolved {
-                name: format!("n{place}"),
-                source: OperandSource::Fixed((place + 1) as f64, Unit::Number, String::new()),
+        let fixed = |values: [f64; 2]| {
+            let operand = |(name, value): (&str, f64)| Resolved {
+                name: name.to_owned(),
+                source: OperandSource::Fixed(value, Unit::Number, String::new()),
             };
-            let names: Vec<String> = (0..count).map(|place| format!("n{place}")).collect();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let operands = (0..count).map(operand).collect();
-            let lookup = Lookup::new(&rows, Vec::new());
-            ResolvedExpression { flat: flattened(expression, &names), operands, lookup, runs: Vec::new(), of_runs: 0 }
+            let operands = ["n1", "n10"].into_iter().zip(values).map(operand).collect();
+            let (expression, lookup) = (Expression::parse("n10 - n1").unwrap(), Lookup::new(&rows, Vec::new()));
+            ResolvedExpression { expression, compared: None, operands, lookup, runs: Vec::new(), of_runs: 0 }
         };
-        let both = fixed(2, "n1 - n0").compared(Compare::Difference, fixed(12, "n11 / n1 + n0")).unwrap();
-        assert_eq!(both.flat, "(q1_ - q0_) - (q13_ / q3_ + q2_)");
-        assert_eq!(both.found().unwrap().known, Observations::Exact(1.0 - (12.0 / 2.0 + 1.0)));
+        let both = fixed([1.0, 3.0]).compared(Compare::Ratio, fixed([2.0, 10.0])).unwrap();
+        assert_eq!(both.filled().as_deref(), Some("(3 - 1) / (10 - 2)"));
+        assert_eq!(both.found().unwrap().known, Observations::Exact(0.25));
     }
 }

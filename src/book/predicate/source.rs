@@ -1,7 +1,7 @@
 //! What a name of a quantity is in the results of a run: a row, a number, or a count of rows.
 
-use super::operand::{Extreme, Operand, agrees, is_selected};
-use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Parameters, Results, Row, in_another_unit};
+use super::operand::{Operand, agrees, is_selected};
+use crate::results::{Extreme, Lookup, Metric, MetricSpec, MissingReason, Parameters, Results, Row, in_another_unit};
 use crate::units::Unit;
 
 /// What a name stands for, as it was found.

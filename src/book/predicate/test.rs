@@ -7,14 +7,15 @@
 //! What a text says of a figure with *about* (or *nearly*) is written so: `small.forced about 28e-6`, and of a range
 //! `small.delta about 10e-6 to 15e-6`. [`ABOUT`] says how far from the figure that reaches.
 
-use super::{UnknownName, environment, names_in};
+use super::{UnknownName, parsed};
 use crate::measure::{AcceptedRegion, Bound};
+use crate::results::Expression;
 
 /// A quantity and where it has to lie; a quantity alone where there is no comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Test {
-    /// An expression.
-    pub quantity: String,
+    /// The quantity.
+    pub quantity: Expression,
     /// Where it has to lie.
     pub region: Option<AcceptedRegion>,
 }
@@ -54,18 +55,18 @@ impl Test {
             return wrong("compares with nothing");
         }
         match (sides.as_slice(), signs.as_slice()) {
-            ([quantity], []) => Ok(Self { quantity: (*quantity).to_owned(), region: None }),
+            ([quantity], []) => Ok(Self { quantity: parsed(quantity, &[])?, region: None }),
             ([left, right], [sign]) => match (number(left)?, number(right)?) {
-                (_, Some(bound)) => Ok(Self::new(left, beyond(sign, bound))),
-                (Some(bound), None) => Ok(Self::new(right, beyond(reversed(sign), bound))),
-                (None, None) => Ok(Self::new(&format!("({left}) - ({right})"), beyond(sign, 0.0))),
+                (_, Some(bound)) => Self::new(left, beyond(sign, bound)),
+                (Some(bound), None) => Self::new(right, beyond(reversed(sign), bound)),
+                (None, None) => Self::new(&format!("({left}) - ({right})"), beyond(sign, 0.0)),
             },
             ([low, quantity, high], [first, second]) if is_rising(first) && is_rising(second) => {
                 let (Some(low), Some(high)) = (number(low)?, number(high)?) else {
                     return wrong("has a bound that is no number");
                 };
                 let (low, high) = (beyond(reversed(first), low).low, beyond(second, high).high);
-                Ok(Self::new(quantity, AcceptedRegion { low, high }))
+                Self::new(quantity, AcceptedRegion { low, high })
             }
             _ => wrong("is no test: `quantity < bound`, or `bound < quantity < bound`"),
         }
@@ -79,7 +80,7 @@ impl Test {
         };
         let bound = |value| Some(Bound { value, included: true });
         let (low, high) = (bound(low - ABOUT * low.abs()), bound(high + ABOUT * high.abs()));
-        Ok(Self::new(quantity, AcceptedRegion { low, high }))
+        Self::new(quantity, AcceptedRegion { low, high })
     }
 
     /// The tests that all have to hold: joined by `and`.
@@ -87,8 +88,8 @@ impl Test {
         text.split(" and ").map(Self::parse).collect()
     }
 
-    fn new(quantity: &str, region: AcceptedRegion) -> Self {
-        Self { quantity: quantity.to_owned(), region: Some(region) }
+    fn new(quantity: &str, region: AcceptedRegion) -> Result<Self, UnknownName> {
+        Ok(Self { quantity: parsed(quantity, &[])?, region: Some(region) })
     }
 }
 
@@ -137,12 +138,11 @@ fn beyond(sign: &str, value: f64) -> AcceptedRegion {
 
 /// What a side without names comes to; `None` where it has names.
 fn number(side: &str) -> Result<Option<f64>, UnknownName> {
-    let environment = environment();
-    if !names_in(&environment, side)?.is_empty() {
+    let expression = parsed(side, &[])?;
+    if !expression.names().is_empty() {
         return Ok(None);
     }
-    let value = environment.compile_expression(side).and_then(|expression| expression.eval(()));
-    let number = value.ok().and_then(|value| f64::try_from(value).ok()).filter(|number| number.is_finite());
+    let number = expression.evaluate(&|_| None).filter(|number| number.is_finite());
     number.map(Some).ok_or_else(|| format!("`{side}` is no number").into())
 }
 
@@ -156,7 +156,7 @@ mod tests {
         let test = Test::parse(text).unwrap();
         let end = |bound: Option<Bound>| bound.map(|bound| (bound.value, bound.included));
         let region = test.region.unwrap();
-        (test.quantity, end(region.low), end(region.high))
+        (test.quantity.text().to_owned(), end(region.low), end(region.high))
     }
 
     #[test]

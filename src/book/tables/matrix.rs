@@ -178,7 +178,7 @@ mod tests {
                           below: [{id: d.behind, name: blocking, select: {wait: block}}], legend: [waits, differs, returns]}";
 
     fn row(id: &str, parameters: &str, unit: Unit, samples: &[f64]) -> Row {
-        let parameters: Parameters = serde_yaml::from_str(parameters).unwrap();
+        let parameters: Parameters = serde_saphyr::from_str(parameters).unwrap();
         let outcome = Outcome::of_samples(samples.to_vec(), StoppedBy::Samples);
         let clock = if unit == Unit::Ratio { Clock::Observed } else { Clock::Host };
         let spec = MetricSpec {
@@ -208,10 +208,10 @@ mod tests {
     }
 
     fn plotted(rows: Vec<Row>) -> Vec<MatrixRow> {
-        let mut results = crate::kept_results().unwrap().clone();
+        let mut results = crate::kept::results().unwrap().clone();
         results.runs.truncate(1);
         results.rows = rows.into();
-        let matrix: Matrix = serde_yaml::from_str(MATRIX).unwrap();
+        let matrix: Matrix = serde_saphyr::from_str(MATRIX).unwrap();
         matrix_plot(&matrix, "T", "M", &results).rows
     }
 

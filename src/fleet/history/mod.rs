@@ -6,17 +6,14 @@
 //! | file | what |
 //! |---|---|
 //! | `series` | the rows of a store over time, and their changes |
-//! | `junit`, `bencher` | the same for CI: JUnit's XML, and Bencher's metric format |
+//! | `junit` | the same for CI: JUnit's XML |
 //! | `page`, `picture` | a page that stands alone |
 
-mod bencher;
 mod junit;
 mod page;
 mod picture;
 mod series;
 
-pub use bencher::bencher;
-pub use bencher::is_bencher;
 pub use junit::JUNIT_BEGIN;
 pub use junit::junit;
 pub use page::page;

@@ -222,7 +222,8 @@ mod tests {
 
     #[test]
     fn a_page_has_no_empty_line_and_what_comes_from_outside_is_text() {
-        let page = Page::new().note("<script>\n</script>").verbatim("a\n\nb").show(&samples("<img src=x>"));
+        let page = Page::new().note("<script>\n</script>").verbatim("a\n\nb");
+        let page = page.show(&table_of("t", "median", vec![estimated("<img src=x>", &samples("a").estimate, false)]));
         let (html, text) = (page.to_html(), page.to_text());
         assert!(html.lines().all(|line| !line.trim().is_empty()), "{html}");
         assert!(!html.contains("<script") && !html.contains("<img src=x"), "{html}");

@@ -190,7 +190,7 @@ pub(super) mod tests {
     use super::*;
 
     /// 37 short calls and kernels, then a read that waits.
-    pub fn timeline() -> TimelinePlot<'static> {
+    pub(in crate::plot) fn timeline() -> TimelinePlot<'static> {
         let span = |kind, name, (start_ns, end_ns)| LaneSpan { kind, name, start_ns, end_ns };
         let calls = (0..37).map(|i| span(Kind::Enqueue, "affine", (1_000 * i, 1_000 * i + 900)));
         let kernels = (0..37).map(|i| span(Kind::Kernel, "affine", (20_000 * i + 2_000, 20_000 * i + 21_000)));

@@ -4,9 +4,9 @@
 //! called once. Source: `--help` of a program of tests of Rust 1.95; cargo-nextest asks by `--list --format terse`, once more
 //! with `--ignored`, and then by `--exact NAME`.
 
-use clap::Args;
+use clap::{Arg, ArgAction, Args, Command};
 
-/// What the harness of tests knows.
+/// What the harness of tests knows that chooses functions.
 #[derive(Args)]
 pub(super) struct HarnessOptions {
     /// Only functions of exactly these names
@@ -18,36 +18,28 @@ pub(super) struct HarnessOptions {
     /// Only functions that are not called otherwise: there are none
     #[arg(long, hide = true)]
     pub(super) ignored: bool,
-    #[arg(long, hide = true)]
-    include_ignored: bool,
-    #[arg(long, hide = true)]
-    exclude_should_panic: bool,
-    #[arg(long, hide = true)]
-    force_run_in_process: bool,
-    #[arg(long, hide = true)]
-    fail_fast: bool,
-    #[arg(long, hide = true)]
-    test: bool,
-    #[arg(long, hide = true, alias = "nocapture")]
-    no_capture: bool,
-    #[arg(long, hide = true)]
-    show_output: bool,
-    #[arg(long, hide = true, value_name = "N")]
-    test_threads: Option<String>,
-    #[arg(long, hide = true, value_name = "FILE")]
-    logfile: Option<String>,
-    #[arg(long, hide = true, value_name = "FORMAT")]
-    format: Option<String>,
-    #[arg(short = 'q', hide = true)]
-    terse: bool,
-    #[arg(short = 'Z', hide = true, value_name = "WHAT")]
-    unstable: Vec<String>,
-    #[arg(long, hide = true)]
-    report_time: bool,
-    #[arg(long, hide = true)]
-    ensure_time: bool,
-    #[arg(long, hide = true)]
-    shuffle: bool,
-    #[arg(long, hide = true, value_name = "SEED")]
-    shuffle_seed: Option<String>,
+}
+
+/// The rest: flags, and those with a value.
+const FLAGS: [&str; 11] = [
+    "include-ignored",
+    "exclude-should-panic",
+    "force-run-in-process",
+    "fail-fast",
+    "test",
+    "no-capture",
+    "nocapture",
+    "show-output",
+    "report-time",
+    "ensure-time",
+    "shuffle",
+];
+const VALUES: [&str; 4] = ["test-threads", "logfile", "format", "shuffle-seed"];
+
+/// The command with what means nothing to it.
+pub(super) fn with_the_rest(command: Command) -> Command {
+    let flags = FLAGS.map(|name| Arg::new(name).long(name).action(ArgAction::SetTrue));
+    let values = VALUES.map(|name| Arg::new(name).long(name));
+    let letters = [Arg::new("q").short('q').action(ArgAction::SetTrue), Arg::new("Z").short('Z')];
+    command.args(flags.into_iter().chain(values).chain(letters).map(|argument| argument.hide(true)))
 }

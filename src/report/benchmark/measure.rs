@@ -10,9 +10,9 @@ use super::super::processes::command_line;
 use super::{Benchmarks, Function};
 use crate::measure::{Case, Clock, Protocol, Sampler};
 use crate::results::{
-    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Provenance, Results, Row, Rows, Run, RunOutcome,
-    SCHEMA_VERSION, Selection, Series, now,
+    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Provenance, Results, Row, RunOutcome, Selection, Series,
 };
+use crate::runner::empty_results;
 use crate::units::Unit;
 use syncscope::device::Device;
 
@@ -24,39 +24,27 @@ impl<'a> Benchmarks<'a> {
     /// Measures a run and puts it to those in `file`, or into a new file.
     pub(super) fn measure_next(self, file: &Path) -> anyhow::Result<()> {
         let name = self.name.clone();
-        let mut results = match file.exists() {
-            true => Results::read(file)?,
-            false => none_yet(&name),
-        };
+        let begun = Instant::now();
+        let suite = json!({ "title": name, "sampling": protocol() });
+        let mut empty = empty_results(suite, Selection::default(), Plan::default(), environment(&name)?);
+        let mut run = empty.runs.remove(0);
+        let mut results = if file.exists() { Results::read(file)? } else { empty };
         let number = results.runs.len() + 1;
-        let id = format!("{name}-{number}");
-        let (started, begun) = (now(), Instant::now());
+        run.id = format!("{name}-{number}");
         let mut rows = Vec::new();
         let protocol = protocol().with_seed(number as u64);
         for group in self.groups(number) {
-            rows.extend(sampled(group, &protocol, &id, begun, &name, &results)?);
+            rows.extend(sampled(group, &protocol, &run.id, begun, &name, &results)?);
         }
-        let duration = begun.elapsed().as_secs_f64();
         let summary = format!("What the functions of {name} take");
-        let order = vec![ExperimentRun { name: name.clone(), summary, duration, code: None, failure: None }];
-        let (resumed, telemetry, algorithms) = (Vec::new(), Vec::new(), Vec::new());
-        let outcome = RunOutcome::Complete;
+        let duration = begun.elapsed().as_secs_f64();
+        run.order = vec![ExperimentRun { name: name.clone(), summary, duration, code: None, failure: None }];
+        (run.system, run.outcome) = (name, RunOutcome::Complete);
         // All runs are of one program on one machine.
-        let environment = match results.runs.first() {
-            Some(first) => first.environment.clone(),
-            None => environment(&name)?,
-        };
-        results.runs.push(Run {
-            id,
-            system: name,
-            started,
-            resumed,
-            environment,
-            telemetry,
-            algorithms,
-            order,
-            outcome,
-        });
+        if let Some(first) = results.runs.first() {
+            run.environment = first.environment.clone();
+        }
+        results.runs.push(run);
         results.plan.runs = u32::try_from(number).unwrap_or(u32::MAX);
         results.merge(rows);
         Ok(results.write(file)?)
@@ -79,19 +67,6 @@ impl<'a> Benchmarks<'a> {
 
 fn protocol() -> Protocol {
     Protocol::samples(SAMPLES).with_time_limit(TIME_LIMIT)
-}
-
-fn none_yet(name: &str) -> Results {
-    Results {
-        schema_version: SCHEMA_VERSION,
-        suite: json!({ "title": name, "sampling": protocol() }),
-        selection: Selection::default(),
-        plan: Plan::default(),
-        runs: Vec::new(),
-        rows: Rows::default(),
-        timelines: Vec::new(),
-        samples_sha256: None,
-    }
 }
 
 /// Where and with what the run is made: the program is the user's.

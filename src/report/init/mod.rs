@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::library::dependency;
 use super::schema::Kind;
-use super::{Carried, End, UsageError, argument, output, program};
+use super::{AppContext, End, UsageError, argument, output, program};
 use crate::book::document::Document;
 use crate::error::BookError;
 use crate::files::fill;
@@ -41,7 +41,7 @@ const CRATE: [(&str, &str); 8] = [
     ("suites/sum.yaml", include_str!("suite.yaml")),
 ];
 
-pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: Arguments, context: &AppContext) -> anyhow::Result<End> {
     let Arguments { folder, rust } = arguments;
     let (place, program) = (argument(&folder), program());
     if rust {
@@ -51,10 +51,10 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
         say!("to judge its claims: cargo run --release -- claims target/report/results.json");
         return Ok(End::Well);
     }
-    let schema = |(name, kind): (&'static str, Kind)| Ok((name, output::json(&kind.schema(carried))?));
+    let schema = |(name, kind): (&'static str, Kind)| Ok((name, output::json(&kind.schema(context))?));
     let schemas: Vec<(&str, String)> = Kind::OF_A_COURSE.into_iter().map(schema).collect::<anyhow::Result<_>>()?;
     let schemas = schemas.iter().map(|(name, schema)| (*name, schema.as_str()));
-    carried.book.clone().with_schemas(schemas).write(&folder)?;
+    context.book.clone().with_schemas(schemas).write(&folder)?;
     say!("course: {place}");
     say!("to measure and render it: {program} --course {place} --out target/course");
     say!("to render results that you have: {program} render RESULTS.json --course {place} --out target/course");
@@ -64,11 +64,11 @@ pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result
 /// Writes the crate into a folder that is empty or not there.
 fn write_crate(folder: &Path) -> anyhow::Result<()> {
     let name = crate_name(folder)?;
-    let syncscope = dependency(None, "")?;
+    let report = dependency(None, "src/report", "")?;
     // The schema of suites names the experiments, also those of the crate: its own program writes it.
     let schema = output::json(&Document::schema())?;
     let files = CRATE.into_iter().chain([("schemas/document.json", schema.as_str())]).map(|(path, text)| {
-        let text = text.replace("@NAME@", &name).replace("@SYNCSCOPE@", &syncscope);
+        let text = text.replace("@NAME@", &name).replace("@REPORT@", &report);
         (PathBuf::from(path), text.into_bytes())
     });
     match fill(folder, &files.collect())? {

@@ -28,7 +28,7 @@ pub(crate) const PROGRAM: &str = "notebook-runner";
 
 /// Installs the kernel in `folder`, in the place of an older one.
 pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<()> {
-    let dependency = dependency(library, FEATURES)?;
+    let dependency = dependency(library, "src/syncscope", FEATURES)?;
     let source = source(library)?.filter(|source| source.join("notebooks/runner/Cargo.toml").exists());
     let Some(source) = source else {
         let text = "the kernel's program is in the library's repository: name the folder of a clone with --library";
@@ -120,26 +120,18 @@ fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, UsageEr
     cache.map(|cache| cache.join("syncscope")).ok_or_else(|| UsageError(none.to_owned()))
 }
 
-/// What of a library a cell needs.
-const PARTS: [&str; 5] = ["Cargo.lock", "README.md", "build.rs", "src", "kernels"];
+/// What of the repository a cell needs: the library, what it shows, and the audit.
+const PARTS: [&str; 5] = ["Cargo.lock", "src/syncscope", "src/present", "src/audit", "report-templates"];
 
 /// Copies the library into a folder of its own, so that a kernel has the one that it was compiled with, whatever becomes of
-/// the clone. Its manifest is that of a library alone.
+/// the clone. The workspace has no other crates there.
 fn copy_library(source: &Path, to: &Path) -> anyhow::Result<()> {
     let manifest = source.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).with_context(|| manifest.display().to_string())?;
     let mut table: Table = toml::from_str(&text).with_context(|| manifest.display().to_string())?;
-    for other in ["bin", "test", "example", "bench", "profile"] {
-        table.remove(other);
-    }
-    if let Some(package) = table.get_mut("package").and_then(toml::Value::as_table_mut) {
-        package.remove("default-run");
-        for found in ["autobins", "autotests", "autoexamples", "autobenches"] {
-            package.insert(found.to_owned(), toml::Value::Boolean(false));
-        }
-    }
+    table.remove("profile");
     if let Some(workspace) = table.get_mut("workspace").and_then(toml::Value::as_table_mut) {
-        workspace.remove("members");
+        workspace.insert("members".to_owned(), vec!["src/syncscope", "src/present", "src/audit"].into());
         workspace.remove("default-members");
     }
     write(&to.join("Cargo.toml"), &toml::to_string(&table).context("the library's manifest")?)?;
@@ -206,12 +198,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("library");
         copy_library(source, &copy).unwrap();
-        for same in ["Cargo.lock", "src/lib.rs", "src/device/mod.rs"] {
+        for same in ["Cargo.lock", "src/syncscope/lib.rs", "src/audit/lib.rs", "src/syncscope/kernels/spin.cu"] {
             assert_eq!(fs::read(source.join(same)).unwrap(), fs::read(copy.join(same)).unwrap(), "{same}");
         }
         let table: Table = toml::from_str(&fs::read_to_string(copy.join("Cargo.toml")).unwrap()).unwrap();
-        assert!(table.contains_key("features") && !table.contains_key("bin") && !table.contains_key("test"));
-        assert!(table["workspace"].get("members").is_none() && table["workspace"].get("dependencies").is_some());
+        assert_eq!(table["workspace"]["members"].as_array().map(Vec::len), Some(3));
+        assert!(table["workspace"].get("dependencies").is_some() && !copy.join("src/report").exists());
     }
 
     #[test]

@@ -87,15 +87,8 @@ impl Place {
 /// Jupyter's folder for data of the user.
 fn user_data() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = || variable("HOME");
-    let usual = || match cfg!(target_os = "macos") {
-        true => home().map(|home| home.join("Library/Jupyter")),
-        false => {
-            let data = variable("XDG_DATA_HOME").or_else(|| home().map(|home| home.join(".local/share")));
-            data.map(|data| data.join("jupyter"))
-        }
-    };
-    variable("JUPYTER_DATA_DIR").or_else(usual)
+    let data = || variable("XDG_DATA_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/share")));
+    variable("JUPYTER_DATA_DIR").or_else(|| data().map(|data| data.join("jupyter")))
 }
 
 /// The installed kernels, in the order in which Jupyter finds them.

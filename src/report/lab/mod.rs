@@ -32,7 +32,7 @@ use super::course::CourseArgument;
 use super::facts::{Facts, Form};
 use super::kernel::Place;
 use super::output_file::OutputFile;
-use super::{Carried, End, UsageError, refuse_input};
+use super::{AppContext, End, UsageError, refuse_input};
 use crate::error::FileError;
 
 /// Grade a lab, or make the student's notebook of the teacher's
@@ -111,15 +111,15 @@ impl Facts for Grades {
     }
 }
 
-pub(super) fn execute(arguments: Arguments, carried: &Carried) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: Arguments, context: &AppContext) -> anyhow::Result<End> {
     match arguments.command {
-        Command::Check(check) => graded(&check, carried),
+        Command::Check(check) => graded(&check, context),
         Command::Release(release) => released(&release),
     }
 }
 
-fn graded(arguments: &Check, carried: &Carried) -> anyhow::Result<End> {
-    let book = arguments.course.project(carried)?;
+fn graded(arguments: &Check, context: &AppContext) -> anyhow::Result<End> {
+    let book = arguments.course.project(context)?;
     let ending = |path: &Path| path.extension().is_some_and(|ending| ending == "ipynb");
     let known = book.below("notebooks").filter(|(path, _)| ending(path));
     let known: Vec<Lab> = known

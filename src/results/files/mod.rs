@@ -5,7 +5,7 @@
 mod fill;
 mod lock;
 mod made;
-mod name;
+mod packed;
 mod read;
 mod replace;
 mod scratch;
@@ -14,7 +14,8 @@ mod target;
 pub use fill::{fill, make_folder};
 pub use lock::Lock;
 pub use made::has_made_any;
-pub use read::{begins_with, is_same, open_inside, open_plain, read_packed, read_text, text_of, text_up_to};
+pub use packed::{is_json, packed_as, unpacked, without_gz};
+pub use read::{begins_with, is_same, open_inside, open_plain, read_bytes, read_text, text_of};
 pub use replace::replace;
 pub use scratch::Scratch;
 pub use target::{Target, refuse_links};

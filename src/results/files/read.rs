@@ -1,27 +1,29 @@
 //! Reading what may be anybody's, up to a limit.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// The text of a file of `most` bytes at most.
+use super::packed::unpacked;
+
+/// The text of a file, which may be packed by gzip: `most` bytes at most, unpacked.
 ///
 /// # Errors
 /// As of reading; [`io::ErrorKind::FileTooLarge`] where it is longer, however long.
 pub fn read_text(path: &Path, most: usize) -> io::Result<String> {
-    text_up_to(File::open(path)?, most)
+    text_of(read_bytes(path, most)?)
 }
 
-/// The same of a file that is open.
+/// What is in a file, which may be packed by gzip.
 ///
 /// # Errors
 /// As of [`read_text`].
-pub fn text_up_to(file: File, most: usize) -> io::Result<String> {
-    text_of(read_up_to(file, most)?)
+pub fn read_bytes(path: &Path, most: usize) -> io::Result<Vec<u8>> {
+    unpacked(BufReader::new(File::open(path)?), most)
 }
 
 /// What was read as text.
@@ -33,21 +35,7 @@ pub fn text_of(bytes: Vec<u8>) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8"))
 }
 
-/// What a file holds that may be packed by gzip: `most` is of what is in it.
-///
-/// # Errors
-/// As of [`read_text`].
-pub fn read_packed(path: &Path, most: usize) -> io::Result<Vec<u8>> {
-    const GZIP: [u8; 2] = [0x1f, 0x8b];
-    let mut file = BufReader::new(File::open(path)?);
-    match file.fill_buf()?.starts_with(&GZIP) {
-        // Packed it is hardly ever longer. Parts of which nothing comes out could go on without end.
-        true => read_up_to(flate2::bufread::MultiGzDecoder::new(file.take(most as u64)), most),
-        false => read_up_to(file, most),
-    }
-}
-
-fn read_up_to(from: impl Read, most: usize) -> io::Result<Vec<u8>> {
+pub(super) fn read_up_to(from: impl Read, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > most {

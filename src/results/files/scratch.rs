@@ -1,26 +1,25 @@
 //! A folder among temporary files, for what this process and another program tell each other, or beside the place that what is
 //! made in it goes to.
 //!
-//! It goes with the process that made it. What one that was killed left goes when the next one is made: nobody holds its lock.
+//! It goes with the process that made it, which holds a lock on it. What one that was killed left goes when the next one is
+//! made. Where a file system keeps no locks, it stays.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
 
-use super::lock::Lock;
-
-const PREFIX: &str = "syncscope-";
+const PREFIX: &str = ".syncscope-";
 const SUFFIX: &str = ".part";
-const LOCK: &str = ".lock";
+/// How many letters stand between them.
+const RANDOM: usize = 6;
 
 /// The folder, removed when it is dropped.
 #[derive(Debug)]
 pub struct Scratch {
     folder: tempfile::TempDir,
-    /// Let go of after the folder.
-    _lock: Lock,
+    /// The folder, opened: let go of after it is removed.
+    _lock: Option<File>,
 }
 
 impl Scratch {
@@ -32,20 +31,17 @@ impl Scratch {
     /// The same in another folder.
     pub fn within(place: &Path) -> io::Result<Self> {
         clear(place);
-        // Before its lock is held, another process may take a new folder for one that was left.
-        const TRIES: usize = 5;
-        let mut last = io::Error::other("no lock can be had");
-        for _ in 0..TRIES {
-            let folder = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempdir_in(place)?;
-            match Lock::take(&folder.path().join(LOCK), Duration::ZERO) {
-                Ok(Some(lock)) => return Ok(Self { folder, _lock: lock }),
-                Ok(None) => {}
-                Err(error) => last = error,
+        loop {
+            let folder = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).rand_bytes(RANDOM).tempdir_in(place)?;
+            let lock = File::open(folder.path()).and_then(|lock| lock.lock().map(|()| lock)).ok();
+            // Before its lock was held, another process may have taken it for one that was left.
+            if folder.path().exists() {
+                return Ok(Self { folder, _lock: lock });
             }
         }
-        Err(last)
     }
 
+    /// Where it is.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -56,15 +52,14 @@ fn clear(place: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let name = name.to_string_lossy();
-        let is_named = name.starts_with(PREFIX) && name.ends_with(SUFFIX);
-        let is_own = || entry.metadata().is_ok_and(|there| there.is_dir() && there.uid() == user);
-        if is_named
-            && is_own()
-            && let Ok(Some(_lock)) = Lock::of_killed(&entry.path().join(LOCK))
-        {
-            // What cannot be removed is in nobody's way.
-            let _ = fs::remove_dir_all(entry.path());
+        let random = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
+        let is_named = random.is_some_and(|random| random.len() == RANDOM);
+        if is_named && entry.metadata().is_ok_and(|there| there.is_dir() && there.uid() == user) {
+            let is_left = |folder: File| folder.try_lock().is_ok().then_some(folder);
+            if let Some(_lock) = File::open(entry.path()).ok().and_then(is_left) {
+                // What cannot be removed is in nobody's way.
+                let _ = fs::remove_dir_all(entry.path());
+            }
         }
     }
 }
@@ -77,23 +72,14 @@ mod tests {
     fn the_folder_of_a_killed_process_goes_with_the_next_one_and_that_of_a_living_one_stays() {
         let place = tempfile::tempdir().unwrap();
         let living = Scratch::within(place.path()).unwrap();
-        let left = place.path().join("syncscope-dead42.part");
-        let users = place.path().join("syncscope-mine");
-        for folder in [&left, &users] {
+        let [left, mine] = [".syncscope-dead42.part", ".syncscope-mine"].map(|name| place.path().join(name));
+        for folder in [&left, &mine] {
             fs::create_dir(folder).unwrap();
             fs::write(folder.join("records"), "half").unwrap();
         }
-        Lock::abandoned(&left.join(LOCK));
-        // Called as one of ours, and somebody's own: without a lock, or with a file of that name of another kind.
-        let [named, locked] = ["syncscope-thesis.part", "syncscope-locked.part"].map(|name| place.path().join(name));
-        for folder in [&named, &locked] {
-            fs::create_dir(folder).unwrap();
-        }
-        fs::write(locked.join(LOCK), "").unwrap();
         let next = Scratch::within(place.path()).unwrap();
-        assert!(!left.exists() && users.join("records").exists() && living.path().exists());
-        assert!(named.exists() && locked.join(LOCK).exists());
+        assert!(!left.exists() && mine.join("records").exists() && living.path().exists());
         drop((living, next));
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 3);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
     }
 }

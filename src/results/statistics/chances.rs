@@ -24,13 +24,13 @@ pub struct Student {
 
 impl Student {
     /// The mean of two values or more. `None` where they show no scatter.
-    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+    pub fn of(values: &[f64]) -> Option<Self> {
         let error = standard_error(values)?;
         Some(Self { centre: mean(values), error, freedom: values.len() as f64 - 1.0 })
     }
 
     /// The mean of `b` less that of `a`, which are no pairs; of two values or more each. `None` where neither shows scatter.
-    pub(crate) fn between(b: &[f64], a: &[f64]) -> Option<Self> {
+    pub fn between(b: &[f64], a: &[f64]) -> Option<Self> {
         let scatter = [b, a].map(standard_error);
         if scatter == [None, None] {
             return None;
@@ -43,22 +43,22 @@ impl Student {
     }
 
     /// How far the interval of `level` reaches to either side.
-    pub(crate) fn half_width(&self, level: f64) -> f64 {
+    pub fn half_width(&self, level: f64) -> f64 {
         t_quantile(self.freedom, level) * self.error
     }
 
     /// The chance of a value as large as this one, or larger, were the true one no greater than `bound`.
-    pub(crate) fn chance_above(&self, bound: f64) -> f64 {
+    pub fn chance_above(&self, bound: f64) -> f64 {
         StudentsT::new(0.0, 1.0, self.freedom).map_or(1.0, |t| t.sf((self.centre - bound) / self.error))
     }
 
     /// The chance of a value as small as this one, or smaller, were the true one no less than `bound`.
-    pub(crate) fn chance_below(&self, bound: f64) -> f64 {
+    pub fn chance_below(&self, bound: f64) -> f64 {
         Self { centre: -self.centre, ..*self }.chance_above(-bound)
     }
 
     /// The chance of a value as far outside of `low … high`, or further, were the true one inside.
-    pub(crate) fn chance_outside(&self, low: f64, high: f64) -> f64 {
+    pub fn chance_outside(&self, low: f64, high: f64) -> f64 {
         (2.0 * self.chance_above(high).min(self.chance_below(low))).min(1.0)
     }
 }

@@ -34,7 +34,6 @@ use rand::{RngExt, SeedableRng};
 use statrs::function::erf::erfc;
 
 use super::ratio::Ratio;
-use crate::measure::Bootstrap;
 use crate::measure::{median, quantile};
 
 /// The most values since the last change that are looked at.
@@ -46,6 +45,8 @@ const EXACT: usize = 10;
 /// The level of the intervals.
 const LEVEL: f64 = 0.95;
 const RESAMPLES: usize = 400;
+/// The seed of the generator: the first 64 bits of the fraction of π.
+const SEED: u64 = 0x243f_6a88_85a3_08d3;
 /// How many values behind an alarm help to say where the change was: with the few that raised it, a neighbour may stand out
 /// by chance.
 const SETTLE: usize = 10;
@@ -220,7 +221,7 @@ fn arrangements_up_to(few: usize, many: usize, most: usize) -> f64 {
 
 /// The interval of the place of a change, as places in the two parts one behind the other.
 fn interval(before: &[f64], after: &[f64]) -> [usize; 2] {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(Bootstrap::SEED);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED);
     let mut places: Vec<f64> = (0..RESAMPLES)
         .map(|_| {
             let mut drawn = Vec::with_capacity(before.len() + after.len());

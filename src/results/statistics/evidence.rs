@@ -42,7 +42,7 @@ pub struct Bound {
 
 impl AcceptedRegion {
     /// Whether a number lies in it.
-    pub(crate) fn contains(&self, value: f64) -> bool {
+    pub fn contains(&self, value: f64) -> bool {
         let above = self.low.is_none_or(|low| value > low.value || low.included && value == low.value);
         let below = self.high.is_none_or(|high| value < high.value || high.included && value == high.value);
         above && below
@@ -82,7 +82,7 @@ impl Observations {
     }
 
     /// Its value with its interval of a level.
-    pub(crate) fn at_level(&self, level: f64) -> (f64, Option<(f64, f64)>) {
+    pub fn at_level(&self, level: f64) -> (f64, Option<(f64, f64)>) {
         match self {
             Observations::Exact(value) => (*value, None),
             Observations::Runs(values) => {
@@ -318,13 +318,13 @@ mod tests {
     }
 
     /// Three standard errors of the simulation above 2.5 %.
-    const MOST: f64 = 0.025 + 3.0 * 0.0025;
+    const MAX: f64 = 0.025 + 3.0 * 0.0025;
 
     #[test]
     fn over_eight_cases_on_the_boundary_a_wrong_finding_is_no_more_frequent_than_of_one() {
         let (ties, region) = ([0.0; 8], above(0.0));
-        assert!(share(&ties, region, |cases| Evidence::all(cases) == Decision::Outside) < MOST);
-        assert!(share(&ties, region, |cases| Evidence::any(cases) == Decision::Inside) < MOST);
+        assert!(share(&ties, region, |cases| Evidence::all(cases) == Decision::Outside) < MAX);
+        assert!(share(&ties, region, |cases| Evidence::any(cases) == Decision::Inside) < MAX);
         let alone = share(&ties, region, |cases| cases.iter().any(|case| case.finding() == Decision::Outside));
         assert!(alone > 0.1, "without Holm's procedure it would be: {alone}");
     }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn a_case_at_the_end_of_its_margin_is_not_called_equal_and_clear_cases_are_found() {
         let margin = between(-3.0, 3.0);
-        assert!(share(&[3.0, 0.0], margin, |cases| Evidence::all(cases) == Decision::Inside) < MOST);
+        assert!(share(&[3.0, 0.0], margin, |cases| Evidence::all(cases) == Decision::Inside) < MAX);
         let far = between(-9.0, 9.0);
         assert!(share(&[0.0, 1.0], far, |cases| Evidence::all(cases) == Decision::Inside) > 0.99);
         assert!(share(&[0.0, 19.0], far, |cases| Evidence::all(cases) == Decision::Outside) > 0.95);

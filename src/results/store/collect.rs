@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -16,7 +16,7 @@ use super::reading::each;
 use super::{Reader, ask_plain, files, other_suite, place_of, plain, suite_of};
 use crate::LONGEST_FILE;
 use crate::error::FileError;
-use crate::files::{Target, begins_with, is_same, refuse_links};
+use crate::files::{Target, begins_with, is_json, is_same, read_bytes, refuse_links, without_gz};
 
 /// What became of the files that were to be collected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -68,8 +68,8 @@ struct Candidate {
     suite: String,
     title: String,
     refusal: Option<String>,
-    /// Whether the store has it, whole.
-    is_there: bool,
+    /// Where the store has it, whole.
+    there: Option<PathBuf>,
 }
 
 /// Puts the results files of `sources` (files, or folders with all that is in them) into the store `store`.
@@ -96,8 +96,10 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
     };
     // A file's name says when it was measured, and of which samples it is: one of the same name is the same measurement,
     // whatever its machine is called.
-    let mut named: BTreeMap<OsString, PathBuf> =
-        files(store)?.into_iter().filter_map(|file| Some((file.file_name()?.to_owned(), store.join(&file)))).collect();
+    let mut named: BTreeMap<OsString, PathBuf> = files(store)?
+        .into_iter()
+        .filter_map(|file| Some((without_gz(&file).file_name()?.to_owned(), store.join(&file))))
+        .collect();
     // What came whole before is not claimed again.
     let folders: BTreeSet<PathBuf> = candidates.iter().filter_map(|one| Some(one.place.parent()?.to_owned())).collect();
     for folder in &folders {
@@ -105,16 +107,16 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
         Target::sweep(&store.join(folder));
     }
     for candidate in candidates {
-        let Candidate { file, place, content, suite: own, title: own_title, refusal, is_there } = candidate;
+        let Candidate { file, place, content, suite: own, title: own_title, refusal, there } = candidate;
         let name = place.file_name().unwrap_or_default().to_owned();
         if own != suite {
             collected.refused.push(Refused { file, reason: other_suite(&title, &own_title) });
         } else if let Some(reason) = refusal {
             collected.refused.push(Refused { file, reason });
-        } else if let Some(same) = named.get(&name).filter(|same| **same != store.join(&place)) {
+        } else if let Some(same) = named.get(&name).filter(|same| without_gz(same) != store.join(&place)) {
             collected.duplicates.push(Duplicate { file, of: same.clone() });
-        } else if is_there {
-            collected.duplicates.push(Duplicate { file, of: store.join(place) });
+        } else if let Some(of) = there {
+            collected.duplicates.push(Duplicate { file, of });
         } else if copy(&file, &content, (store, &place), read)? {
             named.insert(name, file.clone());
             collected.added.push(Added { from: file, place });
@@ -133,15 +135,17 @@ pub(super) fn without_name(error: String, file: &Path) -> String {
 }
 
 fn candidate(file: &Path, store: &Path, read: Reader<'_>) -> Result<Candidate, String> {
-    let content = digest(file).map_err(|error| error.to_string())?;
+    let content = content(file).map_err(|error| error.to_string())?;
+    let content = Sha256::digest(content).to_vec();
     let results = read(file).map_err(|error| without_name(error.to_string(), file))?;
     let refusal = results.is_partial().then(|| {
         let (over, planned) = (results.runs.iter().filter(|run| run.is_over()).count(), results.plan.runs);
         format!("it did not end: {over} of {planned} runs are there; resume it (`--resume`)")
     });
     let (place, suite, title) = (place_of(&results), suite_of(&results), results.title().to_owned());
-    let is_there = plain(&store.join(&place), read).is_ok();
-    Ok(Candidate { file: file.to_owned(), place, content, suite, title, refusal, is_there })
+    let own = [store.join(&place), store.join(place.with_extension("json.gz"))];
+    let there = own.into_iter().find(|own| plain(own, read).is_ok());
+    Ok(Candidate { file: file.to_owned(), place, content, suite, title, refusal, there })
 }
 
 /// The suite of the store's files: of the first that can be read.
@@ -162,7 +166,7 @@ fn most_common(candidates: &[Candidate]) -> Option<(String, String)> {
     Some((first.suite.clone(), first.title.clone()))
 }
 
-/// Puts a file into the store as it is, and says whether it did: another process may have put the same there since it was looked
+/// Puts the text of a file into the store as it is, and says whether it did: another process may have put the same there since it was looked
 /// at. One from before files had a digest gets one.
 fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reader<'_>) -> Result<bool, FileError> {
     let place = &store.join(below);
@@ -170,8 +174,7 @@ fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reade
         let path = path.to_owned();
         move |cause| FileError::Io { path, cause }
     };
-    let mut text = Vec::new();
-    opened(file).and_then(|mut content| content.read_to_end(&mut text)).map_err(at(file))?;
+    let text = self::content(file).map_err(at(file))?;
     if Sha256::digest(&text).as_slice() != content {
         return Err(FileError::whole(
             file.display().to_string(),
@@ -180,7 +183,7 @@ fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reade
     }
     // It stands at the end.
     let has_digest = text.windows(MARK.len()).rev().any(|part| part == MARK);
-    let text = if has_digest { text } else { read(file)?.to_json(file)?.into_bytes() };
+    let text = if has_digest { text } else { read(file)?.to_content(place)? };
     if place.exists() {
         ask_plain(place).map_err(at(place))?;
     }
@@ -197,33 +200,13 @@ fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reade
 const BEGIN: &str = "{\n  \"schema_version\": ";
 const MARK: &[u8] = b"\"samples_sha256\"";
 
-/// A file, as far as a results file may reach: of one that is longer no more is looked at than shows it.
-fn opened(file: &Path) -> io::Result<impl Read> {
+/// What is in a file, unpacked, as far as a results file may reach.
+fn content(file: &Path) -> io::Result<Vec<u8>> {
     ask_plain(file)?;
-    Ok(fs::File::open(file)?.take(LONGEST_FILE as u64 + 1))
+    read_bytes(file, LONGEST_FILE)
 }
 
-fn digest(file: &Path) -> io::Result<Vec<u8>> {
-    let mut hash = Sha256::new();
-    io::copy(&mut opened(file)?, &mut Hashing(&mut hash))?;
-    Ok(hash.finalize().to_vec())
-}
-
-/// A digest that is written to.
-struct Hashing<'a>(&'a mut Sha256);
-
-impl io::Write for Hashing<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// The files to collect, each once and in order: those that are named, and all of the ending `.json` in the folders that
+/// The files to collect, each once and in order: those that are named, and all of the endings `.json` and `.json.gz` in the folders that
 /// are. Links to folders are not followed, hidden names are left out, and so is the store.
 fn listed(sources: &[PathBuf], store: &Path) -> Result<BTreeSet<PathBuf>, FileError> {
     let mut found = BTreeSet::new();
@@ -249,7 +232,7 @@ fn listed(sources: &[PathBuf], store: &Path) -> Result<BTreeSet<PathBuf>, FileEr
             }
             if kind.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "json") {
+            } else if is_json(&path) {
                 found.insert(path);
             }
         }

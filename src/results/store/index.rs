@@ -10,6 +10,7 @@ use super::{Reader, Refused, machine_of, other_suite, place_of, plain, suite_of,
 use crate::Results;
 use crate::clean;
 use crate::error::FileError;
+use crate::files::{is_json, without_gz};
 
 /// The files of a store that lie where they belong, and those that do not.
 ///
@@ -73,7 +74,7 @@ pub struct Listed {
 pub fn files(store: &Path) -> Result<Vec<PathBuf>, FileError> {
     let mut found = Vec::new();
     for folder in entries(store)?.into_iter().filter(|path| path.is_dir()) {
-        let of_machine = entries(&folder)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "json"));
+        let of_machine = entries(&folder)?.into_iter().filter(|path| is_json(path));
         found.extend(of_machine.filter_map(|path| path.strip_prefix(store).ok().map(Path::to_owned)));
     }
     found.sort();
@@ -116,7 +117,8 @@ impl Index {
         };
         each(&files(store)?, found, |file, found: Result<_, FileError>| {
             let path = store.join(file);
-            let mut refuse = |reason: String| index.refused.push(Refused { file: path.clone(), reason });
+            let refused = &mut index.refused;
+            let mut refuse = |reason: String| refused.push(Refused { file: path.clone(), reason });
             let (place, listed, of_file, results) = match found {
                 Ok(found) => found,
                 Err(error) => {
@@ -125,8 +127,11 @@ impl Index {
                 }
             };
             let (own, title) = suite.get_or_insert_with(|| (of_file.clone(), results.title().to_owned()));
-            if place != *file {
+            let same = index.files.last().filter(|last| without_gz(&last.file) == place);
+            if place != without_gz(file) {
                 refuse(format!("its place is {}", place.display()));
+            } else if let Some(same) = same {
+                refuse(format!("the same samples as {}", same.file.display()));
             } else if *own != of_file {
                 refuse(other_suite(title, results.title()));
             } else {

@@ -8,7 +8,7 @@
 //! One folder a machine, as `asv` and MLPerf have it. A file is called by when its first run began, by the commit that
 //! measured it, and by the first digits of the digest of its samples: so two stores merge by copying one into the other, and
 //! nothing that was measured is written over. What else is found in a store ([`Index`]) is derived from the files and can be
-//! thrown away.
+//! thrown away. A file of a store may be packed by gzip; its name then ends in `.json.gz`.
 //!
 //! | file | what |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | `place` | which machine a file is of, and where it lies |
 //! | `collect` | puts files into a store; what does not belong there is refused with the reason |
 //! | `index` | all files of a store, one after the other: a list of them, and what does not belong there |
-//! | `medians`, `samples` | all rows as CSV; all samples as Parquet, with the feature `parquet` |
+//! | `medians` | all rows as CSV |
 //!
 //! A few files are read at a time: the memory that a store takes does not grow with it.
 
@@ -27,16 +27,12 @@ mod index;
 mod medians;
 mod place;
 mod reading;
-#[cfg(feature = "parquet")]
-mod samples;
 
 use collect::without_name;
 pub use collect::{Added, Collected, Duplicate, Refused, collect};
 pub use index::{Index, Listed, files};
 pub use medians::Medians;
 pub use place::{machine_of, place_of};
-#[cfg(feature = "parquet")]
-pub use samples::SampleTable;
 
 use std::path::Path;
 

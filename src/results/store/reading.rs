@@ -7,7 +7,7 @@ use std::thread;
 use crate::affinity::processors;
 
 /// The most threads: each holds a file, and a file may be large.
-const MOST_READERS: usize = 4;
+const MAX_READERS: usize = 4;
 
 /// Hands what `read` makes of each file to `visit`, in the order of the files. A reader waits until what it has read is taken,
 /// so that there are never more than a file for each of them and the one that is visited.
@@ -19,7 +19,7 @@ pub(super) fn each<T: Send, E>(
     read: impl Fn(&PathBuf) -> T + Sync,
     mut visit: impl FnMut(&PathBuf, T) -> Result<(), E>,
 ) -> Result<(), E> {
-    let readers = processors().clamp(1, MOST_READERS);
+    let readers = processors().clamp(1, MAX_READERS);
     thread::scope(|scope| {
         let read = &read;
         let start = |first| {

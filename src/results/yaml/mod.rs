@@ -1,45 +1,58 @@
 //! Reading YAML that a person wrote: what is wrong comes with its place, and an unknown name with the nearest known one.
+//!
+//! The parser, `serde_saphyr`, knows the place of each value. It refuses what is too large or nested too deep, with what
+//! aliases repeat, a key that stands twice, and what YAML has and these files have no use for: tags of one's own, merged
+//! mappings, numbers without an end, a second document.
 
-mod events;
-mod keys;
-mod limits;
 mod way;
-
-use std::path::Path;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::Value;
+use serde_path_to_error::{Deserializer, Path, Segment, Track};
+use serde_saphyr::options::{MergeKeyPolicy, NonFiniteFloatPolicy};
+use serde_saphyr::{Error, Options, with_deserializer_from_str_with_options};
 
 pub use way::Way;
 
 use crate::error::{FileError, in_plain_words};
 use crate::files::read_text;
+// As much as of a suite in a results file, so that what is read here can be read there.
 use crate::nearest;
 
-/// Keys of older programs with what stands in their place, where that key may stand.
-const RENAMED: [(&str, &str); 8] = [
-    ("on_cpu", "engines: {cpu: …}"),
-    ("turns", "iterations"),
-    ("turns", "iters"),
-    ("stated", "published_with"),
-    ("holds", "tests: [quantity < bound]"),
-    ("predicate", "tests: [quantity < bound]"),
-    ("because", "rationale"),
-    ("says", "caption"),
-];
-
-/// A key of older programs that nothing stands in the place of.
-const UNIT: (&str, &str) = ("unit", "; it is the unit of the row, which is not stated");
-
 /// The most bytes of a suite, a document or a description of hardware.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
+
+/// The most values of a text, and the most bytes of them, also where aliases repeat parts of it.
+const MAX_VALUES: usize = 200_000;
+const MAX_TEXT: usize = 4 << 20;
+
+/// The deepest nesting of lists and maps.
+const MAX_DEPTH: usize = 64;
+
+fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_nodes: MAX_VALUES,
+            max_total_scalar_bytes: MAX_TEXT,
+            max_depth: MAX_DEPTH,
+        },
+        merge_keys: MergeKeyPolicy::Error,
+        non_finite_float_policy: NonFiniteFloatPolicy::Reject,
+        reject_unsupported_tags: true,
+        strict_booleans: true,
+        null_as_string: true,
+        leading_zero_numbers_as_strings: true,
+        underscored_numbers_as_strings: true,
+        with_snippet: false,
+    }
+}
 
 /// The text of a file.
 ///
 /// # Errors
 /// It cannot be read or is longer than what a person writes.
-pub fn read(path: &Path) -> Result<String, FileError> {
-    read_text(path, MOST_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })
+pub fn read(path: &std::path::Path) -> Result<String, FileError> {
+    read_text(path, MAX_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })
 }
 
 /// Reads a text; `origin` names it in errors.
@@ -47,8 +60,7 @@ pub fn read(path: &Path) -> Result<String, FileError> {
 /// # Errors
 /// [`FileError::Invalid`] says where what is wrong.
 pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
-    check(without_mark(text), origin)?;
-    read_checked(text, origin)
+    parse_seed(text, origin, std::marker::PhantomData)
 }
 
 /// The content of a text in which nothing is left blank.
@@ -56,17 +68,19 @@ pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileErr
 /// # Errors
 /// As [`parse`].
 pub fn content(text: &str, origin: &str) -> Result<Value, FileError> {
-    let content = parse(text, origin)?;
-    check_filled(&content, text, origin, None).map(|()| content)
+    parse_filled(text, origin, None)
 }
 
-/// Reads a text whose [`content`] was read, by a seed.
+/// Reads a text by a seed.
 ///
 /// # Errors
 /// As [`parse`].
 pub fn parse_seed<'de, S: DeserializeSeed<'de>>(text: &'de str, origin: &str, seed: S) -> Result<S::Value, FileError> {
-    let deserializer = serde_yaml::Deserializer::from_str(without_mark(text));
-    seed.deserialize(deserializer).map_err(|error| invalid(&error, origin))
+    let mut track = Track::new();
+    let read = with_deserializer_from_str_with_options(text, options(), |deserializer| {
+        seed.deserialize(Deserializer::new(deserializer, &mut track))
+    });
+    read.map_err(|error| invalid(&error, &track.path(), text, origin))
 }
 
 /// Reads a text in which nothing is left blank, but for the values below a key that `may_be_blank`.
@@ -75,11 +89,7 @@ pub fn parse_seed<'de, S: DeserializeSeed<'de>>(text: &'de str, origin: &str, se
 /// As [`parse`].
 pub fn parse_filled<T: DeserializeOwned>(text: &str, origin: &str, may_be_blank: Option<&str>) -> Result<T, FileError> {
     let read = parse(text, origin)?;
-    check_filled(&read_checked(text, origin)?, text, origin, may_be_blank).map(|()| read)
-}
-
-fn read_checked<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
-    serde_yaml::from_str(without_mark(text)).map_err(|error| invalid(&error, origin))
+    check_filled(&parse(text, origin)?, text, origin, may_be_blank).map(|()| read)
 }
 
 /// Refuses a text whose content has a blank in it.
@@ -99,71 +109,73 @@ fn is_blank(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
-/// The text behind the mark of its encoding, which some editors put in front.
-fn without_mark(text: &str) -> &str {
-    text.strip_prefix('\u{feff}').unwrap_or(text)
-}
-
-fn check(text: &str, origin: &str) -> Result<(), FileError> {
-    events::check(text).map_err(|(message, line, column)| {
-        let (origin, hint) = (origin.to_owned(), String::new());
-        FileError::Invalid { origin, line, column, message, hint }
-    })
-}
-
-/// The parser's error with its place. Where one parser stood within another, the innermost place is the one that is meant.
-fn invalid(error: &serde_yaml::Error, origin: &str) -> FileError {
-    let text = error.to_string();
-    let (message, inner) = without_places(&text);
-    let outer = error.location().map(|location| (location.line(), location.column()));
-    let (line, column) = inner.or(outer).unwrap_or((0, 0));
-    let hint = hint(&message);
-    let message = of_entry(one_way(&message));
-    FileError::Invalid { origin: origin.to_owned(), line, column, message: in_plain_words(&message), hint }
-}
-
-/// A message of a part of a text that is a list as a whole, with the entry in words: `.[0].read: …` is `entry 1, read: …`.
-fn of_entry(message: &str) -> String {
-    let parts = message.strip_prefix(".[").and_then(|rest| rest.split_once(']'));
-    let Some((number, (place, rest))) =
-        parts.and_then(|(number, rest)| Some((number.parse::<usize>().ok()?, rest.split_once(':')?)))
-    else {
-        return message.to_owned();
+/// The parser's error with its place; the way leads to the value that is meant.
+fn invalid(error: &Error, path: &Path, text: &str, origin: &str) -> FileError {
+    let rendered = error.render();
+    // A parser within the parser puts its own place behind its words.
+    let said = rendered.split(" at line ").next().unwrap_or_default();
+    let name = said.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+    let mut steps: Vec<&Segment> = path.iter().filter(|segment| !matches!(segment, Segment::Unknown)).collect();
+    // An unknown key is no part of the way to it.
+    let is_key = |last: &mut &Segment| matches!(last, Segment::Map { key } if Some(key.as_str()) == name);
+    steps.pop_if(is_key);
+    let way = steps.iter().fold(Way::default(), |way, step| match step {
+        Segment::Seq { index } => way.item(*index),
+        Segment::Map { key } | Segment::Enum { variant: key } => way.key(key),
+        Segment::Unknown => way,
+    });
+    let own = || error.location().map(|place| (place.line() as usize, place.column() as usize));
+    let place = match error {
+        // The parser knows no more of what a reader of its values refuses than where the last one was taken.
+        Error::Message { .. }
+        | Error::SerdeInvalidType { .. }
+        | Error::SerdeInvalidValue { .. }
+        | Error::SerdeUnknownField { .. }
+        | Error::SerdeUnknownVariant { .. } => name.map_or(way.clone(), |name| way.name(name)).place(text).or_else(own),
+        _ => own(),
     };
-    let place = place.strip_prefix('.').map(|place| format!(", {place}")).unwrap_or_else(|| place.to_owned());
-    format!("entry {}{place}:{rest}", number + 1)
+    let (line, column) = place.unwrap_or_default();
+    let rest = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().chars().skip(column.saturating_sub(1));
+    let found: String = rest.take_while(|character| !",]}#".contains(*character)).collect();
+    let (message, way) = (in_words(said, found.trim()), way.in_words());
+    let message = if way.is_empty() { message } else { format!("{way}: {message}") };
+    FileError::Invalid { origin: origin.to_owned(), line, column, message, hint: hint(said) }
 }
 
-/// A message with the longest of the ways to a value that parsers within parsers put before it: each begins with the one
-/// before.
-fn one_way(message: &str) -> &str {
-    match message.split_once(": ") {
-        Some((way, rest)) if rest.split_once(": ").is_some_and(|(inner, _)| inner.starts_with(way)) => one_way(rest),
-        _ => message,
+/// The parser's words for what is wrong as those of this program.
+fn in_words(said: &str, found: &str) -> String {
+    const SAID: [(&str, &str); 9] = [
+        ("expected sequence start", "expected a list"),
+        ("expected mapping start", "expected a mapping"),
+        ("expected string scalar", "expected a text"),
+        ("multiple YAML documents", "a second YAML document begins: a file holds one"),
+        ("non-finite float", "a number has an end, and this one has none"),
+        ("unsupported tag", "a tag has no meaning here: write the value alone"),
+        ("YAML merge keys", "`<<` has no meaning here: write the keys out, or take an alias for a whole value"),
+        ("budget breached", "too large or nested too deep, with what aliases repeat"),
+        ("recursion limit", "nested too deep"),
+    ];
+    if let Some((_, words)) = SAID.iter().find(|(begin, _)| said.starts_with(begin)) {
+        return (*words).to_owned();
+    }
+    if let Some(key) = said.strip_prefix("duplicate mapping key: ").and_then(|rest| rest.rsplit_once(", set ")) {
+        return format!("the key `{}` stands twice in one mapping", key.0);
+    }
+    match said.strip_prefix("invalid ").filter(|kind| !kind.contains([' ', ':'])) {
+        Some(kind) => in_plain_words(&format!("found `{found}`, expected {kind}")),
+        None => in_plain_words(said),
     }
 }
 
-/// A message without the places that parsers put behind it, and the first of these.
-fn without_places(text: &str) -> (String, Option<(usize, usize)>) {
-    const PLACE: &str = " at line ";
-    let Some((message, rest)) = text.split_once(PLACE) else { return (text.to_owned(), None) };
-    let mut numbers = rest.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok());
-    (message.to_owned(), numbers.next().zip(numbers.next()))
-}
-
-/// What an unknown name may stand for: the name of today of one that was renamed, else the nearest of those that serde
-/// lists as expected. serde puts every name in backticks, the unknown one first.
-fn hint(message: &str) -> String {
-    let Some(known) = message.find("unknown ").map(|start| &message[start..]) else { return String::new() };
-    let mut names = known.split('`').skip(1).step_by(2);
-    let Some(unknown) = names.next() else { return String::new() };
-    let expected: Vec<&str> = names.collect();
-    let may_stand = |new: &str| expected.iter().any(|name| new.split(':').next() == Some(name));
-    match RENAMED.iter().find(|(old, new)| *old == unknown && may_stand(new)) {
-        Some((_, new)) => format!("; it is called `{new}` now"),
-        None if unknown == UNIT.0 => UNIT.1.to_owned(),
-        None => nearest(unknown, expected.into_iter()),
-    }
+/// What an unknown name may stand for: the nearest of those that are expected.
+fn hint(said: &str) -> String {
+    let parts = said.strip_prefix("unknown ").and_then(|rest| rest.split_once("`, expected "));
+    let Some((unknown, expected)) = parts.and_then(|(kind, rest)| Some((kind.split_once('`')?.1, rest))) else {
+        return String::new();
+    };
+    let expected = expected.strip_prefix("one of ").unwrap_or(expected);
+    let known: Vec<&str> = expected.split([',', ' ']).map(|name| name.trim_matches('`')).collect();
+    nearest(unknown, known.into_iter().filter(|name| !name.is_empty()))
 }
 
 #[cfg(test)]
@@ -193,15 +205,49 @@ mod tests {
     fn an_error_names_no_type_of_the_program() {
         let said = |text: &str| parse::<std::collections::BTreeMap<String, std::num::NonZeroUsize>>(text, "a.yaml");
         let said = |text: &str| said(text).unwrap_err().to_string();
-        assert!(said("a: many").ends_with("expected a whole number above 0"), "{}", said("a: many"));
+        assert!(said("a: many").ends_with("expected a whole number that is not negative"), "{}", said("a: many"));
         assert!(said("[]").ends_with("expected a mapping"), "{}", said("[]"));
     }
 
     #[test]
-    fn of_ways_that_begin_with_each_other_the_longest_is_said() {
-        assert_eq!(one_way("a[0]: a[0].b: a[0].b.c: invalid: 0"), "a[0].b.c: invalid: 0");
-        assert_eq!(one_way("a: b: c"), "a: b: c");
-        assert_eq!(one_way("a: invalid: b"), "a: invalid: b");
+    fn aliases_of_aliases_deep_nesting_and_many_values_are_refused_with_their_place() {
+        let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..9 {
+            let all = vec![format!("*a{}", level - 1); 10].join(", ");
+            laughs.push_str(&format!("a{level}: &a{level} [{all}]\n"));
+        }
+        let deep = "[".repeat(100_000);
+        let block: String = (0..2_000).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
+        let many = "- 1\n".repeat(MAX_VALUES + 1);
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(200_000), vec!["*a"; 20_000].join(", "));
+        for (text, says) in [
+            (laughs.as_str(), "too large"),
+            (&deep, "nested too deep"),
+            (&block, "nested too deep"),
+            (&many, "too large"),
+            (&long, "too large"),
+            ("a: &a [*a]", "recursive"),
+        ] {
+            let said = parse::<Value>(text, "a.yaml").unwrap_err().to_string();
+            assert!(said.contains(says) && !said.starts_with("a.yaml:0"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_these_files_have_no_use_for_is_refused_where_it_stands() {
+        for (text, line, says) in [
+            ("a: 1\nb: 2\na: 3", 3, "the key `a` stands twice"),
+            ("a:\n  b: [{c: 1, d: [{c: 1}],\n c: 2}]", 3, "the key `c` stands twice"),
+            ("a:\n- !unit 5", 2, "a tag has no meaning"),
+            ("a: 1\n---\na: 2", 3, "a second YAML document"),
+            ("a: [1,\n -.INF]", 2, "a number has an end"),
+            ("a: &x {b: 1}\nc: {<<: *x}", 2, "`<<` has no meaning"),
+            ("\n? [a]\n: 1", 2, "expected a text"),
+        ] {
+            let said = parse::<Value>(text, "a.yaml").unwrap_err().to_string();
+            assert!(said.contains(says) && said.starts_with(&format!("a.yaml:{line}:")), "{text}: {said}");
+        }
+        assert!(parse::<Value>("--- # one\na: &x [1, 2]\nb: *x\nc: {d: *x, '': {a: 1}, '<<': 1}\n", "a.yaml").is_ok());
     }
 
     #[test]
@@ -217,7 +263,7 @@ mod tests {
         let read = |text: &str| parse_filled::<Value>(text, "a.yaml", Some("free")).map_err(|error| error.to_string());
         assert!(read("a: b\nfree: {c: ~, d: ''}").is_ok());
         for (text, place) in
-            [("a: b\nc: ''", "2:4"), ("a: [b,\n  '  ']", "2:3"), ("a:\n  b: ~", "2:6"), ("a:\nb: c", "1:3")]
+            [("a: b\nc: ''", "2:4"), ("a: [b,\n  '  ']", "2:3"), ("a:\n  b: ~", "2:6"), ("a:\nb: c", "1:2")]
         {
             let message = read(text).unwrap_err();
             assert!(message.starts_with(&format!("a.yaml:{place}: nothing stands here")), "{text:?}: {message}");

@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_saphyr::{Location, Spanned, with_deserializer_from_str_with_options};
 
-use super::without_mark;
+use super::options;
 use crate::error::FileError;
 
 /// The way from the whole of a text to one of its parts.
@@ -43,34 +45,31 @@ impl Way {
     }
 
     /// Whether it leads by the value of this key.
-    pub(crate) fn leads_by(&self, key: &str) -> bool {
+    pub(super) fn leads_by(&self, key: &str) -> bool {
         self.0.iter().any(|step| matches!(step, Step::Key(own) if own == key))
     }
 
     /// On to the first of the values within `value`, or to itself, that is wanted.
     pub fn first(&self, value: &Value, is_wanted: &impl Fn(&Self, &Value) -> bool) -> Option<Self> {
-        let mut way = self.clone();
-        way.go_to_first(value, is_wanted).then_some(way)
+        match value {
+            _ if is_wanted(self, value) => Some(self.clone()),
+            Value::Array(items) => (0..).zip(items).find_map(|(place, item)| self.item(place).first(item, is_wanted)),
+            Value::Object(map) => map.iter().find_map(|(key, value)| self.key(key).first(value, is_wanted)),
+            _ => None,
+        }
     }
 
-    /// Goes on to it, or stays where none is.
-    fn go_to_first(&mut self, value: &Value, is_wanted: &impl Fn(&Self, &Value) -> bool) -> bool {
-        if is_wanted(self, value) {
-            return true;
-        }
-        let mut is_within = |step: Step, value: &Value| {
-            self.0.push(step);
-            let is_found = self.go_to_first(value, is_wanted);
-            if !is_found {
-                self.0.pop();
-            }
-            is_found
-        };
-        match value {
-            Value::Array(items) => items.iter().enumerate().any(|(place, item)| is_within(Step::Item(place), item)),
-            Value::Object(map) => map.iter().any(|(key, value)| is_within(Step::Key(key.clone()), value)),
-            _ => false,
-        }
+    /// It in words: `entry 1, read[2]`, where it begins at a list, or `read[2].name`.
+    pub(super) fn in_words(&self) -> String {
+        self.0.iter().enumerate().fold(String::new(), |words, (place, step)| match step {
+            Step::Item(item) if place == 0 => format!("entry {}", item + 1),
+            Step::Item(item) => format!("{words}[{item}]"),
+            Step::Key(key) | Step::Name(key) => match self.0.first() {
+                _ if place == 0 => key.clone(),
+                Some(Step::Item(_)) if place == 1 => format!("{words}, {key}"),
+                _ => format!("{words}.{key}"),
+            },
+        })
     }
 
     /// What is wrong where it leads to in a text, which `origin` names.
@@ -81,81 +80,62 @@ impl Way {
 
     /// Where it leads to in a text, as line and column from 1.
     pub fn place(&self, text: &str) -> Option<(usize, usize)> {
-        // The parser says a place with every error: at the end of the way there is one.
-        let error = Walk(&self.0).deserialize(serde_yaml::Deserializer::from_str(without_mark(text))).err()?;
-        error.location().map(|location| (location.line(), location.column()))
+        let walked = with_deserializer_from_str_with_options(text, options(), |whole| Walk(&self.0).deserialize(whole));
+        walked.ok().flatten().map(|place| (place.line() as usize, place.column() as usize))
     }
 }
 
-/// Walks the rest of a way, and fails at its end.
+/// Walks the rest of a way, and says where its end is.
 struct Walk<'a>(&'a [Step]);
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
-    type Value = ();
+    type Value = Option<Location>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        match self.0 {
+            [] => Spanned::<IgnoredAny>::deserialize(deserializer).map(|end| Some(end.defined)),
+            _ => deserializer.deserialize_any(self),
+        }
     }
 }
 
 impl<'de> Visitor<'de> for Walk<'_> {
-    type Value = ();
+    type Value = Option<Location>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the way to go on")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        match self.0.split_first() {
-            Some((Step::Key(wanted), rest)) => {
-                while let Some(key) = map.next_key::<String>()? {
-                    if key == *wanted {
-                        return map.next_value_seed(Walk(rest));
-                    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found = None;
+        while let Some(key) = map.next_key::<Spanned<String>>()? {
+            match self.0.split_first() {
+                Some((Step::Key(wanted), rest)) if *wanted == key.value => found = map.next_value_seed(Walk(rest))?,
+                Some((Step::Name(wanted), _)) if *wanted == key.value => {
+                    found = Some(key.defined);
                     map.next_value::<IgnoredAny>()?;
                 }
+                _ => _ = map.next_value::<IgnoredAny>()?,
             }
-            Some((Step::Name(wanted), _)) => {
-                while map.next_key_seed(Unless(wanted))?.is_some() {
-                    map.next_value::<IgnoredAny>()?;
+        }
+        Ok(found)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        let (mut found, mut place) = (None, 0);
+        loop {
+            let is_there = match self.0.split_first() {
+                Some((Step::Item(wanted), rest)) if *wanted == place => {
+                    found = items.next_element_seed(Walk(rest))?.flatten();
+                    found.is_some()
                 }
+                _ => items.next_element::<IgnoredAny>()?.is_some(),
+            };
+            if !is_there {
+                return Ok(found);
             }
-            Some((Step::Item(_), _)) | None => {}
+            place += 1;
         }
-        Err(A::Error::custom("here"))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        if let Some((Step::Item(wanted), rest)) = self.0.split_first() {
-            for _ in 0..*wanted {
-                seq.next_element::<IgnoredAny>()?;
-            }
-            seq.next_element_seed(Walk(rest))?;
-        }
-        Err(A::Error::custom("here"))
-    }
-}
-
-/// Reads a key, and fails at the one that is wanted.
-struct Unless<'a>(&'a str);
-
-impl<'de> DeserializeSeed<'de> for Unless<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Unless<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E: Error>(self, key: &str) -> Result<(), E> {
-        if key == self.0 { Err(E::custom("here")) } else { Ok(()) }
     }
 }
 
@@ -171,7 +151,7 @@ mod tests {
         assert_eq!(item.key("c").item(1).place(TEXT), Some((2, 19)));
         assert_eq!(item.key("b").place(TEXT), Some((2, 9)));
         assert_eq!(item.name("c").place(TEXT), Some((2, 12)));
-        assert_eq!(Way::default().key("d").item(1).key("e").place(TEXT), Some((5, 8)));
+        assert_eq!(Way::default().key("d").item(1).key("e").place(TEXT), Some((6, 7)));
     }
 
     #[test]

@@ -1,26 +1,23 @@
-//! Where an experiment declares its rows and has them measured.
+//! Measures the groups that an experiment declared.
 //!
-//! An experiment declares a row where it measures it: identifier, label and unit in one call, with the case that takes its
-//! samples; clock, iterations and work come from the same declaration. A [`Group`] is sampled together, interleaved, so
-//! that its rows can be compared. A group that fails leaves each of its rows as failed, with the reason, and the
-//! experiment goes on.
-//!
-//! [`Bench::plan`] runs an experiment with no device: every declaration is kept, and nothing else happens.
+//! The rows of a [`Group`] are sampled together, interleaved, so that they can be compared. A group that fails leaves each
+//! of its rows as failed, with the reason, and the others are measured.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::group::Group;
-use super::registry::AnyExperiment;
+use super::group::{Group, Part, Repeats};
 use crate::device::{Device, Stream};
-use crate::error::DeviceError;
-use crate::measure::{Progress, Protocol, Sampler};
-use crate::results::{MetricSpec, Outcome, Parameter, Parameters, Results, Row, Selection, Series};
+use crate::error::{DeviceError, MeasureError};
+use crate::measure::{Progress, Protocol, Sampler, StoppedBy};
+use crate::results::{
+    Expression, FormulaOperand, MetricSpec, Outcome, Parameters, Piece, Provenance, Row, Selection, Series,
+};
 use crate::tensor::Tensor;
 
 /// Told what a run is doing.
@@ -37,37 +34,20 @@ pub trait RunObserver: Send + Sync {
     /// The rows of the experiment that is running, as far as they are measured.
     fn measured(&self, _rows: &[Row]) {}
 
-    /// All that the run has left, before its first experiment and after each.
-    fn keep(&self, _results: &Results) {}
+    /// What the run has left since it was last told: as it begins, and after each experiment.
+    fn keep(&self, _piece: &Piece) {}
 }
 
-/// The parts of a run: what changes the process for the calls after it is measured after those.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Rows that need no recording.
-    Timed,
-    /// Rows that need devices which are connected. The access between these stays.
-    Connected,
-    /// Rows that come from recordings. Once a process has recorded its device, its later calls take longer.
-    Recorded,
-    /// Rows whose measurement makes all later calls of the process slower.
-    Last,
-}
-
-impl Part {
-    /// All of them, in their order.
-    pub const ALL: [Self; 4] = [Part::Timed, Part::Connected, Part::Recorded, Part::Last];
-}
-
-/// Where the rows of an experiment are measured, or, without a device, only declared.
+/// Where the groups of an experiment are measured, in one pass of a run.
 pub struct Bench {
-    engine: String,
-    /// The part that is measured now; all where rows are only declared.
-    part: Option<Part>,
-    pub(super) measuring: Option<Measuring>,
-    pub(super) selection: Selection,
-    pub(super) interrupted: bool,
-    declared: Vec<MetricSpec>,
+    device: Device,
+    sampler: Sampler,
+    observer: Arc<dyn RunObserver>,
+    /// The run, and when it began, for the start times of samples.
+    run: String,
+    begun: Instant,
+    selection: Selection,
+    interrupted: bool,
     /// What earlier passes of the run, or an earlier try of it, left of rows, by their titles.
     earlier: HashMap<String, Outcome>,
     /// Which pass it is, from 0, of those that this says.
@@ -76,88 +56,28 @@ pub struct Bench {
     /// Why a row was given up that earlier passes measured.
     given_up: Option<String>,
     rows: Vec<Row>,
-    run: String,
-    turn: Turn,
-    /// The groups that the experiment has come to in this turn, by the part that each is of.
-    groups: Vec<Part>,
 }
 
-/// What an experiment is run for. So that its groups can be measured in any order, it is run once for each of them, and a
-/// last time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// To measure and compute all, in the order in which it declares its groups.
-    All,
-    /// To measure one group, by its place from 0.
-    Group(usize),
-    /// To compute what is derived from rows, when all are measured.
-    Derived,
-}
-
-/// What measures.
-#[derive(Clone)]
-pub(super) struct Measuring {
-    pub(super) device: Device,
-    pub(super) sampler: Sampler,
-    pub(super) observer: Arc<dyn RunObserver>,
-    /// When the run began, for the start times of samples.
-    pub(super) begun: Instant,
-}
+const NOT_CHOSEN: &str = "left out by choice";
 
 impl Bench {
     /// A bench on `device` for the run with the identifier `run`, which began at `begun`.
     pub fn new(device: &Device, sampler: Sampler, observer: Arc<dyn RunObserver>, run: &str, begun: Instant) -> Self {
         let told = Arc::clone(&observer);
-        let sampler = sampler.sync_between(device).observed_by(Arc::new(move |progress| told.progress(progress)));
-        let measuring = Measuring { device: device.clone(), sampler, observer, begun };
-        Self { measuring: Some(measuring), ..Self::without_device(device.properties().engine, run) }
-    }
-
-    fn without_device(engine: &str, run: &str) -> Self {
         Self {
-            engine: engine.to_owned(),
-            part: None,
-            measuring: None,
+            device: device.clone(),
+            sampler: sampler.sync_between(device).observed_by(Arc::new(move |progress| told.progress(progress))),
+            observer,
+            run: run.to_owned(),
+            begun,
             selection: Selection::default(),
             interrupted: false,
-            declared: Vec::new(),
             earlier: HashMap::new(),
             pass: 0,
             sampling: Protocol::default(),
             given_up: None,
             rows: Vec::new(),
-            run: run.to_owned(),
-            turn: Turn::All,
-            groups: Vec::new(),
         }
-    }
-
-    /// The rows that `experiment` produces on an engine, in the order in which it declares them; needs no device. Where
-    /// the experiment panics, those that it declared before.
-    pub fn plan(experiment: &dyn AnyExperiment, engine: &str) -> Vec<MetricSpec> {
-        Self::without_device(engine, "").planned(experiment).declared
-    }
-
-    /// Those of them that are of one part of a run.
-    pub fn plan_of(experiment: &dyn AnyExperiment, engine: &str, part: Part) -> Vec<MetricSpec> {
-        Self { part: Some(part), ..Self::without_device(engine, "") }.planned(experiment).declared
-    }
-
-    /// The part of a run that each group of `experiment` is of, in the order in which it declares them.
-    pub fn groups(experiment: &dyn AnyExperiment, engine: &str) -> Vec<Part> {
-        Self::without_device(engine, "").planned(experiment).groups
-    }
-
-    fn planned(mut self, experiment: &dyn AnyExperiment) -> Self {
-        // A run of such an experiment says why it ended.
-        _ = catch_unwind(AssertUnwindSafe(|| experiment.run(&mut self)));
-        self
-    }
-
-    /// Begins a turn of a part: the experiment is run for it next.
-    pub fn begin(&mut self, part: Part, turn: Turn) {
-        (self.part, self.turn) = (Some(part), turn);
-        self.groups.clear();
     }
 
     /// With only the rows of `selection` measured; the others are left as skipped.
@@ -184,26 +104,6 @@ impl Bench {
         self
     }
 
-    /// The engine of the device: `cuda`, `cpu`.
-    pub fn engine(&self) -> &str {
-        &self.engine
-    }
-
-    /// The device; `None` where rows are only declared.
-    pub fn device(&self) -> Option<&Device> {
-        self.measuring.as_ref().map(|measuring| &measuring.device)
-    }
-
-    /// A group of rows under a heading, measured with the same parameters.
-    pub fn group<'p>(
-        &mut self,
-        heading: &str,
-        parameters: impl IntoIterator<Item = (&'p str, Parameter)>,
-    ) -> Group<'_, Device> {
-        let parameters = parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Group::new(self, heading, parameters)
-    }
-
     /// The rows in the order of `planned`, those that the experiment was to produce. One that it left out is there as
     /// failed, so that it cannot go unseen; the reason is `failure`, why the experiment ended. And why a row was given up that
     /// earlier passes had measured.
@@ -222,21 +122,123 @@ impl Bench {
         (self.rows, self.given_up)
     }
 
-    /// What the next group does in this turn: whether it is of the part, whether it measures, whether it computes.
-    pub(super) fn next_group(&mut self, part: Part) -> (bool, bool, bool) {
-        let place = self.groups.len();
-        self.groups.push(part);
-        let of_part = self.part.is_none_or(|now| now == part);
-        let all = self.turn == Turn::All;
-        (of_part, of_part && (all || self.turn == Turn::Group(place)), of_part && (all || self.turn == Turn::Derived))
+    /// Measures the rows of a group that have a case.
+    pub(crate) fn sample(&mut self, group: &Group) {
+        let (before, mut due) = (self.rows.len(), Vec::new());
+        for (place, spec) in group.rows.iter().enumerate() {
+            match self.left_out(group, spec) {
+                _ if matches!(spec.provenance, Provenance::Derived { .. }) => {}
+                Some(absent) => self.push(spec.clone(), absent),
+                None if self.is_due(spec) => due.push(place),
+                None => {}
+            }
+        }
+        if !due.is_empty() {
+            for (place, outcome) in self.outcomes(group, &due) {
+                self.push(group.rows[place].clone(), outcome);
+            }
+        }
+        self.tell(before);
     }
 
-    pub(super) fn declare(&mut self, spec: &MetricSpec) {
-        self.declared.push(spec.clone());
+    /// Computes the derived rows of a group, once all groups of its part are sampled.
+    pub(crate) fn compute(&mut self, group: &Group) {
+        let before = self.rows.len();
+        for spec in group.rows.iter().filter(|spec| matches!(spec.provenance, Provenance::Derived { .. })) {
+            let outcome = self.left_out(group, spec).unwrap_or_else(|| self.computed(spec));
+            self.push(spec.clone(), outcome);
+        }
+        self.tell(before);
+    }
+
+    /// What stands for a row that is not to be measured.
+    fn left_out(&self, group: &Group, spec: &MetricSpec) -> Option<Outcome> {
+        if self.selection.holds(&spec.id) { group.left_out.as_deref() } else { Some(NOT_CHOSEN) }.map(skipped)
+    }
+
+    /// Samples the rows of a group at these places.
+    fn outcomes(&mut self, group: &Group, due: &[usize]) -> Vec<(usize, Outcome)> {
+        let all = |places: &[usize], outcome: Outcome| places.iter().map(|place| (*place, outcome.clone())).collect();
+        self.interrupted |= self.sampler.is_interrupted();
+        if self.interrupted {
+            return all(due, Outcome::Interrupted);
+        }
+        let ids: Vec<&str> = due.iter().map(|place| group.rows[*place].id.as_str()).collect();
+        self.observer.group(&ids, &group.rows[due[0]].parameters);
+        let made = match group.cases(&self.device, due) {
+            Ok(made) => made,
+            Err(error) => return all(due, unmade(&error)),
+        };
+        let (mut cases, mut places, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, case) in due.iter().copied().zip(made) {
+            match case {
+                Ok(case) => {
+                    cases.push(case);
+                    places.push(place);
+                }
+                Err(error) => outcomes.push((place, unmade(&error))),
+            }
+        }
+        if cases.is_empty() {
+            return outcomes;
+        }
+        let sampler = self.sampler.of_stride(self.stride(places.iter().map(|place| &group.rows[*place])));
+        let kept = match group.repeats {
+            Repeats::AsStated => sampler.sample(cases),
+            Repeats::Unwarmed => sampler.without_warmup().sample(cases),
+            Repeats::Trials(count) => sampler.of_trials(count).sample(cases),
+        };
+        outcomes.extend(match kept {
+            Ok(kept) => {
+                self.interrupted |= kept.stopped_by == StoppedBy::Interrupt;
+                let in_passes = self.takes_part_in_passes(group);
+                let sampled = Outcome::of_rounds(kept, self.begun).map(|mut outcome| {
+                    if let (Outcome::Measured(measured), false) = (&mut outcome, in_passes) {
+                        measured.passes.clear();
+                    }
+                    outcome
+                });
+                places.into_iter().zip(sampled).collect::<Vec<_>>()
+            }
+            Err(MeasureError::Interrupted) => {
+                self.interrupted = true;
+                all(&places, Outcome::Interrupted)
+            }
+            Err(error) => all(&places, Outcome::Failed { reason: error.to_string() }),
+        });
+        outcomes
+    }
+
+    fn computed(&self, spec: &MetricSpec) -> Outcome {
+        let Provenance::Derived { formula, operands, .. } = &spec.provenance else {
+            return Outcome::Failed { reason: "a measured row has no formula".to_owned() };
+        };
+        let of = |operand: &FormulaOperand| {
+            let samples = self.samples(&operand.id, operand.parameters.as_ref().unwrap_or(&spec.parameters))?;
+            Ok((operand.name.clone(), samples))
+        };
+        let found = match operands.iter().map(of).collect::<Result<Vec<(String, Cow<'_, [f64]>)>, Box<Outcome>>>() {
+            Err(absent) => match *absent {
+                Outcome::Skipped { reason } if reason == NOT_CHOSEN => {
+                    return skipped("the rows that it is computed from were left out by choice");
+                }
+                absent => return absent,
+            },
+            Ok(found) => found,
+        };
+        let found: Vec<(&str, &[f64])> = found.iter().map(|(name, samples)| (name.as_str(), &**samples)).collect();
+        let rounds = found.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
+        let of_rounds = |formula: Expression| {
+            (0..rounds).map(|round| formula.evaluate_round(&found, &spec.parameters, round)).collect::<Option<_>>()
+        };
+        match Expression::formula(formula).and_then(of_rounds) {
+            Some(samples) => Outcome::Derived { samples },
+            None => Outcome::Failed { reason: format!("the formula `{formula}` has a word that stands for nothing") },
+        }
     }
 
     /// Whether this pass is to measure a row; one that it is not to stands here as it was left.
-    pub(super) fn is_due(&mut self, spec: &MetricSpec) -> bool {
+    fn is_due(&mut self, spec: &MetricSpec) -> bool {
         let earlier = if self.earlier.is_empty() { None } else { self.earlier.remove_entry(&spec.title()) };
         match earlier {
             Some((_, outcome)) if outcome.passes_done(&self.sampling) > self.pass => {
@@ -251,30 +253,26 @@ impl Bench {
     }
 
     /// Of how many passes these rows, which are sampled together, take part in one.
-    pub(crate) fn stride(&self, specs: &[MetricSpec]) -> usize {
-        let earlier = specs.iter().filter_map(|spec| self.earlier.get(&spec.title()));
+    fn stride<'s>(&self, specs: impl Iterator<Item = &'s MetricSpec>) -> usize {
+        let earlier = specs.filter_map(|spec| self.earlier.get(&spec.title()));
         earlier.map(|outcome| outcome.stride(&self.sampling)).max().unwrap_or(1)
     }
 
-    /// Whether a row of a group has samples in each pass.
-    pub(super) fn takes_part_in_passes(&self, by_trials: bool) -> bool {
-        self.sampling.all_passes() == 1 || !(by_trials || self.part != Some(Part::Timed))
+    /// Whether the rows of a group have samples in each pass.
+    fn takes_part_in_passes(&self, group: &Group) -> bool {
+        let is_made_once = matches!(group.repeats, Repeats::Trials(_)) || group.part != Part::Timed;
+        self.sampling.all_passes() == 1 || !is_made_once
     }
 
-    /// How many rows stand here.
-    pub(super) fn left(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Tells what stands here.
-    pub(super) fn tell(&self) {
-        if let Some(measuring) = &self.measuring {
-            measuring.observer.measured(&self.rows);
+    /// Tells what stands here, where a group left any of it.
+    fn tell(&self, before: usize) {
+        if self.rows.len() > before {
+            self.observer.measured(&self.rows);
         }
     }
 
     /// Leaves what came of a row, behind what earlier passes left of it.
-    pub(super) fn push(&mut self, spec: MetricSpec, outcome: Outcome) {
+    fn push(&mut self, spec: MetricSpec, outcome: Outcome) {
         let earlier = if self.earlier.is_empty() { None } else { self.earlier.remove(&spec.title()) };
         if let (Some(Outcome::Measured { .. }), Outcome::Failed { reason }) = (&earlier, &outcome) {
             let (title, pass) = (spec.title(), self.pass + 1);
@@ -294,15 +292,24 @@ impl Bench {
     }
 
     /// The samples of a row that stands here, or the outcome of one that has none.
-    pub(super) fn samples(&self, id: &str, parameters: &Parameters) -> Result<&[f64], Box<Outcome>> {
-        match self.outcome(id, parameters) {
-            Some(Outcome::Measured { samples, .. } | Outcome::Derived { samples }) => Ok(samples),
-            Some(absent) => Err(Box::new(absent.clone())),
-            None => {
-                let reason = format!("there is no row `{id}` to compute it from");
-                Err(Box::new(Outcome::Failed { reason }))
-            }
-        }
+    pub(super) fn samples(&self, id: &str, parameters: &Parameters) -> Result<Cow<'_, [f64]>, Box<Outcome>> {
+        let Some(outcome) = self.outcome(id, parameters) else {
+            let reason = format!("there is no row `{id}` to compute it from");
+            return Err(Box::new(Outcome::Failed { reason }));
+        };
+        outcome.values().ok_or_else(|| Box::new(outcome.clone()))
+    }
+}
+
+fn skipped(reason: &str) -> Outcome {
+    Outcome::Skipped { reason: reason.to_owned() }
+}
+
+/// What a case could not be made for.
+fn unmade(error: &DeviceError) -> Outcome {
+    match error {
+        DeviceError::NotApplicable { reason, .. } => Outcome::NotApplicable { reason: reason.clone() },
+        error => Outcome::Failed { reason: error.to_string() },
     }
 }
 

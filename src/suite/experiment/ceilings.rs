@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::bench::matmul_flops;
 use super::counts;
 use super::host_copy::{HostCopy, fastest_memory};
-use super::{Bench, Experiment, Formula, Group, count};
+use super::{Experiment, Formula, Group, GroupBuilder, count};
 use crate::device::{Device, Float, FloatType};
 use crate::error::DeviceError;
 use crate::results::Work;
@@ -88,33 +88,30 @@ impl Experiment for Ceilings {
         Some(&mut self.dtypes)
     }
 
-    fn run(&self, bench: &mut Bench) {
-        self.copies(bench);
-        self.matmuls(bench);
-        self.transfers(bench);
-        self.same(bench);
+    fn groups(&self, engine: &str) -> Vec<Group> {
+        vec![self.copies(), self.matmuls(), self.transfers(engine), self.same()]
     }
 }
 
 impl Ceilings {
     /// The iterations of a loop over something that is `size` of what is `largest`.
     fn iterations_for(&self, size: f64, largest: f64) -> usize {
-        const MOST: usize = 100;
+        const MAX: usize = 100;
         let least = self.iterations.get();
-        ((least as f64 * largest / size) as usize).clamp(least, MOST.max(least))
+        ((least as f64 * largest / size) as usize).clamp(least, MAX.max(least))
     }
 
-    fn copies(&self, bench: &mut Bench) {
+    fn copies(&self) -> Group {
         let sizes: Vec<usize> = self.copies.iter().map(|bytes| elements(bytes.get())).collect();
         let largest = sizes.iter().copied().max().unwrap_or(1);
-        let mut group = bench.group("Copies on the device", []);
+        let mut group = Group::of("Copies on the device", []);
         for elements in sizes {
             let iterations = self.iterations_for(elements as f64, largest as f64);
             let bytes = elements * size_of::<f32>();
             let amount = 2.0 * bytes as f64;
             for by in ["copy", "kernel"] {
                 group = group
-                    .having([("bytes", bytes.into()), ("by", by.into()), ("iterations", iterations.into())])
+                    .with_parameters([("bytes", bytes.into()), ("by", by.into()), ("iterations", iterations.into())])
                     .device_time("ceilings.copy.time", "Copy on the device", move |device| {
                         let stream = device.stream()?;
                         let (x, y) = (stream.ones::<f32>([elements])?, stream.zeros::<f32>([elements])?);
@@ -132,16 +129,16 @@ impl Ceilings {
                     .work(Work::copy(amount, "2 · bytes", bytes as f64).as_peak());
             }
         }
-        group.run();
+        group.build()
     }
 
-    fn matmuls(&self, bench: &mut Bench) {
+    fn matmuls(&self) -> Group {
         let largest = self.sizes.iter().map(|size| matmul_flops(size.get())).fold(1.0, f64::max);
-        let mut group = bench.group("Matmuls", []);
+        let mut group = Group::of("Matmuls", []);
         for &dtype in &self.dtypes {
             for size in self.sizes.iter().map(|size| size.get()) {
                 let iterations = self.iterations_for(matmul_flops(size), largest);
-                group = group.having([
+                group = group.with_parameters([
                     ("dtype", dtype.name().into()),
                     ("size", size.into()),
                     ("iterations", iterations.into()),
@@ -149,19 +146,19 @@ impl Ceilings {
                 group = with_float!(dtype, T => matmul::<T>(group, size, iterations));
             }
         }
-        group.run();
+        group.build()
     }
 
-    fn transfers(&self, bench: &mut Bench) {
-        let kind = fastest_memory(bench.engine());
+    fn transfers(&self, engine: &str) -> Group {
+        let kind = fastest_memory(engine);
         let sizes: Vec<usize> = self.link.iter().map(|bytes| elements(bytes.get())).collect();
         let largest = sizes.iter().copied().max().unwrap_or(1);
-        let mut group = bench.group("Transfers", [("memory", kind.to_string().into())]);
+        let mut group = Group::of("Transfers", [("memory", kind.to_string().into())]);
         for elements in sizes {
             let iterations = self.iterations_for(elements as f64, largest as f64);
             let bytes = elements * size_of::<f32>();
             let amount = bytes as f64;
-            group = group.having([("bytes", bytes.into()), ("iterations", iterations.into())]);
+            group = group.with_parameters([("bytes", bytes.into()), ("iterations", iterations.into())]);
             for Direction { time: [time, time_label], rate: [rate, rate_label], copy, work } in [TO_DEVICE, TO_HOST] {
                 group = group
                     .device_time(time, time_label, move |device| {
@@ -173,16 +170,15 @@ impl Ceilings {
                     .work(work(amount, "bytes", amount).as_peak());
             }
         }
-        group.run();
+        group.build()
     }
 
     /// A loop of copies by a kernel and a synchronize, twice.
-    fn same(&self, bench: &mut Bench) {
+    fn same(&self) -> Group {
         let (iterations, elements) =
             (self.iterations.get(), self.copies.first().map_or(1, |bytes| elements(bytes.get())));
         let bytes = elements * size_of::<f32>();
-        bench
-            .group("The same code twice", [("bytes", bytes.into()), ("iterations", iterations.into())])
+        Group::of("The same code twice", [("bytes", bytes.into()), ("iterations", iterations.into())])
             .setup(move |device| device.stream()?.ones::<f32>([elements]))
             .twice(["ceilings.same.a", "ceilings.same.b", "ceilings.same.ratio"], move |x| {
                 let x = x.clone();
@@ -191,12 +187,12 @@ impl Ceilings {
                     x.stream().device().synchronize()
                 })
             })
-            .run();
+            .build()
     }
 }
 
 /// A loop of square matmuls and its rate.
-fn matmul<T: Float>(group: Group<'_, Device>, size: usize, iterations: usize) -> Group<'_, Device> {
+fn matmul<T: Float>(group: GroupBuilder<Device>, size: usize, iterations: usize) -> GroupBuilder<Device> {
     let amount = matmul_flops(size);
     group
         .device_time("ceilings.matmul.time", "Matmul", move |device| {

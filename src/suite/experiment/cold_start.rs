@@ -1,7 +1,7 @@
 //! `cold-start`: what a process pays once, before its first work on a device is done.
 //!
 //! Each round starts a process of its own, which makes its first steps on the device and says what each took
-//! ([`process`](crate::device::process)). All rows of a round are of one process.
+//! ([`process`](crate::calls::process)). All rows of a round are of one process.
 //!
 //! - The steps: the driver is loaded and initialized (*driver*), the context made (*context*), a kernel compiled or read from
 //!   the folder of compiled kernels (*code*), its module loaded (*module*), the kernel found (*function*), launched and waited
@@ -20,7 +20,7 @@
 //! Files that the system has read before are in its memory, and the process that starts the others holds the device
 //! meanwhile: a machine that has just been started, and a device that nobody uses, take longer.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -33,7 +33,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::each_round::EachRound;
-use super::{Bench, Experiment, Formula, count, counts};
+use super::{Experiment, Formula, Group, count, counts};
 use crate::affinity;
 use crate::calls::process::FirstSteps;
 use crate::device::Device;
@@ -84,40 +84,35 @@ impl Experiment for ColdStart {
     const NAME: &'static str = "cold-start";
     const SUMMARY: &'static str = "What a process pays once, before its first work on a device is done";
 
-    fn run(&self, bench: &mut Bench) {
-        let filled = Rc::default();
-        CASES.into_iter().for_each(|case| self.case(bench, case, &filled));
-        same(bench);
+    fn groups(&self, _engine: &str) -> Vec<Group> {
+        CASES.into_iter().map(|case| self.case(case)).chain([same()]).collect()
     }
 }
 
 /// The device opened once more by the process that measures, twice.
-fn same(bench: &mut Bench) {
-    bench
-        .group("The same code twice", [])
+fn same() -> Group {
+    Group::of("The same code twice", [])
         .twice(["cold-start.same.a", "cold-start.same.b", "cold-start.same.ratio"], |device| {
             let name = device.name().to_owned();
             Ok(move || Device::open(&name))
         })
-        .run();
+        .build()
 }
 
 impl ColdStart {
-    /// The processes of a case; `filled` is whether one has left compiled kernels on disk for the others.
-    fn case(&self, bench: &mut Bench, (loading, cache): (&'static str, &'static str), filled: &Rc<Cell<bool>>) {
-        let (patience, filled) = (self.patience.duration(), Rc::clone(filled));
+    /// The processes of a case.
+    fn case(&self, (loading, cache): (&'static str, &'static str)) -> Group {
+        let patience = self.patience.duration();
         let parameters = [("loading", loading.into()), ("cache", cache.into())];
-        let mut group =
-            bench.group("First steps of a process", parameters).trials(self.processes).setup(move |device| {
-                let processes = Processes::new(device, loading, cache, patience)?;
-                // A first process shows which steps there are, and leaves compiled kernels on disk.
-                let first = Rc::new(processes.start()?);
-                // Where its folder is empty, or was filled before, it is a process like any other: that of the first round.
-                let counts = processes.is_cache_empty || filled.replace(true);
-                let unused = RefCell::new(counts.then(|| Rc::clone(&first)));
-                let next = move || unused.take().map_or_else(|| processes.start().map(Rc::new), Ok);
-                Ok((first, EachRound::new(next)))
-            });
+        let mut group = Group::of("First steps of a process", parameters).trials(self.processes).setup(move |device| {
+            let processes = Processes::new(device, loading, cache, patience)?;
+            // A first process shows which steps there are, and leaves compiled kernels on disk.
+            let first = Rc::new(processes.start()?);
+            // Where its folder is empty it is a process like any other: that of the first round.
+            let unused = RefCell::new(processes.is_cache_empty.then(|| Rc::clone(&first)));
+            let next = move || unused.take().map_or_else(|| processes.start().map(Rc::new), Ok);
+            Ok((first, EachRound::new(next)))
+        });
         let steps = STEPS.map(|(step, id, label)| (Part::Step(step), id, label));
         let whole = [
             (Part::Total, "cold-start.total", "All steps, from the first to the last"),
@@ -134,7 +129,7 @@ impl ColdStart {
         }
         let rest = Formula::of("total − sum", [("total", "cold-start.total"), ("sum", "cold-start.sum")]);
         let rest = rest.is(Derivation::Difference);
-        group.derived("cold-start.rest", "Between the steps", Unit::Seconds, rest).run();
+        group.derived("cold-start.rest", "Between the steps", Unit::Seconds, rest).build()
     }
 }
 

@@ -3,38 +3,50 @@
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 
-use super::bench::{Bench, Part};
 use crate::device::{Device, Stream};
-use crate::error::{DeviceError, MeasureError};
-use crate::measure::{Case, Clock, StoppedBy, Stopwatch};
-use crate::results::{
-    Derivation, FormulaOperand, MetricSpec, Outcome, Parameter, Parameters, Provenance, Work, evaluate_round,
-};
+use crate::error::DeviceError;
+use crate::measure::{Case, Clock, Stopwatch};
+use crate::results::{Derivation, FormulaOperand, MetricSpec, Parameter, Parameters, Provenance, Work};
 use crate::units::Unit;
 
-/// A group of rows under a heading. Its cases are sampled together, interleaved, so that a reader may compare them; rows
-/// that differ in parameters stand in one group by [`having`](Self::having). `S` is what the cases share: made once, by
-/// [`setup`](Self::setup), before the first of them.
+/// Rows under a heading, and how they are measured: [`of`](Self::of) begins one. Its cases are sampled together,
+/// interleaved, so that a reader may compare them.
 ///
-/// Nothing is measured before [`run`](Self::run).
-#[must_use = "a group is measured by `run`"]
-pub struct Group<'a, S> {
-    bench: &'a mut Bench,
-    heading: String,
-    /// Those of all its rows.
-    parameters: Parameters,
-    /// Those of the rows that are declared from now on.
-    current: Parameters,
-    part: Part,
-    repeats: Repeats,
-    setup: Setup<'a, S>,
-    left_out: Option<String>,
-    rows: Vec<Declared<'a, S>>,
+/// A group says what would be measured. A [`Bench`](super::Bench) measures it, once in each pass of a run.
+pub struct Group {
+    pub(super) part: Part,
+    pub(super) repeats: Repeats,
+    /// Why none of its rows is measured.
+    pub(super) left_out: Option<String>,
+    pub(super) rows: Vec<MetricSpec>,
+    cases: Box<MakeCases>,
+}
+
+/// The cases of some rows, or why there is none; an error of the whole is one of their setup.
+type Cases = Result<Vec<Result<Case<'static>, DeviceError>>, DeviceError>;
+type MakeCases = dyn Fn(&Device, &[usize]) -> Cases;
+
+/// The parts of a run: what changes the process for the calls after it is measured after those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Rows that need no recording.
+    Timed,
+    /// Rows that need devices which are connected. The access between these stays.
+    Connected,
+    /// Rows that come from recordings. Once a process has recorded its device, its later calls take longer.
+    Recorded,
+    /// Rows whose measurement makes all later calls of the process slower.
+    Last,
+}
+
+impl Part {
+    /// All of them, in their order.
+    pub const ALL: [Self; 4] = [Part::Timed, Part::Connected, Part::Recorded, Part::Last];
 }
 
 /// How its rows are sampled.
 #[derive(Clone, Copy)]
-enum Repeats {
+pub(super) enum Repeats {
     /// As the run's protocol says.
     AsStated,
     /// The same without a warm-up.
@@ -43,17 +55,62 @@ enum Repeats {
     Trials(NonZeroUsize),
 }
 
-type Setup<'a, S> = Box<dyn FnOnce(&Device) -> Result<S, DeviceError> + 'a>;
-type Make<'a, S> = Box<dyn FnOnce(&S, String) -> Result<Case<'static>, DeviceError> + 'a>;
+impl Group {
+    /// Begins a group under a heading, whose rows all have these parameters.
+    pub fn of<'p>(heading: &str, parameters: impl IntoIterator<Item = (&'p str, Parameter)>) -> GroupBuilder<Device> {
+        let parameters: Parameters = parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        GroupBuilder {
+            heading: heading.to_owned(),
+            current: parameters.clone(),
+            parameters,
+            part: Part::Timed,
+            repeats: Repeats::AsStated,
+            setup: Box::new(|device: &Device| Ok(device.clone())),
+            left_out: None,
+            rows: Vec::new(),
+        }
+    }
 
-struct Declared<'a, S> {
-    spec: MetricSpec,
-    kind: Kind<'a, S>,
+    /// Its rows, in the order in which they were declared.
+    pub fn rows(&self) -> &[MetricSpec] {
+        &self.rows
+    }
+
+    /// The part of a run that it is of.
+    pub fn part(&self) -> Part {
+        self.part
+    }
+
+    /// The cases of the measured rows at these places: set up once, for all of them.
+    pub(super) fn cases(&self, device: &Device, places: &[usize]) -> Cases {
+        (self.cases)(device, places)
+    }
 }
 
-enum Kind<'a, S> {
-    Sampled(Make<'a, S>),
-    Derived,
+/// A group that is being declared. Rows that differ in parameters stand in one group by
+/// [`with_parameters`](Self::with_parameters). `S` is what the cases share: made once, by [`setup`](Self::setup), before the
+/// first of them.
+#[must_use = "a group is declared by `build`"]
+pub struct GroupBuilder<S> {
+    heading: String,
+    /// Those of all its rows.
+    parameters: Parameters,
+    /// Those of the rows that are declared from now on.
+    current: Parameters,
+    part: Part,
+    repeats: Repeats,
+    setup: Setup<S>,
+    left_out: Option<String>,
+    rows: Vec<Declared<S>>,
+}
+
+type Setup<S> = Box<dyn Fn(&Device) -> Result<S, DeviceError>>;
+type Make<S> = Box<dyn Fn(&S, String) -> Result<Case<'static>, DeviceError>>;
+
+/// A row, and what makes its case; a computed one has none.
+struct Declared<S> {
+    spec: MetricSpec,
+    make: Option<Make<S>>,
 }
 
 /// How a derived row is computed, round by round.
@@ -65,7 +122,7 @@ pub struct Formula {
 
 impl Formula {
     /// A formula as a reader sees it, and the rows that its words stand for: each word with an identifier. Other words are
-    /// numeric parameters of the row. [`evaluate`](crate::results::evaluate) says how it is written.
+    /// numeric parameters of the row. [`Expression`](crate::results::Expression) says how it is written.
     pub fn of<const N: usize>(text: impl Into<String>, operands: [(&str, &'static str); N]) -> Self {
         let operand =
             |(name, id): (&str, &str)| FormulaOperand { name: name.to_owned(), id: id.to_owned(), parameters: None };
@@ -88,22 +145,15 @@ impl Formula {
     }
 }
 
-impl<'a> Group<'a, Device> {
-    pub(crate) fn new(bench: &'a mut Bench, heading: &str, parameters: Parameters) -> Self {
-        let setup = Box::new(|device: &Device| Ok(device.clone()));
-        let (current, part) = (parameters.clone(), Part::Timed);
-        let (heading, repeats, left_out) = (heading.to_owned(), Repeats::AsStated, None);
-        Self { bench, heading, parameters, current, part, repeats, setup, left_out, rows: Vec::new() }
-    }
-
+impl GroupBuilder<Device> {
     /// With `setup` run once before the first case; what it returns is shared by all cases, which are declared after it.
-    pub fn setup<S>(self, setup: impl FnOnce(&Device) -> Result<S, DeviceError> + 'a) -> Group<'a, S> {
-        let Self { bench, heading, parameters, current, part, repeats, left_out, .. } = self;
-        Group { bench, heading, parameters, current, part, repeats, setup: Box::new(setup), left_out, rows: Vec::new() }
+    pub fn setup<S>(self, setup: impl Fn(&Device) -> Result<S, DeviceError> + 'static) -> GroupBuilder<S> {
+        let Self { heading, parameters, current, part, repeats, left_out, .. } = self;
+        GroupBuilder { heading, parameters, current, part, repeats, setup: Box::new(setup), left_out, rows: Vec::new() }
     }
 }
 
-impl<'a, S: 'a> Group<'a, S> {
+impl<S: 'static> GroupBuilder<S> {
     /// The parameters of the group.
     pub fn parameters(&self) -> Parameters {
         self.parameters.clone()
@@ -111,7 +161,7 @@ impl<'a, S: 'a> Group<'a, S> {
 
     /// The rows declared from now on have these parameters beside those of the group, in place of what an earlier call
     /// stated. Their computations take operands with the same parameters.
-    pub fn having<const N: usize>(mut self, parameters: [(&str, Parameter); N]) -> Self {
+    pub fn with_parameters<const N: usize>(mut self, parameters: [(&str, Parameter); N]) -> Self {
         self.current = self.parameters.clone();
         self.current.extend(parameters.into_iter().map(|(name, value)| (name.to_owned(), value)));
         self
@@ -160,13 +210,13 @@ impl<'a, S: 'a> Group<'a, S> {
         self,
         id: &'static str,
         label: &str,
-        make: impl FnOnce(&S) -> Result<B, DeviceError> + 'a,
+        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
     ) -> Self
     where
         B: FnMut() -> Result<R, DeviceError> + 'static,
         R: 'static,
     {
-        let make = Box::new(|shared: &S, id| Ok(Case::host_timed(id, make(shared)?)));
+        let make = Box::new(move |shared: &S, id| Ok(Case::host_timed(id, make(shared)?)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
     }
 
@@ -175,12 +225,12 @@ impl<'a, S: 'a> Group<'a, S> {
         self,
         id: &'static str,
         label: &str,
-        make: impl FnOnce(&S) -> Result<B, DeviceError> + 'a,
+        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
     ) -> Self
     where
         B: FnMut(&mut Stopwatch) -> Result<(), DeviceError> + 'static,
     {
-        let make = Box::new(|shared: &S, id| Ok(Case::host_timed_within(id, make(shared)?)));
+        let make = Box::new(move |shared: &S, id| Ok(Case::host_timed_within(id, make(shared)?)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
     }
 
@@ -190,13 +240,13 @@ impl<'a, S: 'a> Group<'a, S> {
         self,
         id: &'static str,
         label: &str,
-        make: impl FnOnce(&S) -> Result<(Stream, B), DeviceError> + 'a,
+        make: impl Fn(&S) -> Result<(Stream, B), DeviceError> + 'static,
     ) -> Self
     where
         B: FnMut() -> Result<R, DeviceError> + 'static,
         R: 'static,
     {
-        let make = Box::new(|shared: &S, id| {
+        let make = Box::new(move |shared: &S, id| {
             let (stream, body) = make(shared)?;
             Case::device_timed(id, &stream, body)
         });
@@ -209,7 +259,7 @@ impl<'a, S: 'a> Group<'a, S> {
         clock: Clock,
         id: &'static str,
         label: &str,
-        make: impl FnOnce(&S) -> Result<B, DeviceError> + 'a,
+        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
     ) -> Self
     where
         B: FnMut() -> Result<f64, DeviceError> + 'static,
@@ -224,12 +274,12 @@ impl<'a, S: 'a> Group<'a, S> {
         id: &'static str,
         label: &str,
         unit: Unit,
-        make: impl FnOnce(&S) -> Result<B, DeviceError> + 'a,
+        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
     ) -> Self
     where
         B: FnMut() -> Result<f64, DeviceError> + 'static,
     {
-        let make = Box::new(|shared: &S, id| Ok(Case::new(id, make(shared)?)));
+        let make = Box::new(move |shared: &S, id| Ok(Case::new(id, make(shared)?)));
         self.sampled(id, label, unit, Clock::Observed, make)
     }
 
@@ -248,7 +298,7 @@ impl<'a, S: 'a> Group<'a, S> {
     pub fn twice<B, R>(
         self,
         [first, second, ratio]: [&'static str; 3],
-        make: impl Fn(&S) -> Result<B, DeviceError> + 'a,
+        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
     ) -> Self
     where
         B: FnMut() -> Result<R, DeviceError> + 'static,
@@ -266,8 +316,8 @@ impl<'a, S: 'a> Group<'a, S> {
             )
     }
 
-    fn sampled(self, id: &'static str, label: &str, unit: Unit, clock: Clock, make: Make<'a, S>) -> Self {
-        self.declared(id, label, unit, Provenance::measured(clock), Kind::Sampled(make))
+    fn sampled(self, id: &'static str, label: &str, unit: Unit, clock: Clock, make: Make<S>) -> Self {
+        self.declared(id, label, unit, Provenance::measured(clock), Some(make))
     }
 
     /// A row that is computed, round by round, from rows that stand here or were measured before. What is missing of an
@@ -277,7 +327,7 @@ impl<'a, S: 'a> Group<'a, S> {
     /// is by order alone, up to the shorter.
     pub fn derived(self, id: &'static str, label: &str, unit: Unit, formula: Formula) -> Self {
         let Formula { derivation, text: formula, operands } = formula;
-        self.declared(id, label, unit, Provenance::Derived { derivation, formula, operands }, Kind::Derived)
+        self.declared(id, label, unit, Provenance::Derived { derivation, formula, operands }, None)
     }
 
     /// The difference of two times of the group: the first less the second, round by round.
@@ -310,14 +360,11 @@ impl<'a, S: 'a> Group<'a, S> {
     }
 
     /// The last row, whose case is what `change` makes of it.
-    fn changed(mut self, change: impl FnOnce(Case<'static>) -> Case<'static> + 'a) -> Self {
+    fn changed(mut self, change: impl Fn(Case<'static>) -> Case<'static> + 'static) -> Self {
         let last = self.rows.pop();
-        self.rows.extend(last.map(|Declared { spec, kind }| match kind {
-            Kind::Sampled(make) => {
-                let make: Make<'a, S> = Box::new(move |shared, id| Ok(change(make(shared, id)?)));
-                Declared { spec, kind: Kind::Sampled(make) }
-            }
-            Kind::Derived => Declared { spec, kind },
+        self.rows.extend(last.map(|Declared { spec, make }| {
+            let changed = |make: Make<S>| -> Make<S> { Box::new(move |shared, id| Ok(change(make(shared, id)?))) };
+            Declared { spec, make: make.map(changed) }
         }));
         self
     }
@@ -344,159 +391,26 @@ impl<'a, S: 'a> Group<'a, S> {
         label: &str,
         unit: Unit,
         provenance: Provenance,
-        kind: Kind<'a, S>,
+        make: Option<Make<S>>,
     ) -> Self {
         let (id, group, label) = (id.to_owned(), self.heading.clone(), label.to_owned());
         let parameters = self.current.clone();
         let spec = MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None };
-        self.rows.push(Declared { spec, kind });
+        self.rows.push(Declared { spec, make });
         self
     }
 
-    /// Measures the rows in the turn of the group; in the last turn computes those that are derived.
-    pub fn run(self) {
-        let Self { bench, setup, left_out, rows, part, repeats, .. } = self;
-        let (of_part, measures, computes) = bench.next_group(part);
-        let before = bench.left();
-        if bench.measuring.is_none() {
-            rows.iter().filter(|_| of_part).for_each(|row| bench.declare(&row.spec));
-            return;
-        }
-        let left_out = |bench: &Bench, spec: &MetricSpec| match &left_out {
-            _ if !bench.selection.holds(&spec.id) => Some(skipped(NOT_CHOSEN)),
-            reason => reason.as_deref().map(skipped),
+    /// The group, with all its rows declared.
+    pub fn build(self) -> Group {
+        let Self { setup, left_out, rows, part, repeats, .. } = self;
+        let (rows, makes): (Vec<MetricSpec>, Vec<(String, Option<Make<S>>)>) =
+            rows.into_iter().map(|Declared { spec, make }| (spec.clone(), (spec.title(), make))).unzip();
+        let cases = move |device: &Device, places: &[usize]| {
+            let shared = setup(device)?;
+            let makes = places.iter().filter_map(|place| makes.get(*place));
+            Ok(makes.filter_map(|(title, make)| Some(make.as_ref()?(&shared, title.clone()))).collect())
         };
-        let (mut sampled, mut derived) = (Vec::new(), Vec::new());
-        for Declared { spec, kind } in rows {
-            match (kind, left_out(bench, &spec)) {
-                (Kind::Sampled(_), Some(absent)) if measures => bench.push(spec, absent),
-                (Kind::Derived, Some(absent)) if computes => bench.push(spec, absent),
-                (Kind::Sampled(make), None) if measures && bench.is_due(&spec) => sampled.push((spec, make)),
-                (Kind::Derived, None) if computes => derived.push(spec),
-                _ => {}
-            }
-        }
-        if !sampled.is_empty() {
-            sample(bench, setup, sampled, repeats);
-        }
-        for spec in derived {
-            let outcome = compute(bench, &spec);
-            bench.push(spec, outcome);
-        }
-        // In most turns a group leaves nothing: it is the turn of another.
-        if bench.left() > before {
-            bench.tell();
-        }
-    }
-}
-
-const NOT_CHOSEN: &str = "left out by choice";
-
-fn skipped(reason: &str) -> Outcome {
-    Outcome::Skipped { reason: reason.to_owned() }
-}
-
-/// What a case could not be made for.
-fn unmade(error: &DeviceError) -> Outcome {
-    match error {
-        DeviceError::NotApplicable { reason, .. } => Outcome::NotApplicable { reason: reason.clone() },
-        error => Outcome::Failed { reason: error.to_string() },
-    }
-}
-
-fn sample<S>(bench: &mut Bench, setup: Setup<'_, S>, rows: Vec<(MetricSpec, Make<'_, S>)>, repeats: Repeats) {
-    let Some(measuring) = bench.measuring.clone() else { return };
-    let ids: Vec<&str> = rows.iter().map(|(spec, _)| spec.id.as_str()).collect();
-    let parameters = rows.first().map(|(spec, _)| spec.parameters.clone()).unwrap_or_default();
-    bench.interrupted |= measuring.sampler.is_interrupted();
-    let outcomes = if bench.interrupted {
-        rows.into_iter().map(|(spec, _)| (spec, Outcome::Interrupted)).collect()
-    } else {
-        measuring.observer.group(&ids, &parameters);
-        match setup(&measuring.device) {
-            Ok(shared) => {
-                let (mut cases, mut outcomes, mut specs) = (Vec::new(), Vec::new(), Vec::new());
-                for (spec, make) in rows {
-                    match make(&shared, spec.title()) {
-                        Ok(case) => {
-                            cases.push(case);
-                            specs.push(spec);
-                        }
-                        Err(error) => outcomes.push((spec, unmade(&error))),
-                    }
-                }
-                drop(shared);
-                outcomes.extend(sampled(bench, &measuring, specs, cases, repeats));
-                outcomes
-            }
-            Err(error) => rows.into_iter().map(|(spec, _)| (spec, unmade(&error))).collect::<Vec<_>>(),
-        }
-    };
-    outcomes.into_iter().for_each(|(spec, outcome)| bench.push(spec, outcome));
-}
-
-/// Samples the cases, one for each of `specs`.
-fn sampled(
-    bench: &mut Bench,
-    measuring: &super::bench::Measuring,
-    specs: Vec<MetricSpec>,
-    cases: Vec<Case<'static>>,
-    repeats: Repeats,
-) -> Vec<(MetricSpec, Outcome)> {
-    let all =
-        |specs: Vec<MetricSpec>, outcome: Outcome| specs.into_iter().map(|spec| (spec, outcome.clone())).collect();
-    if cases.is_empty() {
-        return Vec::new();
-    }
-    let sampler = &measuring.sampler.of_stride(bench.stride(&specs));
-    let kept = match repeats {
-        Repeats::AsStated => sampler.sample(cases),
-        Repeats::Unwarmed => sampler.without_warmup().sample(cases),
-        Repeats::Trials(count) => sampler.of_trials(count).sample(cases),
-    };
-    match kept {
-        Ok(kept) => {
-            bench.interrupted |= kept.stopped_by == StoppedBy::Interrupt;
-            let in_passes = bench.takes_part_in_passes(matches!(repeats, Repeats::Trials(_)));
-            let outcomes = Outcome::of_rounds(kept, measuring.begun).map(|mut outcome| {
-                if let (Outcome::Measured { passes, .. }, false) = (&mut outcome, in_passes) {
-                    passes.clear();
-                }
-                outcome
-            });
-            specs.into_iter().zip(outcomes).collect()
-        }
-        Err(MeasureError::Interrupted) => {
-            bench.interrupted = true;
-            all(specs, Outcome::Interrupted)
-        }
-        Err(error) => all(specs, Outcome::Failed { reason: error.to_string() }),
-    }
-}
-
-fn compute(bench: &Bench, spec: &MetricSpec) -> Outcome {
-    let Provenance::Derived { formula, operands, .. } = &spec.provenance else {
-        return Outcome::Failed { reason: "a measured row has no formula".to_owned() };
-    };
-    let of = |operand: &FormulaOperand| {
-        let samples = bench.samples(&operand.id, operand.parameters.as_ref().unwrap_or(&spec.parameters))?;
-        Ok((operand.name.clone(), samples))
-    };
-    let found = match operands.iter().map(of).collect::<Result<Vec<(String, &[f64])>, Box<Outcome>>>() {
-        Err(absent) => match *absent {
-            Outcome::Skipped { reason } if reason == NOT_CHOSEN => {
-                return skipped("the rows that it is computed from were left out by choice");
-            }
-            absent => return absent,
-        },
-        Ok(found) => found,
-    };
-    let found: Vec<(&str, &[f64])> = found.iter().map(|(name, samples)| (name.as_str(), *samples)).collect();
-    let rounds = found.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
-    let computed = (0..rounds).map(|round| evaluate_round(formula, &found, &spec.parameters, round));
-    match computed.collect() {
-        Some(samples) => Outcome::Derived { samples },
-        None => Outcome::Failed { reason: format!("the formula `{formula}` has a word that stands for nothing") },
+        Group { part, repeats, left_out, rows, cases: Box::new(cases) }
     }
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::random_matmul;
 use super::counts;
-use super::{Bench, Experiment, count};
+use super::{Experiment, Group, count};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
 use crate::results::{Parameter, Work};
@@ -57,64 +57,66 @@ impl Experiment for IdleDevice {
         Some(&mut self.iters)
     }
 
-    fn run(&self, bench: &mut Bench) {
-        self.devices(bench);
-        self.streams(bench);
-        self.same(bench);
+    fn groups(&self, engine: &str) -> Vec<Group> {
+        vec![self.devices(engine), self.streams(), self.same()]
     }
 }
 
 impl IdleDevice {
-    fn devices(&self, bench: &mut Bench) {
-        let idle = bench.device().and_then(|device| self.idle(device));
-        bench
-            .group("Two devices", self.parameters())
-            .skipped(idle.is_none().then(|| "this engine has only one device here".to_owned()))
-            .setup(move |device| {
-                let busy = match &self.devices {
-                    Some([busy, _]) => Device::open(busy)?,
-                    None => device.clone(),
-                };
-                Ok((busy.stream()?, Device::open(&idle.unwrap_or_default())?))
+    fn devices(&self, engine: &str) -> Group {
+        let is_alone = self.devices.is_none() && of_engine(engine).count() < 2;
+        let (devices, size, iters) = (self.devices.clone(), self.size, self.iters);
+        Group::of("Two devices", self.parameters())
+            .skipped(is_alone.then(|| "this engine has only one device here".to_owned()))
+            .setup(move |device| match &devices {
+                Some([busy, idle]) => Ok((Device::open(busy)?.stream()?, Device::open(idle)?)),
+                None => {
+                    let idle = of_engine(device.properties().engine).find(|name| name != device.name());
+                    Ok((device.stream()?, Device::open(&idle.unwrap_or_default())?))
+                }
             })
-            .host_time("idle-device.other", "Synchronize the idle device each iteration", |(stream, idle)| {
+            .host_time("idle-device.other", "Synchronize the idle device each iteration", move |(stream, idle)| {
                 let idle = idle.clone();
-                Ok(iterate(stream, self.size, self.iters, move || idle.synchronize()))
+                Ok(iterate(stream, size, iters, move || idle.synchronize()))
             })
             .work(self.launches())
-            .host_time("idle-device.same", "Synchronize the busy device each iteration", |(stream, _)| {
+            .host_time("idle-device.same", "Synchronize the busy device each iteration", move |(stream, _)| {
                 let busy = stream.device().clone();
-                Ok(iterate(stream, self.size, self.iters, move || busy.synchronize()))
+                Ok(iterate(stream, size, iters, move || busy.synchronize()))
             })
             .work(self.launches())
             .difference("idle-device.delta", "Busy − idle device", ["idle-device.same", "idle-device.other"])
-            .run();
+            .build()
     }
 
     /// The loop that synchronizes the busy stream, twice.
-    fn same(&self, bench: &mut Bench) {
-        bench
-            .group("The same code twice", self.parameters())
+    fn same(&self) -> Group {
+        let (size, iters) = (self.size, self.iters);
+        Group::of("The same code twice", self.parameters())
             .setup(|device| device.stream())
-            .twice(["idle-device.same.a", "idle-device.same.b", "idle-device.same.ratio"], |stream| {
+            .twice(["idle-device.same.a", "idle-device.same.b", "idle-device.same.ratio"], move |stream| {
                 let busy = stream.clone();
-                Ok(iterate(stream, self.size, self.iters, move || busy.synchronize()))
+                Ok(iterate(stream, size, iters, move || busy.synchronize()))
             })
-            .run();
+            .build()
     }
 
-    fn streams(&self, bench: &mut Bench) {
-        bench
-            .group("Two streams of one device", self.parameters())
+    fn streams(&self) -> Group {
+        let (size, iters) = (self.size, self.iters);
+        Group::of("Two streams of one device", self.parameters())
             .setup(|device| Ok((device.stream()?, device.stream()?)))
-            .host_time("idle-device.stream.other", "Synchronize the idle stream each iteration", |(stream, idle)| {
-                let idle = idle.clone();
-                Ok(iterate(stream, self.size, self.iters, move || idle.synchronize()))
-            })
+            .host_time(
+                "idle-device.stream.other",
+                "Synchronize the idle stream each iteration",
+                move |(stream, idle)| {
+                    let idle = idle.clone();
+                    Ok(iterate(stream, size, iters, move || idle.synchronize()))
+                },
+            )
             .work(self.launches())
-            .host_time("idle-device.stream.same", "Synchronize the busy stream each iteration", |(stream, _)| {
+            .host_time("idle-device.stream.same", "Synchronize the busy stream each iteration", move |(stream, _)| {
                 let busy = stream.clone();
-                Ok(iterate(stream, self.size, self.iters, move || busy.synchronize()))
+                Ok(iterate(stream, size, iters, move || busy.synchronize()))
             })
             .work(self.launches())
             .difference(
@@ -122,7 +124,7 @@ impl IdleDevice {
                 "Busy − idle stream",
                 ["idle-device.stream.same", "idle-device.stream.other"],
             )
-            .run();
+            .build()
     }
 
     fn parameters(&self) -> [(&'static str, Parameter); 2] {
@@ -132,16 +134,12 @@ impl IdleDevice {
     fn launches(&self) -> Work {
         Work::launches(2.0 * self.iters.get() as f64, "2 · iters")
     }
+}
 
-    /// The name of the device that idles; `None` where there is no second one.
-    fn idle(&self, device: &Device) -> Option<String> {
-        if let Some([_, idle]) = &self.devices {
-            return Some(idle.clone());
-        }
-        let engine = device.properties().engine;
-        let mut names = Device::list().into_iter().map(|listed| listed.name);
-        names.find(|name| name != device.name() && name.split(':').next() == Some(engine))
-    }
+/// The names of the devices of an engine.
+fn of_engine(engine: &str) -> impl Iterator<Item = String> {
+    let names = Device::list().into_iter().map(|listed| listed.name);
+    names.filter(move |name| name.split(':').next() == Some(engine))
 }
 
 /// The loop: a random matrix of this size, multiplied by itself, and a wait, so many times. It ends when the device that works

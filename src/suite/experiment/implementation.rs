@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bench, Experiment, count, counts};
+use super::{Experiment, Group, count, counts};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
 use crate::timeline::{Kind, Timeline};
@@ -39,10 +39,9 @@ impl Experiment for Implementation {
     const NAME: &'static str = "implementation";
     const SUMMARY: &'static str = "What a call of PyTorch does inside";
 
-    fn run(&self, bench: &mut Bench) {
+    fn groups(&self, _engine: &str) -> Vec<Group> {
         let heading = "Calls recorded inside PyTorch";
-        let mut group = bench
-            .group(heading, [])
+        let mut calls = Group::of(heading, [])
             .foreign(
                 "implementation.device-synchronize.stream-call",
                 "The device synchronize calls the stream synchronize",
@@ -69,8 +68,8 @@ impl Experiment for Implementation {
                 PYTORCH,
             );
         for mode in ["blocking", "non-blocking"] {
-            group = group
-                .having([("mode", mode.into())])
+            calls = calls
+                .with_parameters([("mode", mode.into())])
                 .foreign(
                     "implementation.copy.asynchronous-call",
                     "The copy calls the asynchronous copy",
@@ -84,21 +83,18 @@ impl Experiment for Implementation {
                     PYTORCH,
                 );
         }
-        group.run();
 
-        let mut waits = bench.group("Waits for a device in PyTorch", []);
+        let mut waits = Group::of("Waits for a device in PyTorch", []);
         for device in ["same", "other"] {
-            waits = waits.having([("device", device.into())]).foreign_time(
+            waits = waits.with_parameters([("device", device.into())]).foreign_time(
                 "implementation.idle-device.waiting",
                 "Wait for pending work in synchronize, a loop",
                 "it is about PyTorch's own call",
             );
         }
-        waits.run();
 
         let kernels = self.kernels.get();
-        bench
-            .group(heading, [])
+        let order = Group::of(heading, [])
             .recorded()
             .setup(Device::stream)
             .observed(
@@ -110,7 +106,8 @@ impl Experiment for Implementation {
                     Ok(move || record(&stream, kernels).map(|timeline| f64::from(starts_in_order(&timeline))))
                 },
             )
-            .run();
+            .build();
+        vec![calls.build(), waits.build(), order]
     }
 }
 

@@ -22,7 +22,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bench, Experiment, Formula, count, counts};
+use super::{Experiment, Formula, Group, count, counts};
 use crate::calls::catalogue::Call;
 use crate::calls::{CallUnderTest, layers};
 use crate::device::{Device, Graph};
@@ -58,13 +58,8 @@ impl Experiment for Layers {
     const NAME: &'static str = "layers";
     const SUMMARY: &'static str = "Where the time of a launch goes: the driver, the layers above it, and graphs";
 
-    fn run(&self, bench: &mut Bench) {
-        self.launch(bench);
-        self.graphs(bench);
-        updates(bench);
-        self.programmatic(bench);
-        priorities(bench);
-        self.same(bench);
+    fn groups(&self, _engine: &str) -> Vec<Group> {
+        vec![self.launch(), self.graphs(), updates(), self.programmatic(), priorities(), self.same()]
     }
 }
 
@@ -86,7 +81,7 @@ fn captured(device: &Device, operations: usize) -> Result<Graph, DeviceError> {
 
 impl Layers {
     /// One launch through each layer: one group.
-    fn launch(&self, bench: &mut Bench) {
+    fn launch(&self) -> Group {
         let launches = self.launches.get();
         let through = move |call: Call| {
             move |device: &Device| {
@@ -94,8 +89,7 @@ impl Layers {
                 Ok(move || time().map(|seconds| seconds / launches as f64))
             }
         };
-        bench
-            .group("One launch through each layer", [("launches", launches.into())])
+        Group::of("One launch through each layer", [("launches", launches.into())])
             .time_by(Clock::Host, "layers.driver", "The driver's own call", through(layers::driver(launches)))
             .time_by(Clock::Host, "layers.wrapper", "A safe wrapper of it", through(layers::wrapper(launches)))
             .time_by(Clock::Host, "layers.extended", "The driver's extended call", through(layers::extended(launches)))
@@ -132,12 +126,12 @@ impl Layers {
                 "What a graph of one operation saves",
                 ["layers.operation", "layers.graph"],
             )
-            .run();
+            .build()
     }
 
     /// Graphs of several sizes: one group.
-    fn graphs(&self, bench: &mut Bench) {
-        let mut group = bench.group("Launch of a graph by its size", []);
+    fn graphs(&self) -> Group {
+        let mut group = Group::of("Launch of a graph by its size", []);
         for nodes in self.nodes.iter().map(|nodes| nodes.get()) {
             let launches = move |device: &Device| {
                 let graph = captured(device, nodes)?;
@@ -147,11 +141,11 @@ impl Layers {
                 })
             };
             group = group
-                .having([("nodes", nodes.into())])
+                .with_parameters([("nodes", nodes.into())])
                 .host_time_within("layers.graph.launch", "Launch a graph", launches)
                 .per(SINGLE);
         }
-        group = group.having([]);
+        group = group.with_parameters([]);
         if let (Some(first), Some(last)) = (self.nodes.iter().min(), self.nodes.iter().max())
             && first < last
         {
@@ -177,11 +171,11 @@ impl Layers {
                     line(format!("small − {few} · (large − small) / {nodes}")),
                 );
         }
-        group.run();
+        group.build()
     }
 
     /// Chains with and without programmatic launches: one group.
-    fn programmatic(&self, bench: &mut Bench) {
+    fn programmatic(&self) -> Group {
         let (launches, length) = (self.launches.get(), self.kernel.duration());
         let chain = move |programmatic: bool| {
             move |device: &Device| {
@@ -189,45 +183,42 @@ impl Layers {
                 Ok(move || time().map(|seconds| seconds / launches as f64))
             }
         };
-        bench
-            .group(
-                "Programmatic launches",
-                [("launches", launches.into()), ("kernel_seconds", length.as_secs_f64().into())],
-            )
-            .time_by(Clock::Host, "layers.programmatic.off", "A kernel of a chain, each after the other", chain(false))
-            .time_by(Clock::Host, "layers.programmatic.on", "A kernel of a chain, programmatic", chain(true))
-            .difference(
-                "layers.programmatic.saved",
-                "What a programmatic launch saves",
-                ["layers.programmatic.off", "layers.programmatic.on"],
-            )
-            .run();
+        Group::of(
+            "Programmatic launches",
+            [("launches", launches.into()), ("kernel_seconds", length.as_secs_f64().into())],
+        )
+        .time_by(Clock::Host, "layers.programmatic.off", "A kernel of a chain, each after the other", chain(false))
+        .time_by(Clock::Host, "layers.programmatic.on", "A kernel of a chain, programmatic", chain(true))
+        .difference(
+            "layers.programmatic.saved",
+            "What a programmatic launch saves",
+            ["layers.programmatic.off", "layers.programmatic.on"],
+        )
+        .build()
     }
 
     /// An operation on one element, twice.
-    fn same(&self, bench: &mut Bench) {
+    fn same(&self) -> Group {
         let launches = self.launches.get();
-        bench
-            .group("The same code twice", [("launches", launches.into())])
+        Group::of("The same code twice", [("launches", launches.into())])
             .setup(|device| device.stream()?.zeros::<f32>([1]))
             .twice(["layers.same.a", "layers.same.b", "layers.same.ratio"], move |x| {
                 let x = x.clone();
                 Ok(move || (0..launches).try_for_each(|_| x.affine_in_place(1.0, 1.0)))
             })
-            .run();
+            .build()
     }
 }
 
 /// What it takes to change an executable graph of one kernel: one group.
-fn updates(bench: &mut Bench) {
+fn updates() -> Group {
     let change = |call: Call| {
         move |device: &Device| {
             let mut time = timed(device, &call)?;
             Ok(move || (0..SINGLE).try_fold(0.0, |sum, _| time().map(|seconds| sum + seconds)))
         }
     };
-    bench
-        .group("Changing a graph", [])
+    Group::of("Changing a graph", [])
         .time_by(Clock::Host, "layers.graph.update", "Update a graph of one kernel", change(layers::graph_update()))
         .per(SINGLE)
         .time_by(
@@ -237,15 +228,14 @@ fn updates(bench: &mut Bench) {
             change(layers::graph_parameters()),
         )
         .per(SINGLE)
-        .run();
+        .build()
 }
 
 /// A launch behind that of a kernel that has the device: one group.
-fn priorities(bench: &mut Bench) {
+fn priorities() -> Group {
     let launch = |highest: bool| move |device: &Device| timed(device, &layers::priority(highest));
-    bench
-        .group("Priority of a stream", [])
+    Group::of("Priority of a stream", [])
         .time_by(Clock::Host, "layers.priority.lowest", "Launch both and wait, lowest priority", launch(false))
         .time_by(Clock::Host, "layers.priority.highest", "Launch both and wait, highest priority", launch(true))
-        .run();
+        .build()
 }

@@ -22,7 +22,7 @@ use std::rc::Rc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bench, Experiment, count, counts};
+use super::{Experiment, Group, count, counts};
 use crate::calls::ways::{Heading, MemoryWay, MovedBy, Ways};
 use crate::device::Device;
 use crate::error::DeviceError;
@@ -63,11 +63,9 @@ impl Experiment for MemoryWays {
         }
     }
 
-    fn run(&self, bench: &mut Bench) {
+    fn groups(&self, _engine: &str) -> Vec<Group> {
         let sizes = || self.sizes.iter().map(|size| size.get());
-        sizes().for_each(|bytes| with_host(bench, bytes));
-        sizes().for_each(|bytes| between_devices(bench, bytes));
-        self.same(bench);
+        sizes().map(with_host).chain(sizes().map(between_devices)).chain([self.same()]).collect()
     }
 }
 
@@ -87,15 +85,15 @@ fn timed(way: &Made, heading: Heading) -> Result<impl FnMut() -> Result<f64, Dev
 }
 
 /// All ways between the host and the device for one size: one group.
-fn with_host(bench: &mut Bench, bytes: usize) {
-    let mut group = bench.group("Between host and device", [("bytes", bytes.into())]);
+fn with_host(bytes: usize) -> Group {
+    let mut group = Group::of("Between host and device", [("bytes", bytes.into())]);
     if bytes >= LARGE {
         group = group.trials(FEW);
     }
     let mut group = group.setup(move |device| all(device, MovedBy::OF_HOST, bytes));
     for (place, way) in MovedBy::OF_HOST.into_iter().enumerate() {
         group = group
-            .having([("memory", way.name().into())])
+            .with_parameters([("memory", way.name().into())])
             .time_by(Clock::Host, "memory-ways.to-device", "To the device", move |made| {
                 timed(&made[place], Heading::Away)
             })
@@ -104,20 +102,20 @@ fn with_host(bench: &mut Bench, bytes: usize) {
                 timed(&made[place], Heading::Both)
             });
     }
-    group.run();
+    group.build()
 }
 
 /// Copies between two devices of one size: one group.
-fn between_devices(bench: &mut Bench, bytes: usize) {
+fn between_devices(bytes: usize) -> Group {
     const WAYS: [MovedBy; 2] = [MovedBy::Peer { access: false }, MovedBy::Peer { access: true }];
-    let mut group = bench.group("Between two devices", [("bytes", bytes.into())]);
+    let mut group = Group::of("Between two devices", [("bytes", bytes.into())]);
     if bytes >= LARGE {
         group = group.trials(FEW);
     }
     let mut group = group.setup(move |device| all(device, WAYS, bytes));
     for (place, way) in WAYS.into_iter().enumerate() {
         group = group
-            .having([("access", way.name().into())])
+            .with_parameters([("access", way.name().into())])
             .time_by(Clock::Host, "memory-ways.peer.one-way", "To the other device", move |made| {
                 timed(&made[place], Heading::Away)
             })
@@ -125,20 +123,19 @@ fn between_devices(bench: &mut Bench, bytes: usize) {
                 timed(&made[place], Heading::Both)
             });
     }
-    group.run();
+    group.build()
 }
 
 impl MemoryWays {
     /// A copy from pageable memory, twice.
-    fn same(&self, bench: &mut Bench) {
+    fn same(&self) -> Group {
         let bytes = self.same.get();
-        bench
-            .group("The same code twice", [("bytes", bytes.into())])
+        Group::of("The same code twice", [("bytes", bytes.into())])
             .setup(move |device| Ways::new(device)?.of(MovedBy::Pageable, bytes).map(Rc::new))
             .twice(["memory-ways.same.a", "memory-ways.same.b", "memory-ways.same.ratio"], |way| {
                 let way = Rc::clone(way);
                 Ok(move || way.time(Heading::Away))
             })
-            .run();
+            .build()
     }
 }

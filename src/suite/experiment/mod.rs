@@ -34,8 +34,8 @@ mod registry;
 
 use std::num::NonZeroUsize;
 
-pub use bench::{Bench, Part, RunObserver, Turn};
-pub use group::{Formula, Group};
+pub use bench::{Bench, RunObserver};
+pub use group::{Formula, Group, GroupBuilder, Part};
 pub use recorder::{Pass, TraceRecorder, has_scenarios, record_scenarios};
 pub use registry::{AnyExperiment, Experiment, Registry, RegistryEntry};
 

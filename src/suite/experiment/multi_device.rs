@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use super::each_round::EachRound;
 use super::idle_device::iterate;
-use super::{Bench, Experiment, Formula, count, counts};
+use super::{Experiment, Formula, Group, count, counts};
 use crate::calls::ranks::{AllReduce, FirstCalls};
 use crate::calls::ways::{Heading, MemoryWay, MovedBy, Ways};
 use crate::device::{Device, Stream};
@@ -102,19 +102,19 @@ impl Experiment for MultiDevice {
         Some(&mut self.iters)
     }
 
-    fn run(&self, bench: &mut Bench) {
-        let devices = Devices::of(bench.engine());
-        self.pairs(bench, &devices);
-        self.kernels.iter().for_each(|kernel| waits(bench, &devices, *kernel));
-        self.copy(bench, &devices);
-        self.sizes.iter().for_each(|bytes| all_reduce(bench, &devices, bytes.get()));
-        first(bench, &devices);
-        self.overlap(bench, &devices);
-        same(bench, &devices);
+    fn groups(&self, engine: &str) -> Vec<Group> {
+        let devices = Devices::of(engine);
+        let mut groups = self.pairs(&devices);
+        groups.extend(self.kernels.iter().map(|kernel| waits(&devices, *kernel)));
+        groups.push(self.copy(&devices));
+        groups.extend(self.sizes.iter().map(|bytes| all_reduce(&devices, bytes.get())));
+        groups.extend([first(&devices), self.overlap(&devices), same(&devices)]);
+        groups
     }
 }
 
 /// The devices of an engine, by their names; two names where there are fewer, of rows that are left out.
+#[derive(Clone)]
 struct Devices {
     names: Vec<String>,
     lacking: Option<String>,
@@ -141,90 +141,97 @@ impl Devices {
 
 impl MultiDevice {
     /// All ordered pairs: one group for each.
-    fn pairs(&self, bench: &mut Bench, devices: &Devices) {
+    fn pairs(&self, devices: &Devices) -> Vec<Group> {
         let numbers = 0..devices.names.len();
         let pairs = numbers.clone().flat_map(|busy| numbers.clone().map(move |idle| (busy, idle)));
-        for (busy, idle) in pairs.filter(|(busy, idle)| busy != idle) {
+        let (size, iters) = (self.size, self.iters);
+        let pair = |(busy, idle): (usize, usize)| {
             let parameters = [
                 ("busy", busy.into()),
                 ("idle", idle.into()),
-                ("size", self.size.get().into()),
-                ("iters", self.iters.get().into()),
+                ("size", size.get().into()),
+                ("iters", iters.get().into()),
             ];
             let names = [busy, idle].map(|number| devices.names[number].clone());
-            let launches = || Work::launches(2.0 * self.iters.get() as f64, "2 · iters");
-            bench
-                .group("Each pair of devices", parameters)
+            let launches = || Work::launches(2.0 * iters.get() as f64, "2 · iters");
+            Group::of("Each pair of devices", parameters)
                 .skipped(devices.lacking.clone())
                 .setup(move |_| Ok((Device::open(&names[0])?.stream()?, Device::open(&names[1])?)))
-                .host_time("multi-device.pair.other", "Synchronize the idle device each iteration", |(stream, idle)| {
-                    let idle = idle.clone();
-                    Ok(iterate(stream, self.size, self.iters, move || idle.synchronize()))
-                })
+                .host_time(
+                    "multi-device.pair.other",
+                    "Synchronize the idle device each iteration",
+                    move |(stream, idle)| {
+                        let idle = idle.clone();
+                        Ok(iterate(stream, size, iters, move || idle.synchronize()))
+                    },
+                )
                 .work(launches())
-                .host_time("multi-device.pair.same", "Synchronize the busy device each iteration", |(stream, _)| {
-                    let busy = stream.device().clone();
-                    Ok(iterate(stream, self.size, self.iters, move || busy.synchronize()))
-                })
+                .host_time(
+                    "multi-device.pair.same",
+                    "Synchronize the busy device each iteration",
+                    move |(stream, _)| {
+                        let busy = stream.device().clone();
+                        Ok(iterate(stream, size, iters, move || busy.synchronize()))
+                    },
+                )
                 .work(launches())
                 .difference(
                     "multi-device.pair.delta",
                     "Busy − idle device",
                     ["multi-device.pair.same", "multi-device.pair.other"],
                 )
-                .run();
-        }
+                .build()
+        };
+        pairs.filter(|(busy, idle)| busy != idle).map(pair).collect()
     }
 
     /// A copy to another device beside a kernel of this one.
-    fn copy(&self, bench: &mut Bench, devices: &Devices) {
+    fn copy(&self, devices: &Devices) -> Group {
         let (bytes, busy) = (self.copy.get(), self.beside.duration());
         let spin = move |stream: &Stream| stream.spin(busy);
-        bench
-            .group(
-                "A copy to another device beside a kernel",
-                [("bytes", bytes.into()), ("busy_seconds", busy.as_secs_f64().into())],
-            )
-            .skipped(devices.lacking.clone())
-            .setup(move |device| {
-                let way = Ways::new(device)?.of(MovedBy::Peer { access: true }, bytes)?;
-                Ok((Rc::new(way), device.stream()?))
-            })
-            .time_by(Clock::Host, "multi-device.copy.alone", "The copy", |(way, _): &(Rc<MemoryWay>, Stream)| {
-                let way = Rc::clone(way);
-                Ok(move || way.time(Heading::Away))
-            })
-            .host_time("multi-device.copy.kernel", "The kernel", move |(_, stream)| {
-                let stream = stream.clone();
-                Ok(move || spin(&stream).and_then(|()| stream.synchronize()))
-            })
-            .time_by(Clock::Host, "multi-device.copy.both", "Both at once", move |(way, stream)| {
-                let (way, stream) = (Rc::clone(way), stream.clone());
-                Ok(move || way.time_beside(Heading::Away, || spin(&stream), || stream.synchronize()))
-            })
-            .derived(
-                "multi-device.copy.hidden",
-                "Hidden share of the shorter one",
-                Unit::Ratio,
-                hidden([
-                    ("copy", "multi-device.copy.alone"),
-                    ("kernel", "multi-device.copy.kernel"),
-                    ("both", "multi-device.copy.both"),
-                ]),
-            )
-            .run();
+        Group::of(
+            "A copy to another device beside a kernel",
+            [("bytes", bytes.into()), ("busy_seconds", busy.as_secs_f64().into())],
+        )
+        .skipped(devices.lacking.clone())
+        .setup(move |device| {
+            let way = Ways::new(device)?.of(MovedBy::Peer { access: true }, bytes)?;
+            Ok((Rc::new(way), device.stream()?))
+        })
+        .time_by(Clock::Host, "multi-device.copy.alone", "The copy", |(way, _): &(Rc<MemoryWay>, Stream)| {
+            let way = Rc::clone(way);
+            Ok(move || way.time(Heading::Away))
+        })
+        .host_time("multi-device.copy.kernel", "The kernel", move |(_, stream)| {
+            let stream = stream.clone();
+            Ok(move || spin(&stream).and_then(|()| stream.synchronize()))
+        })
+        .time_by(Clock::Host, "multi-device.copy.both", "Both at once", move |(way, stream)| {
+            let (way, stream) = (Rc::clone(way), stream.clone());
+            Ok(move || way.time_beside(Heading::Away, || spin(&stream), || stream.synchronize()))
+        })
+        .derived(
+            "multi-device.copy.hidden",
+            "Hidden share of the shorter one",
+            Unit::Ratio,
+            hidden([
+                ("copy", "multi-device.copy.alone"),
+                ("kernel", "multi-device.copy.kernel"),
+                ("both", "multi-device.copy.both"),
+            ]),
+        )
+        .build()
     }
 
     /// An all-reduce beside a matmul on each device, each of which is enqueued first once.
-    fn overlap(&self, bench: &mut Bench, devices: &Devices) {
-        let (bytes, size) = (self.gradients.get(), self.matmul.get());
+    fn overlap(&self, devices: &Devices) -> Group {
+        let (bytes, size, all) = (self.gradients.get(), self.matmul.get(), devices.clone());
         let parameters = [("devices", devices.names.len().into()), ("bytes", bytes.into()), ("size", size.into())];
-        let mut group = bench
-            .group("An all-reduce beside a matmul", parameters)
+        let mut group = Group::of("An all-reduce beside a matmul", parameters)
             .connected()
             .skipped(devices.lacking.clone())
             .setup(move |device| {
-                let work = Beside { sum: AllReduce::new(device, bytes)?, matmuls: Matmuls::new(devices, size)? };
+                let work = Beside { sum: AllReduce::new(device, bytes)?, matmuls: Matmuls::new(&all, size)? };
                 let work = Rc::new(work);
                 let both = [false, true].map(|sum_first| {
                     let work = Rc::clone(&work);
@@ -256,7 +263,7 @@ impl MultiDevice {
                 }
             };
             group = group
-                .having([("first", first.into())])
+                .with_parameters([("first", first.into())])
                 .time_by(Clock::Host, "multi-device.overlap.both", "Both at once", part(0, |both| both.whole))
                 .of_event(place)
                 .time_by(
@@ -273,7 +280,7 @@ impl MultiDevice {
                     share.from_row("sum", &alone).from_row("matmul", &alone),
                 );
         }
-        group.run();
+        group.build()
     }
 }
 
@@ -345,13 +352,12 @@ fn synchronize(streams: &[Stream]) -> Result<(), DeviceError> {
 }
 
 /// A kernel of this length on each device, waited for in turn or together.
-fn waits(bench: &mut Bench, devices: &Devices, kernel: Seconds) {
-    let length = kernel.duration();
+fn waits(devices: &Devices, kernel: Seconds) -> Group {
+    let (length, all) = (kernel.duration(), devices.clone());
     let parameters = [("devices", devices.names.len().into()), ("kernel_seconds", length.as_secs_f64().into())];
-    bench
-        .group("Waiting for several devices", parameters)
+    Group::of("Waiting for several devices", parameters)
         .skipped(devices.lacking.clone())
-        .setup(|_| devices.streams().map(Rc::new))
+        .setup(move |_| all.streams().map(Rc::new))
         .host_time("multi-device.wait.idle", "Synchronize all, nothing pending", |streams: &Rc<Vec<Stream>>| {
             let streams = Rc::clone(streams);
             Ok(move || synchronize(&streams))
@@ -376,7 +382,7 @@ fn waits(bench: &mut Bench, devices: &Devices, kernel: Seconds) {
             "Together − one device",
             ["multi-device.wait.together", "multi-device.wait.one"],
         )
-        .run();
+        .build()
 }
 
 fn in_turn(streams: &[Stream], length: Duration) -> Result<(), DeviceError> {
@@ -384,10 +390,9 @@ fn in_turn(streams: &[Stream], length: Duration) -> Result<(), DeviceError> {
 }
 
 /// An all-reduce of so many bytes.
-fn all_reduce(bench: &mut Bench, devices: &Devices, bytes: usize) {
+fn all_reduce(devices: &Devices, bytes: usize) -> Group {
     let parameters = [("devices", devices.names.len().into()), ("bytes", bytes.into())];
-    bench
-        .group("All-reduce", parameters)
+    Group::of("All-reduce", parameters)
         .connected()
         .skipped(devices.lacking.clone())
         .setup(move |device| AllReduce::new(device, bytes).map(Rc::new))
@@ -405,7 +410,7 @@ fn all_reduce(bench: &mut Bench, devices: &Devices, bytes: usize) {
             Unit::BytesPerSecond,
             Formula::of("2 · (devices − 1) / devices · bytes / done", [("done", "multi-device.all-reduce.done")]),
         )
-        .run();
+        .build()
 }
 
 /// The calls of an all-reduce by the stopwatch; the wait for it is beside it.
@@ -415,15 +420,14 @@ fn enqueue(sum: &AllReduce, stopwatch: &mut Stopwatch) -> Result<(), DeviceError
 }
 
 /// What the first calls of a connection take: of one connection for each round.
-fn first(bench: &mut Bench, devices: &Devices) {
+fn first(devices: &Devices) -> Group {
     let part = |row: usize, part: fn(&FirstCalls) -> f64| {
         move |connections: &Rc<EachRound<FirstCalls>>| {
             let connections = Rc::clone(connections);
             Ok(move || connections.part(row, part))
         }
     };
-    bench
-        .group("First calls", [("devices", devices.names.len().into())])
+    Group::of("First calls", [("devices", devices.names.len().into())])
         .trials(FEW)
         .connected()
         .skipped(devices.lacking.clone())
@@ -442,15 +446,15 @@ fn first(bench: &mut Bench, devices: &Devices) {
         .of_event(0)
         .time_by(Clock::Host, "multi-device.first.again", "Enqueue the second one", part(2, |calls| calls.second))
         .of_event(0)
-        .run();
+        .build()
 }
 
 /// The wait for all devices with nothing pending, twice.
-fn same(bench: &mut Bench, devices: &Devices) {
-    bench
-        .group("The same code twice", [("devices", devices.names.len().into())])
+fn same(devices: &Devices) -> Group {
+    let all = devices.clone();
+    Group::of("The same code twice", [("devices", devices.names.len().into())])
         .skipped(devices.lacking.clone())
-        .setup(|_| devices.streams().map(Rc::new))
+        .setup(move |_| all.streams().map(Rc::new))
         .twice(
             ["multi-device.same.a", "multi-device.same.b", "multi-device.same.ratio"],
             |streams: &Rc<Vec<Stream>>| {
@@ -458,5 +462,5 @@ fn same(bench: &mut Bench, devices: &Devices) {
                 Ok(move || in_turn(&streams, Duration::from_micros(20)))
             },
         )
-        .run();
+        .build()
 }

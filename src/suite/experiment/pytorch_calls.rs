@@ -14,7 +14,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bench, Experiment, Formula};
+use super::{Experiment, Formula, Group};
 use crate::units::Unit;
 
 /// Which calls of PyTorch wait.
@@ -78,13 +78,13 @@ impl Experiment for PytorchCalls {
     const NAME: &'static str = "pytorch-calls";
     const SUMMARY: &'static str = "Which calls of PyTorch wait, and what its debug mode says of them";
 
-    fn run(&self, bench: &mut Bench) {
-        let mut group = bench.group("Calls of PyTorch behind a closed gate", []);
+    fn groups(&self, _engine: &str) -> Vec<Group> {
+        let mut group = Group::of("Calls of PyTorch behind a closed gate", []);
         for call in &self.calls {
             let both = ["pytorch-calls.blocks", "pytorch-calls.warns"];
             let of = |text: &str| Formula::of(text, [("blocks", both[0]), ("warns", both[1])]);
             group = group
-                .having([("call", call.as_str().into())])
+                .with_parameters([("call", call.as_str().into())])
                 .foreign(both[0], "Waited for the gate", Unit::Ratio, PYTORCH)
                 .foreign("pytorch-calls.blocks-other", "Waited for another stream", Unit::Ratio, PYTORCH)
                 .foreign_time("pytorch-calls.ready", "Time of the call, nothing pending", PYTORCH)
@@ -104,20 +104,18 @@ impl Experiment for PytorchCalls {
                     of("(1 − blocks) · warns"),
                 );
         }
-        group.run();
-        same(bench);
+        vec![group.build(), same()]
     }
 }
 
 /// A call that does not wait, twice: in each system.
-fn same(bench: &mut Bench) {
+fn same() -> Group {
     const ELEMENTS: usize = 1 << 16;
-    bench
-        .group("The same code twice", [("elements", ELEMENTS.into())])
+    Group::of("The same code twice", [("elements", ELEMENTS.into())])
         .setup(|device| device.stream()?.ones::<f32>([ELEMENTS]))
         .twice(["pytorch-calls.same.a", "pytorch-calls.same.b", "pytorch-calls.same.ratio"], |x| {
             let x = x.clone();
             Ok(move || x.sum())
         })
-        .run();
+        .build()
 }

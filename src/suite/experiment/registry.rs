@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -9,16 +10,17 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::bench::Bench;
+use super::group::Group;
 use super::recorder::TraceRecorder;
 use crate::device::FloatType;
+use crate::error::panic_message;
 use crate::results::{Catalog, MetricSpec, Selection, nearest};
 
 /// An experiment: a struct of its parameters, which a suite states in YAML, and the rows that it produces.
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
-/// use syncscope_suite::experiment::{Bench, Experiment, Registry};
+/// use syncscope_suite::experiment::{Experiment, Group, Registry};
 ///
 /// /// What a sum costs its caller.
 /// #[derive(Clone, Serialize, Deserialize, schemars::JsonSchema)]
@@ -37,16 +39,15 @@ use crate::results::{Catalog, MetricSpec, Selection, nearest};
 ///     const NAME: &'static str = "sums";
 ///     const SUMMARY: &'static str = "What a sum costs its caller";
 ///
-///     fn run(&self, bench: &mut Bench) {
+///     fn groups(&self, _engine: &str) -> Vec<Group> {
 ///         let elements = self.elements;
-///         bench
-///             .group("Sums", [("elements", elements.into())])
+///         let sums = Group::of("Sums", [("elements", elements.into())])
 ///             .setup(move |device| device.stream()?.ones::<f32>([elements]))
 ///             .host_time("sums.dispatch", "Dispatch", |x| {
 ///                 let x = x.clone();
 ///                 Ok(move || x.sum())
-///             })
-///             .run();
+///             });
+///         vec![sums.build()]
 ///     }
 /// }
 ///
@@ -65,8 +66,9 @@ pub trait Experiment: Clone + Default + Serialize + DeserializeOwned + JsonSchem
         Self::default()
     }
 
-    /// Declares its rows and has them measured.
-    fn run(&self, bench: &mut Bench);
+    /// Declares its rows on devices of an engine, in groups that are sampled together. Nothing is measured here: it needs no
+    /// device. A run asks for them once and measures them in each of its passes.
+    fn groups(&self, engine: &str) -> Vec<Group>;
 
     /// Records its scenarios as timelines; none where it has none.
     fn record(&self, _recorder: &mut TraceRecorder) {}
@@ -90,8 +92,8 @@ pub trait AnyExperiment: Send + Sync {
     /// As [`Experiment::SUMMARY`].
     fn summary(&self) -> &'static str;
 
-    /// As [`Experiment::run`].
-    fn run(&self, bench: &mut Bench);
+    /// As [`Experiment::groups`].
+    fn groups(&self, engine: &str) -> Vec<Group>;
 
     /// As [`Experiment::record`].
     fn record(&self, recorder: &mut TraceRecorder);
@@ -112,8 +114,8 @@ impl<E: Experiment> AnyExperiment for E {
         E::SUMMARY
     }
 
-    fn run(&self, bench: &mut Bench) {
-        Experiment::run(self, bench);
+    fn groups(&self, engine: &str) -> Vec<Group> {
+        Experiment::groups(self, engine)
     }
 
     fn record(&self, recorder: &mut TraceRecorder) {
@@ -126,6 +128,22 @@ impl<E: Experiment> AnyExperiment for E {
 
     fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
         Experiment::element_types(self)
+    }
+}
+
+impl dyn AnyExperiment + '_ {
+    /// The groups that it declares on an engine.
+    ///
+    /// # Errors
+    /// What it panicked with.
+    pub fn declared(&self, engine: &str) -> Result<Vec<Group>, String> {
+        catch_unwind(AssertUnwindSafe(|| self.groups(engine))).map_err(|panic| panic_message(&*panic))
+    }
+
+    /// The rows that it produces on an engine, in the order in which it declares them; none where it panics, which a run of
+    /// it says. Needs no device.
+    pub fn plan(&self, engine: &str) -> Vec<MetricSpec> {
+        self.declared(engine).unwrap_or_default().into_iter().flat_map(|group| group.rows).collect()
     }
 }
 
@@ -251,7 +269,7 @@ impl Registry {
 
     /// The rows of all experiments with the parameters that suit an engine.
     pub fn plan(&self, engine: &str) -> Vec<MetricSpec> {
-        let planned = |entry: &RegistryEntry| Bench::plan(entry.default_for(engine).as_ref(), engine);
+        let planned = |entry: &RegistryEntry| entry.default_for(engine).plan(engine);
         self.entries.iter().flat_map(planned).collect()
     }
 
@@ -286,12 +304,14 @@ mod tests {
     use crate::results::code_of;
 
     #[test]
-    fn the_code_of_every_experiment_of_the_library_has_a_digest_of_its_own() {
+    fn the_code_of_each_experiment_on_each_engine_has_a_digest_of_its_own() {
         let mut seen = std::collections::BTreeSet::new();
         for entry in Registry::builtin().entries() {
-            let code = code_of(entry.name);
-            assert!(code.is_some_and(|code| code.len() == 16 && seen.insert(code)), "{}: {code:?}", entry.name);
+            for engine in ["cuda", "cpu"] {
+                let code = code_of(entry.name, engine);
+                assert!(code.is_some_and(|code| code.len() == 16 && seen.insert(code)), "{}: {code:?}", entry.name);
+            }
         }
-        assert_eq!(code_of("gone"), None);
+        assert_eq!(code_of("gone", "cpu"), None);
     }
 }

@@ -25,7 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::each_round::EachRound;
-use super::{Bench, Experiment, Formula, count, counts};
+use super::{Experiment, Formula, Group, count, counts};
 use crate::calls::waiting::{Manner, Waited, Waits};
 use crate::device::Device;
 use crate::error::DeviceError;
@@ -63,12 +63,9 @@ impl Experiment for WaitModes {
     const NAME: &'static str = "wait-modes";
     const SUMMARY: &'static str = "How a host thread can wait for a device, how late it wakes, and what that costs";
 
-    fn run(&self, bench: &mut Bench) {
-        for length in &self.lengths {
-            waits(bench, length.duration(), self.waits_of(length.duration()));
-        }
-        self.neighbours(bench);
-        same(bench);
+    fn groups(&self, _engine: &str) -> Vec<Group> {
+        let waits = |length: &Seconds| waits(length.duration(), self.waits_of(length.duration()));
+        self.lengths.iter().map(waits).chain([self.neighbours(), same()]).collect()
     }
 }
 
@@ -85,7 +82,7 @@ fn tried(waits: &Rc<Waits>, manner: Manner, length: Duration) -> Tried {
 const LONG: Duration = Duration::from_millis(1);
 
 /// All ways for one length: one group. The rows of a way are of the same wait.
-fn waits(bench: &mut Bench, length: Duration, count: Option<NonZeroUsize>) {
+fn waits(length: Duration, count: Option<NonZeroUsize>) -> Group {
     let setup = move |device: &Device| {
         let waits = Rc::new(Waits::new(device)?);
         Ok(Manner::ALL.map(|manner| tried(&waits, manner, length)))
@@ -96,14 +93,14 @@ fn waits(bench: &mut Bench, length: Duration, count: Option<NonZeroUsize>) {
             Ok(move || waits.part(row, part))
         }
     };
-    let mut group = bench.group("Waits", [("work_seconds", length.as_secs_f64().into())]);
+    let mut group = Group::of("Waits", [("work_seconds", length.as_secs_f64().into())]);
     if let Some(count) = count {
         group = group.trials(count);
     }
     let mut group = group.setup(setup);
     for (place, manner) in Manner::ALL.into_iter().enumerate() {
         group = group
-            .having([("wait", manner.name().into())])
+            .with_parameters([("wait", manner.name().into())])
             .time_by(
                 Clock::Host,
                 "wait-modes.latency",
@@ -126,7 +123,7 @@ fn waits(bench: &mut Bench, length: Duration, count: Option<NonZeroUsize>) {
             )
             .of_event(place);
     }
-    group.run();
+    group.build()
 }
 
 impl WaitModes {
@@ -137,10 +134,10 @@ impl WaitModes {
     }
 
     /// What the ways cost a thread that launches meanwhile: one group.
-    fn neighbours(&self, bench: &mut Bench) {
+    fn neighbours(&self) -> Group {
         let (busy, launches) = (self.busy.duration(), self.launches.get());
         let all = [("busy_seconds", busy.as_secs_f64().into()), ("launches", launches.into())];
-        let group = bench.group("A neighbour's launches", all).setup(|device| Waits::new(device).map(Rc::new));
+        let group = Group::of("A neighbour's launches", all).setup(|device| Waits::new(device).map(Rc::new));
         let shared = group.parameters();
         let launch = move |manner: Option<Manner>| {
             move |waits: &Rc<Waits>| {
@@ -155,7 +152,7 @@ impl WaitModes {
             let both = [("launch", "wait-modes.neighbour.launch"), ("alone", "wait-modes.neighbour.alone")];
             let ratio = Formula::of("launch / alone", both).from_row("alone", &shared);
             group = group
-                .having([("wait", manner.name().into())])
+                .with_parameters([("wait", manner.name().into())])
                 .time_by(
                     Clock::Host,
                     "wait-modes.neighbour.launch",
@@ -169,23 +166,22 @@ impl WaitModes {
                     ratio,
                 );
         }
-        group.run();
+        group.build()
     }
 }
 
 /// A wait by asking for the stream, twice.
-fn same(bench: &mut Bench) {
+fn same() -> Group {
     const LENGTH: Duration = Duration::from_millis(1);
     let manner = Manner::Query;
-    bench
-        .group("The same code twice", [("work_seconds", LENGTH.as_secs_f64().into()), ("wait", manner.name().into())])
+    Group::of("The same code twice", [("work_seconds", LENGTH.as_secs_f64().into()), ("wait", manner.name().into())])
         .setup(|device| Waits::new(device).map(Rc::new))
         .twice(["wait-modes.same.a", "wait-modes.same.b", "wait-modes.same.ratio"], move |waits| {
             let waits = Rc::clone(waits);
             let wait = move || waits.wait(manner, LENGTH);
             wait().map(|_| wait)
         })
-        .run();
+        .build()
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::each_round::EachRound;
-use super::{Bench, Experiment, Formula};
+use super::{Experiment, Formula, Group};
 use crate::calls::catalogue::{Call, Memory, calls};
 use crate::calls::parts::{CallInParts, Parts};
 use crate::calls::{Family, WaitMode};
@@ -53,17 +53,12 @@ impl Experiment for WaitParts {
     const NAME: &'static str = "wait-parts";
     const SUMMARY: &'static str = "What a wait consists of: enqueueing, what is left of the work, and the call itself";
 
-    fn run(&self, bench: &mut Bench) {
+    fn groups(&self, engine: &str) -> Vec<Group> {
         let length = self.length.duration();
         let families = [Family::Wait, Family::Copy, Family::Fill, Family::Memory, Family::Code, Family::Launch];
-        let engine = bench.engine().to_owned();
-        let all = families.into_iter().flat_map(|family| calls(&engine, family, &SIZES));
-        for call in all {
-            if let Some((kind, waits_by)) = kind(&call) {
-                parts(bench, kind, waits_by, &call, length);
-            }
-        }
-        same(bench);
+        let all = families.into_iter().flat_map(|family| calls(engine, family, &SIZES));
+        let parts = all.filter_map(|call| kind(&call).map(|(kind, waits_by)| parts(kind, waits_by, &call, length)));
+        parts.chain(same(engine)).collect()
     }
 }
 
@@ -204,7 +199,7 @@ impl Called {
 }
 
 /// One call: one group. The rows but that of the call alone are of the same wait.
-fn parts(bench: &mut Bench, kind: &'static Kind, waits_by: &str, call: &Call, length: Duration) {
+fn parts(kind: &'static Kind, waits_by: &str, call: &Call, length: Duration) -> Group {
     let (parameters, call) = (parameters(call, waits_by, length), call.clone());
     let setup = move |device: &Device| {
         let called = Called::new(device, &call)?;
@@ -222,8 +217,7 @@ fn parts(bench: &mut Bench, kind: &'static Kind, waits_by: &str, call: &Call, le
         "total − enqueue − residual − call",
         [("total", kind.total), ("enqueue", kind.enqueue), ("residual", kind.residual), ("call", kind.call)],
     );
-    bench
-        .group(kind.heading, parameters)
+    Group::of(kind.heading, parameters)
         .setup(setup)
         .time_by(Clock::Host, kind.enqueue, "Enqueue the work", part(0, |parts| parts.enqueue))
         .of_event(0)
@@ -236,21 +230,22 @@ fn parts(bench: &mut Bench, kind: &'static Kind, waits_by: &str, call: &Call, le
         .time_by(Clock::Host, kind.total, "The whole wait", part(2, |parts| parts.total))
         .of_event(0)
         .derived(kind.error, "Closing error", Unit::Seconds, error)
-        .run();
+        .build()
 }
 
 /// The first call with its work, twice.
-fn same(bench: &mut Bench) {
+fn same(engine: &str) -> Option<Group> {
     const LENGTH: Duration = Duration::from_millis(1);
-    let Some(call) = calls(bench.engine(), Family::Wait, &[]).into_iter().next() else { return };
-    bench
-        .group("The same code twice", [("call", call.name.into()), ("work_seconds", LENGTH.as_secs_f64().into())])
-        .setup(move |device| Called::new(device, &call))
-        .twice(["wait-parts.same.a", "wait-parts.same.b", "wait-parts.same.ratio"], |called| {
-            let called = called.clone();
-            Ok(move || called.behind(LENGTH))
-        })
-        .run();
+    let call = calls(engine, Family::Wait, &[]).into_iter().next()?;
+    let twice =
+        Group::of("The same code twice", [("call", call.name.into()), ("work_seconds", LENGTH.as_secs_f64().into())])
+            .setup(move |device| Called::new(device, &call))
+            .twice(["wait-parts.same.a", "wait-parts.same.b", "wait-parts.same.ratio"], |called| {
+                let called = called.clone();
+                Ok(move || called.behind(LENGTH))
+            })
+            .build();
+    Some(twice)
 }
 
 #[cfg(test)]

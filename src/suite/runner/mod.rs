@@ -3,12 +3,11 @@
 //! A run is one process. What it measures joins what earlier runs of the same results file measured, so that a file can
 //! be added to run by run: see [`Session::next`].
 
-mod describe;
 mod length;
 mod schema;
 mod suite;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +15,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use describe::describe;
 pub use length::{Length, length};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
@@ -27,10 +25,10 @@ pub use suite::Suite;
 use crate::affinity;
 use crate::device::Device;
 use crate::error::panic_message;
-use crate::experiment::{AnyExperiment, Bench, Part, Registry, RegistryEntry, RunObserver, Turn, record_scenarios};
+use crate::experiment::{AnyExperiment, Bench, Group, Part, Registry, RegistryEntry, RunObserver, record_scenarios};
 use crate::measure::{HostSpeed, Protocol, Sampler};
 use crate::results::{
-    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Recorded, RecordedTimeline, Results, Row, Rows, Run,
+    Environment, ExperimentRun, MetricSpec, Outcome, Piece, Plan, Recorded, RecordedTimeline, Results, Row, Rows, Run,
     RunOutcome, SCHEMA_VERSION, SYNCSCOPE, Selection, TelemetrySample, code_of, host_clock, now,
 };
 
@@ -128,16 +126,12 @@ impl Session<'_> {
             results.runs[at].resumed.push(now());
         }
         let id = results.runs[at].id.clone();
-        let earlier = results.take_rows(&id);
-        let order = std::mem::take(&mut results.runs[at].order);
         // Where the host's thread has no processor of its own, what computes beside it is part of the run.
         let host = affinity::measuring().map(|_| Arc::new(HostSpeed::new()));
-        let mut running = Running { results, at, id, begun: Instant::now(), host, rows: Vec::new(), earlier, order };
+        let mut running = Running { results, at, id, begun: Instant::now(), host };
+        self.observer.keep(&running.piece(Vec::new(), Vec::new()));
         self.measure(&mut running);
-        let Running { mut results, id, rows, earlier, .. } = running;
-        results.merge(rows);
-        // What was finished and is no longer in the suite's order.
-        results.merge(earlier);
+        let Running { mut results, id, .. } = running;
         self.sort(&mut results);
         let finished = results.rows.iter().filter_map(|row| row.outcome(&id)).all(Outcome::is_finished);
         results.runs[at].outcome = if finished { RunOutcome::Complete } else { RunOutcome::Interrupted };
@@ -149,78 +143,71 @@ impl Session<'_> {
         let mut random = random(self.suite.sampling.seed, &running.id);
         let chosen = experiments(self.suite, self.registry, engine);
         let selection = running.results.selection.clone();
-        let has_rows = |experiment: &&dyn AnyExperiment| {
-            Bench::plan(*experiment, engine).iter().any(|spec| selection.holds(&spec.id))
-        };
-        let mut experiments: Vec<&dyn AnyExperiment> = chosen.iter().map(Chosen::get).filter(has_rows).collect();
+        let declared: Vec<Declared<'_>> = chosen.iter().map(|own| Declared::of(own.get(), engine)).collect();
+        let mut experiments: Vec<&Declared<'_>> = declared.iter().filter(|own| own.is_chosen(&selection)).collect();
         let passes = self.suite.sampling.all_passes();
         for pass in 0..passes {
             experiments.shuffle(&mut random);
             for (place, experiment) in experiments.iter().enumerate() {
-                self.observer.keep(&running.so_far());
                 if !self.is_interrupted() {
                     self.observer.experiment(
                         pass * experiments.len() + place,
                         passes * experiments.len(),
-                        experiment.name(),
+                        experiment.experiment.name(),
                     );
                 }
                 let (device, begun) = (self.device, running.begun);
-                let (left, sensed) = watched(device, begun, experiment.name(), || {
-                    self.measure_part(running, *experiment, Part::Timed, pass, &mut random)
+                let ((left, rows), sensed) = watched(device, begun, experiment.experiment.name(), || {
+                    self.measure_part(running, experiment, Part::Timed, pass, &mut random)
                 });
-                running.run().telemetry.extend(sensed);
-                running.add(left);
+                self.observer.keep(&running.leave(left, rows, sensed));
             }
             if self.is_interrupted() {
                 running.cut_short(&self.suite.sampling);
                 break;
             }
         }
-        self.observer.keep(&running.so_far());
         self.measure_later(running, &experiments, Part::Connected, &mut random);
         // Recordings leave their traces in the process: not before the last row that needs none has been measured.
         self.measure_later(running, &experiments, Part::Recorded, &mut random);
         // Once a file is enough.
         if running.results.timelines.is_empty() && !self.is_interrupted() {
             let id = running.id.clone();
-            let planned = planned(self.suite, self.registry, engine);
-            let recorded =
-                experiments.iter().flat_map(|experiment| record_scenarios(*experiment, &selection, self.device, &id));
-            running.results.timelines = recorded.map(|scenario| timed(scenario, &planned)).collect();
+            let planned: Vec<&MetricSpec> = declared.iter().flat_map(Declared::rows).collect();
+            let record = |own: &&Declared<'_>| record_scenarios(own.experiment, &selection, self.device, &id);
+            let recorded = experiments.iter().flat_map(record);
+            let timelines: Vec<_> = recorded.map(|scenario| timed(scenario, &planned)).collect();
+            let piece = Piece { timelines, ..running.piece(Vec::new(), Vec::new()) };
+            running.results.timelines.clone_from(&piece.timelines);
+            self.observer.keep(&piece);
         }
         self.measure_later(running, &experiments, Part::Last, &mut random);
-        running.run().algorithms = self.device.algorithms();
+        running.results.runs[running.at].algorithms = self.device.algorithms();
     }
 
     /// Measures those rows of experiments that are of a later part of a run.
     fn measure_later(
         &self,
         running: &mut Running,
-        experiments: &[&dyn AnyExperiment],
+        experiments: &[&Declared<'_>],
         part: Part,
         random: &mut Xoshiro256PlusPlus,
     ) {
-        let engine = self.device.properties().engine;
-        for experiment in experiments {
-            if Bench::plan_of(*experiment, engine, part).is_empty() {
-                continue;
-            }
-            let left = self.measure_part(running, *experiment, part, 0, random);
-            running.add(left);
+        for experiment in experiments.iter().filter(|own| own.groups.iter().any(|group| group.part() == part)) {
+            let (left, rows) = self.measure_part(running, experiment, part, 0, random);
+            self.observer.keep(&running.leave(left, rows, Vec::new()));
         }
-        self.observer.keep(&running.so_far());
     }
 
     /// Measures the rows of an experiment that are of one part of a run, in one of its passes. Those of the later parts have one.
     fn measure_part(
         &self,
-        running: &mut Running,
-        experiment: &dyn AnyExperiment,
+        running: &Running,
+        declared: &Declared<'_>,
         part: Part,
         pass: usize,
         random: &mut Xoshiro256PlusPlus,
-    ) -> ExperimentRun {
+    ) -> (ExperimentRun, Vec<Row>) {
         let sampling = &self.suite.sampling;
         let share = if part == Part::Timed { sampling.of_pass(pass) } else { sampling.clone() };
         let protocol = Protocol { seed: random.random(), ..share };
@@ -229,12 +216,8 @@ impl Session<'_> {
         let bench = Bench::new(self.device, sampler, Arc::clone(&self.observer), &running.id, running.begun)
             .selecting(running.results.selection.clone())
             .in_pass(pass, sampling.clone())
-            .continuing(
-                running.rows.iter().chain(&running.earlier).filter(|row| row.spec.experiment() == experiment.name()),
-            );
-        let (left, rows) = run_parts(experiment, bench, self.device.properties().engine, &[part], random.random());
-        running.put(rows);
-        left
+            .continuing(running.results.rows.iter().filter(|row| row.spec.experiment() == declared.experiment.name()));
+        run_parts(declared, bench, &[part], random.random())
     }
 
     fn is_interrupted(&self) -> bool {
@@ -251,7 +234,7 @@ impl Session<'_> {
 }
 
 /// A scenario that a row times; one that none does failed, since no reader finds it.
-fn timed(scenario: RecordedTimeline, rows: &[MetricSpec]) -> RecordedTimeline {
+fn timed(scenario: RecordedTimeline, rows: &[&MetricSpec]) -> RecordedTimeline {
     let is_timed = rows.iter().any(|row| row.id == scenario.name);
     match scenario.recorded {
         Recorded::Timeline(_) if !is_timed => {
@@ -264,7 +247,7 @@ fn timed(scenario: RecordedTimeline, rows: &[MetricSpec]) -> RecordedTimeline {
 
 /// The rows that a run of a suite measures on a device of `engine`, in the order of the suite; needs no device.
 pub fn planned(suite: &Suite, registry: &Registry, engine: &str) -> Vec<MetricSpec> {
-    experiments(suite, registry, engine).iter().flat_map(|own| Bench::plan(own.get(), engine)).collect()
+    experiments(suite, registry, engine).iter().flat_map(|own| own.get().plan(engine)).collect()
 }
 
 /// The experiments of a run on a device of `engine` that its suite does not name: those of every run, and the others where it
@@ -305,7 +288,7 @@ impl Chosen<'_> {
 
 /// A run that is being measured.
 struct Running {
-    /// The other runs, and this one without its rows.
+    /// The other runs, and what this one has left.
     results: Results,
     /// Where this run stands among them.
     at: usize,
@@ -313,57 +296,33 @@ struct Running {
     begun: Instant,
     /// How fast the host computes, where its thread is kept on a processor of its own.
     host: Option<Arc<HostSpeed>>,
-    /// What it has left.
-    rows: Vec<Row>,
-    /// What an earlier try of it left of experiments that it has not reached.
-    earlier: Vec<Row>,
-    /// The experiments of that try.
-    order: Vec<ExperimentRun>,
 }
 
 impl Running {
-    fn run(&mut self) -> &mut Run {
-        &mut self.results.runs[self.at]
+    /// What it left since the last piece.
+    fn piece(&self, rows: Vec<Row>, telemetry: Vec<TelemetrySample>) -> Piece {
+        Piece { run: Run { telemetry, ..self.results.runs[self.at].clone() }, rows, timelines: Vec::new() }
     }
 
-    fn so_far(&self) -> Results {
-        let mut all = self.results.clone();
-        all.merge(self.rows.clone());
-        all.merge(self.earlier.clone());
-        let reached = |left: &&ExperimentRun| !all.runs[self.at].order.iter().any(|own| own.name == left.name);
-        let before: Vec<ExperimentRun> = self.order.iter().filter(reached).cloned().collect();
-        all.runs[self.at].order.extend(before);
-        all
-    }
-
-    /// Adds what a pass or a part left of an experiment to what stands of it; what an earlier try took is counted once.
-    fn add(&mut self, mut left: ExperimentRun) {
-        let is_it = |own: &ExperimentRun| own.name == left.name;
-        if let Some(place) = self.order.iter().position(is_it) {
-            left.duration += self.order.remove(place).duration;
-        }
-        match self.run().order.iter_mut().find(|own| own.name == left.name) {
+    /// Adds what a pass or a part left of an experiment, which is a piece of the run.
+    fn leave(&mut self, left: ExperimentRun, rows: Vec<Row>, telemetry: Vec<TelemetrySample>) -> Piece {
+        let order = &mut self.results.runs[self.at].order;
+        match order.iter_mut().find(|own| own.name == left.name) {
             Some(whole) => {
                 whole.duration += left.duration;
                 whole.failure = whole.failure.take().or(left.failure);
             }
-            None => self.run().order.push(left),
+            None => order.push(left),
         }
-    }
-
-    /// Puts rows in the place of what stood of them.
-    fn put(&mut self, rows: Vec<Row>) {
-        let titles: HashSet<String> = rows.iter().map(|row| row.spec.title()).collect();
-        let experiments: HashSet<&str> = rows.iter().map(|row| row.spec.experiment()).collect();
-        let stays = |row: &Row| !(experiments.contains(row.spec.experiment()) && titles.contains(&row.spec.title()));
-        self.earlier.retain(stays);
-        self.rows.retain(stays);
-        self.rows.extend(rows);
+        let piece = self.piece(rows, telemetry);
+        self.results.add(piece.clone());
+        piece
     }
 
     /// Marks the rows of which passes are missing: the run was interrupted.
     fn cut_short(&mut self, sampling: &Protocol) {
-        for series in self.rows.iter_mut().flat_map(|row| &mut row.series).filter(|series| series.run == self.id) {
+        let series = self.results.rows.iter_mut().flat_map(|row| &mut row.series);
+        for series in series.filter(|series| series.run == self.id) {
             if series.outcome.is_finished() && series.outcome.passes_done(sampling) < sampling.all_passes() {
                 let outcome = std::mem::replace(&mut series.outcome, Outcome::Interrupted);
                 series.outcome = outcome.followed_by(Outcome::Interrupted);
@@ -405,39 +364,60 @@ fn watched<T>(
     })
 }
 
+/// An experiment of a run, and what it declared.
+struct Declared<'a> {
+    experiment: &'a dyn AnyExperiment,
+    engine: &'a str,
+    groups: Vec<Group>,
+    /// Why it declared nothing.
+    failure: Option<String>,
+}
+
+impl<'a> Declared<'a> {
+    fn of(experiment: &'a dyn AnyExperiment, engine: &'a str) -> Self {
+        let (groups, failure) = match experiment.declared(engine) {
+            Ok(groups) => (groups, None),
+            Err(failure) => (Vec::new(), Some(failure)),
+        };
+        Self { experiment, engine, groups, failure }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &MetricSpec> {
+        self.groups.iter().flat_map(Group::rows)
+    }
+
+    /// Whether a selection holds any of it. One with a defect is run, so that the results say so.
+    fn is_chosen(&self, selection: &Selection) -> bool {
+        self.rows().any(|spec| selection.holds(&spec.id))
+            || (self.failure.is_some() && selection.holds(self.experiment.name()))
+    }
+}
+
 /// Runs one experiment on `bench`, its groups in an order that is drawn by `seed`: what is said of it as a whole, and its
 /// rows.
 pub fn run_one(experiment: &dyn AnyExperiment, bench: Bench, engine: &str, seed: u64) -> (ExperimentRun, Vec<Row>) {
-    run_parts(experiment, bench, engine, &Part::ALL, seed)
+    run_parts(&Declared::of(experiment, engine), bench, &Part::ALL, seed)
 }
 
 /// Runs these parts of one experiment.
-fn run_parts(
-    experiment: &dyn AnyExperiment,
-    mut bench: Bench,
-    engine: &str,
-    parts: &[Part],
-    seed: u64,
-) -> (ExperimentRun, Vec<Row>) {
-    let planned = parts.iter().flat_map(|part| Bench::plan_of(experiment, engine, *part)).collect();
-    let groups = Bench::groups(experiment, engine);
+fn run_parts(declared: &Declared<'_>, mut bench: Bench, parts: &[Part], seed: u64) -> (ExperimentRun, Vec<Row>) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let start = Instant::now();
-    let mut failure = None;
+    let (start, mut failure, mut planned) = (Instant::now(), declared.failure.clone(), Vec::new());
     for part in parts {
-        let mut turns: Vec<Turn> = (0..groups.len()).filter(|place| groups[*place] == *part).map(Turn::Group).collect();
-        turns.shuffle(&mut random);
-        for turn in turns.into_iter().chain([Turn::Derived]) {
-            bench.begin(*part, turn);
+        let groups: Vec<&Group> = declared.groups.iter().filter(|group| group.part() == *part).collect();
+        planned.extend(groups.iter().flat_map(|group| group.rows()).cloned());
+        let mut drawn = groups.clone();
+        drawn.shuffle(&mut random);
+        for group in drawn {
             // A panic in one group is a defect of that one: the others run, and the results say what happened.
-            let run = || affinity::kept(|| experiment.run(&mut bench));
-            let outcome = catch_unwind(AssertUnwindSafe(run));
+            let outcome = catch_unwind(AssertUnwindSafe(|| affinity::kept(|| bench.sample(group))));
             failure = failure.or(outcome.err().map(|panic| panic_message(&*panic)));
         }
+        groups.into_iter().for_each(|group| bench.compute(group));
     }
     let (rows, given_up) = bench.finish(planned, failure.as_deref());
     let failure = failure.or(given_up);
-    let (name, summary) = (experiment.name().to_owned(), experiment.summary().to_owned());
-    let code = code_of(&name).map(str::to_owned);
+    let (name, summary) = (declared.experiment.name().to_owned(), declared.experiment.summary().to_owned());
+    let code = code_of(&name, declared.engine).map(str::to_owned);
     (ExperimentRun { name, summary, duration: start.elapsed().as_secs_f64(), code, failure }, rows)
 }

@@ -303,6 +303,10 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Takes one sample.
+    ///
+    /// # Errors
+    /// That of the case.
     pub fn measure(&mut self) -> Result<f64, CaseError> {
         let value = match &mut self.measure {
             Measure::Once(measure) => measure()?,

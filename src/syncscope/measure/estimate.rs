@@ -5,7 +5,7 @@
 //! same, since every resampled median of an odd number of samples is one of the samples. But it chooses the ranks by
 //! resampling, with an error that depends on n and on the seed. The coverage of a pair of ranks is known exactly, for every
 //! distribution without ties. So no resampling and no seed are needed: the same samples give the same interval on every
-//! machine. [`Bootstrap`](super::Bootstrap) is for statistics without such a closed form.
+//! machine. A claim about several medians, which has no such closed form, is judged by [resampling](super::judge).
 //!
 //! Where the two ends take different ranks, the outer one is on the side where the extreme sample is further from its
 //! neighbour; where both are equally far, both ends take the outer rank. So changing the sign of all samples mirrors the

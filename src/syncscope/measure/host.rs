@@ -105,7 +105,7 @@ impl HostSpeed {
     }
 
     /// A host with these processors.
-    pub(crate) fn on(processors: impl Processors + 'static) -> Self {
+    pub(super) fn on(processors: impl Processors + 'static) -> Self {
         Self { begun: Instant::now(), processors: Box::new(processors), state: Mutex::default() }
     }
 

@@ -52,5 +52,5 @@ pub use host::HostSpeed;
 pub use protocol::{Protocol, StoppedBy};
 pub use sampler::{Observer, Progress, Rounds, Sampler};
 pub use samples::Samples;
-pub use statistics::{Bootstrap, Comparison, Diagnosis, Verdict, diagnose, judge, near_floor};
+pub use statistics::{Comparison, Diagnosis, Verdict, diagnose, judge, near_floor};
 pub use syncscope_present::{Estimate, Larger, Spread};

@@ -29,8 +29,8 @@ pub struct Span {
     /// The number that a call and the work that it enqueued share. Calls are numbered in the order in which they began.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub correlation: Option<u64>,
-    /// Of a synchronization point: what it waits for. Results files of schema 1 call it `barrier`.
-    #[cfg_attr(feature = "serde", serde(default, alias = "barrier", skip_serializing_if = "Option::is_none"))]
+    /// Of a synchronization point: what it waits for.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub sync: Option<SyncKind>,
     /// Of a synchronization point on an event: the correlation of the call that recorded the event.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]

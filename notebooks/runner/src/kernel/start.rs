@@ -21,7 +21,7 @@ use crate::session::{Control, Session, Sink};
 /// error, it forgets how to show a value.
 const PRELUDE: &str = "use syncscope::prelude::*;\nOk::<(), std::fmt::Error>(())?;";
 
-/// Where the library lies in a kernel's folder.
+/// Where the copy of the repository lies in a kernel's folder.
 const LIBRARY: &str = "library";
 
 /// A session with the library, and the library as a dependency: the text behind `syncscope =`.
@@ -32,14 +32,14 @@ pub(super) fn begin(
     sink: Option<Sink>,
     ending: &OnceLock<Arc<Control>>,
 ) -> anyhow::Result<(Session, String)> {
-    let own = library::in_folder(&installed.dependency()?, &folder.join(LIBRARY))?;
+    let own = library::in_folder(&installed.dependency()?, &library::place(&folder.join(LIBRARY)))?;
     let mut session = Session::new(sink)?;
     let _ = ending.set(session.control());
     folder::show_sources(folder).context("the sources of the standard library")?;
     // evcxr's first compilation, of nothing, forgets the versions. Without them, Cargo looks for newer ones.
     fs::copy(versions, folder.join("Cargo.lock")).with_context(|| versions.display().to_string())?;
     // evcxr takes the linker that it finds, and another one at the start than at the installation compiles all again.
-    let left = session.run(&format!(":linker system\n:dep syncscope = {own}\n{PRELUDE}"));
+    let left = session.run(&format!(":linker system\n{}{PRELUDE}", library::lines(&own)));
     match left.failure {
         Some(failure) => bail!("{}", failure.text),
         None => Ok((session, own)),

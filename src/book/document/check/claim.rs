@@ -5,8 +5,8 @@ use super::{Source, twice};
 use crate::document::{Claim, ClaimKind, Document};
 use crate::error::FileError;
 use crate::measure::AcceptedRegion;
-use crate::predicate::{Checked, Dimension, Test, environment, operands_of, singled_out};
-use crate::results::{Parameters, nearest};
+use crate::predicate::{Checked, Test, operands_of, singled_out};
+use crate::results::{Dimension, Parameters, nearest};
 use crate::yaml::Way;
 
 /// Finds the first contradiction in the claims of a document.
@@ -86,7 +86,7 @@ impl Subject<'_> {
     fn read(&self, way: &Way, text: &str) -> Result<(Test, Checked), FileError> {
         let unknown = |unknown| self.source.unknown(way, &format!("claim `{}`: ", self.claim.id), unknown);
         let test = Test::parse(text).map_err(unknown)?;
-        let checked = Checked::of(&environment(), &test.quantity, self.document).map_err(unknown)?;
+        let checked = Checked::of(&test.quantity, self.document).map_err(unknown)?;
         let none = [Parameters::new()];
         let cases = if self.claim.cases.is_empty() { &none[..] } else { &self.claim.cases };
         singled_out(&checked.operands, self.document, cases, self.claim.each.as_deref()).map_err(unknown)?;
@@ -230,7 +230,7 @@ mod tests {
             ("kind: always, on: cuda, tests: [a > 0], ^each: size, cases: [{size: 8}]", "`cases` and `each`"),
             ("kind: always, on: cuda, tests: [a > 0], places: [^'003:8-10']", "`f.txt` has 9 lines"),
             ("kind: always, on: cuda, tests: [a > 0], places: [^'004:1']", "there is no text `004`"),
-            ("kind: always, on: cuda, tests: [a > 0], places: ^['003']", "`003` is no place"),
+            ("kind: always, on: cuda, tests: [a > 0], places: [^'003']", "`003` is no place"),
             ("kind: always, on: cuda, tests: [a > 0], given: ^c > 0", "`c` names no measurement"),
             ("kind: always, on: cuda, tests: [a > 0], given: ^a - b", "`a - b` has no bound"),
             ("kind: always, on: cuda, tests: [a > 0], shown: [^c]", "`c` names no measurement"),

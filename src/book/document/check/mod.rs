@@ -339,7 +339,7 @@ tables:
     fn every_name_of_the_own_documents_stands_for_one_row_of_each_kept_file() {
         let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results");
         let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
+        let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "gz"));
         let kept: Vec<Results> = files.map(|path| Results::read(&path).unwrap()).collect();
         assert!(!kept.is_empty());
         let together = |catalog: Catalog, (results, system): (&Results, &str)| {

@@ -3,8 +3,8 @@
 use super::super::{Document, Sentence, Text};
 use super::Source;
 use crate::error::FileError;
-use crate::predicate::{Checked, Dimension, Test, UnknownName, environment, singled_out};
-use crate::results::{Parameters, nearest};
+use crate::predicate::{Checked, Test, UnknownName, parsed, singled_out};
+use crate::results::{Dimension, Expression, Parameters, nearest};
 use crate::yaml::Way;
 
 /// Every value in a sentence is one that there is.
@@ -30,7 +30,7 @@ pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), File
     }
     if let Some(headline) = &document.headline {
         let way = top.key("headline");
-        let dimension = one_row_each(&headline.value, document);
+        let dimension = parsed(&headline.value, &[]).and_then(|value| one_row_each(&value, document));
         let dimension = dimension.map_err(|unknown| source.unknown(&way.key("value"), "", unknown))?;
         if dimension.is_other_than(Dimension::NONE) {
             let message = format!("a headline is a ratio, and `{}` is {}", headline.value, dimension.words());
@@ -73,13 +73,13 @@ pub(super) fn of_sentence(
 
 /// A condition has a bound: a quantity alone is neither true nor false.
 pub(super) fn bounded(test: &Test) -> Result<(), UnknownName> {
-    let message = || format!("`{}` has no bound: a condition compares, as `a / b > 1` does", test.quantity);
+    let message = || format!("`{}` has no bound: a condition compares, as `a / b > 1` does", test.quantity.text());
     test.region.map(drop).ok_or_else(|| message().into())
 }
 
 /// Every name of an expression is one that there is, and stands for one row; the unit of the expression.
-fn one_row_each(expression: &str, document: &Document) -> Result<Dimension, UnknownName> {
-    let Checked { operands, dimension } = Checked::of(&environment(), expression, document)?;
+fn one_row_each(expression: &Expression, document: &Document) -> Result<Dimension, UnknownName> {
+    let Checked { operands, dimension } = Checked::of(expression, document)?;
     singled_out(&operands, document, &[Parameters::new()], None)?;
     Ok(dimension)
 }

@@ -4,7 +4,7 @@
 use super::super::{AdviceRow, Document, DocumentTable, Matrix};
 use super::single::{holds, of_row, published_with};
 use crate::BookProject;
-use crate::predicate::{Operand, Test, is_selected, operands_of};
+use crate::predicate::{Operand, Test, is_selected, operands_of, parsed};
 use crate::results::{MetricSpec, Parameters, preferred};
 use syncscope_suite::experiment::Registry;
 
@@ -87,7 +87,7 @@ fn each_value_that_an_answer_cites_stands_in_a_table_or_a_matrix_of_its_chapter(
             let texts = [&answer.then, &answer.otherwise, &answer.unclear].into_iter().chain(values);
             let cited = texts.flat_map(|text| text.expressions());
             // Without the filter that writes it.
-            let cited = cited.map(|text| text.split('|').next().unwrap_or_default().to_owned());
+            let cited = cited.map(|text| parsed(text.split('|').next().unwrap_or_default(), &[]).unwrap());
             for (name, operand) in tests.chain(cited).flat_map(|text| operands_of(&text, &document).unwrap()) {
                 let (id, selectors, is_extreme) = match operand {
                     Operand::Measured { id, selectors, of_several, .. } => (id, selectors, of_several.is_some()),

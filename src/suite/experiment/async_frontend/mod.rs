@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::bench::{matmul_flops, null_device, print_to, random_matmul};
 use super::counts;
 use super::host_copy::room_for;
-use super::{Bench, Experiment, count};
+use super::{Experiment, Group, count};
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
 use crate::measure::{Stopwatch, held};
@@ -108,14 +108,17 @@ impl Experiment for AsyncFrontend {
         Some(&mut self.iters)
     }
 
-    fn run(&self, bench: &mut Bench) {
-        self.loops(bench);
-        graph_value(bench);
-        self.branches(bench);
-        self.synchronization_points(bench);
-        self.throughput(bench);
-        model::run(bench, self.size.get(), &self.operations);
-        self.same(bench);
+    fn groups(&self, _engine: &str) -> Vec<Group> {
+        let mut groups = Vec::from(self.loops());
+        groups.extend(graph_value());
+        groups.extend([
+            self.branches(),
+            self.synchronization_points(),
+            self.throughput(),
+            model::run(self.size.get(), &self.operations),
+            self.same(),
+        ]);
+        groups
     }
 }
 
@@ -127,10 +130,9 @@ fn iterate(stream: &Stream, n: usize, iters: usize) -> Result<Tensor<f32>, Devic
 
 impl AsyncFrontend {
     /// The loop on the device, and by a host array library.
-    fn loops(&self, bench: &mut Bench) {
+    fn loops(&self) -> [Group; 2] {
         let (iters, n) = (self.iters.get(), self.size.get());
-        bench
-            .group("Host and device", self.loop_parameters())
+        let device = Group::of("Host and device", self.loop_parameters())
             .setup(|device| device.stream())
             .host_time("async-frontend.dispatch", "Loop on the device, dispatch", move |stream| {
                 let stream = stream.clone();
@@ -145,12 +147,11 @@ impl AsyncFrontend {
                 })
             })
             .work(Work::matmul(matmul_flops(n) * iters as f64, "2 · size³ · iters"))
-            .run();
-        bench
-            .group("Host and device", self.loop_parameters())
+            .build();
+        let host = Group::of("Host and device", self.loop_parameters())
             .without_warmup()
             // The library is a parameter: a host time without its name says nothing.
-            .having([("library", "ndarray with matrixmultiply, fp64, 1 thread; rand_distr".into())])
+            .with_parameters([("library", "ndarray with matrixmultiply, fp64, 1 thread; rand_distr".into())])
             .host_time("async-frontend.host", "Loop by a host array library", move |_| {
                 // The matrix and the result.
                 room_for::<f64>(n.saturating_mul(n).saturating_mul(2))?;
@@ -164,29 +165,29 @@ impl AsyncFrontend {
                     Ok(())
                 })
             })
-            .having([("library", "NumPy, fp64".into())])
+            .with_parameters([("library", "NumPy, fp64".into())])
             .foreign_time(
                 "async-frontend.host",
                 "Loop by a host array library",
                 "NumPy is measured beside PyTorch's own loop",
             )
-            .run();
+            .build();
+        [device, host]
     }
 
     fn loop_parameters(&self) -> [(&'static str, Parameter); 2] {
         [("iters", self.iters.get().into()), ("size", self.size.get().into())]
     }
 
-    fn branches(&self, bench: &mut Bench) {
+    fn branches(&self) -> Group {
         let chain = self.chain.get();
         let branches = [("small", self.small_branch.get()), ("large", self.large_branch.get())];
-        let mut group = bench
-            .group("Dependency graph", [("chain", chain.into())])
+        let mut group = Group::of("Dependency graph", [("chain", chain.into())])
             .setup(move |device| Ok([weights(device, branches[0].1)?, weights(device, branches[1].1)?]));
         for (place, (branch, n)) in branches.into_iter().enumerate() {
             let matmuls = || Work::matmul(2.0 * matmul_flops(n) * chain as f64, "4 · size³ · chain");
             group = group
-                .having([("branch", branch.into()), ("size", n.into())])
+                .with_parameters([("branch", branch.into()), ("size", n.into())])
                 .host_time_within("async-frontend.graph.one-stream", "Two chains on one stream", move |weights| {
                     let (w, v) = &weights[place];
                     Ok(chains(w.clone(), v.on(w.stream())?, chain))
@@ -198,10 +199,10 @@ impl AsyncFrontend {
                 })
                 .work(matmuls());
         }
-        group.run();
+        group.build()
     }
 
-    fn synchronization_points(&self, bench: &mut Bench) {
+    fn synchronization_points(&self) -> Group {
         let (iters, n) = (self.iters.get(), self.size.get());
         type Read = fn(&Tensor<f32>, &mut File) -> Result<(), DeviceError>;
         let [print, item, copy, branch]: [Read; 4] = [
@@ -228,8 +229,7 @@ impl AsyncFrontend {
             }
         };
         let (pending, ready) = (move |read| behind(read, false), move |read| behind(read, true));
-        bench
-            .group("Synchronization points", self.loop_parameters())
+        Group::of("Synchronization points", self.loop_parameters())
             .setup(|device| device.stream())
             .host_time_within("async-frontend.barriers.print.pending", "Print an element, work pending", pending(print))
             .host_time_within("async-frontend.barriers.print.ready", "Print an element, nothing pending", ready(print))
@@ -247,19 +247,18 @@ impl AsyncFrontend {
                 "Branch on a value, nothing pending",
                 ready(branch),
             )
-            .run();
+            .build()
     }
 
     /// One group, so that loops that read more and less often can be compared.
-    fn throughput(&self, bench: &mut Bench) {
+    fn throughput(&self) -> Group {
         let (steps, n) = (self.steps.get(), self.model.get());
         let every = self.every.iter().map(|every| every.get()).filter(|every| *every < steps).chain([steps]);
-        let mut group = bench
-            .group("Throughput", [("steps", steps.into()), ("size", n.into())])
+        let mut group = Group::of("Throughput", [("steps", steps.into()), ("size", n.into())])
             .setup(move |device| operands(device, n));
         for every in every {
             group = group
-                .having([("every", every.into())])
+                .with_parameters([("every", every.into())])
                 .host_time("async-frontend.throughput", "One iteration, loss read every k", move |shared| {
                     let (x, w) = shared.clone();
                     Ok(move || {
@@ -281,14 +280,13 @@ impl AsyncFrontend {
                 .per(steps)
                 .work(Work::matmul(matmul_flops(n), "2 · size³"));
         }
-        group.run();
+        group.build()
     }
 
     /// The loop on the device until completion, twice.
-    fn same(&self, bench: &mut Bench) {
+    fn same(&self) -> Group {
         let (iters, n) = (self.iters.get(), self.size.get());
-        bench
-            .group("The same code twice", self.loop_parameters())
+        Group::of("The same code twice", self.loop_parameters())
             .setup(|device| device.stream())
             .twice(["async-frontend.same.a", "async-frontend.same.b", "async-frontend.same.ratio"], move |stream| {
                 let stream = stream.clone();
@@ -297,7 +295,7 @@ impl AsyncFrontend {
                     stream.device().synchronize()
                 })
             })
-            .run();
+            .build()
     }
 }
 
@@ -337,10 +335,10 @@ fn chains(a: Tensor<f32>, b: Tensor<f32>, chain: usize) -> impl FnMut(&mut Stopw
 }
 
 /// `x · y + 2` of ones, whose elements are 3, and its printing.
-fn graph_value(bench: &mut Bench) {
-    let mut group = bench.group("Dependency graph", []).setup(|device| device.stream());
+fn graph_value() -> [Group; 2] {
+    let mut group = Group::of("Dependency graph", []).setup(|device| device.stream());
     for element in [0_usize, 1] {
-        group = group.having([("element", element.into())]).observed(
+        group = group.with_parameters([("element", element.into())]).observed(
             "async-frontend.graph.value",
             "One element of x · y + 2",
             Unit::Number,
@@ -350,9 +348,7 @@ fn graph_value(bench: &mut Bench) {
             },
         );
     }
-    group.run();
-    bench
-        .group("Dependency graph", [])
+    let print = Group::of("Dependency graph", [])
         .setup(|device| device.stream())
         .host_time_within("async-frontend.graph.print", "Print x · y + 2", |stream| {
             let (stream, mut null) = (stream.clone(), null_device()?);
@@ -361,7 +357,8 @@ fn graph_value(bench: &mut Bench) {
                 watch.time(|| print_to(&mut null, &z))
             })
         })
-        .run();
+        .build();
+    [group.build(), print]
 }
 
 fn graph(stream: &Stream) -> Result<Tensor<f32>, DeviceError> {

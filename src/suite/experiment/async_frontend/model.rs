@@ -6,15 +6,15 @@ use std::num::NonZeroUsize;
 
 use super::operands;
 use crate::experiment::bench::matmul_flops;
-use crate::experiment::{Bench, Formula};
+use crate::experiment::{Formula, Group};
 use crate::measure::Stopwatch;
 use crate::results::Work;
 use crate::tensor::Tensor;
 use crate::units::Unit;
 
-pub(super) fn run(bench: &mut Bench, n: usize, operations: &[NonZeroUsize]) {
+pub(super) fn run(n: usize, operations: &[NonZeroUsize]) -> Group {
     const LOOP: usize = 100;
-    let group = bench.group("Cost model", [("size", n.into())]);
+    let group = Group::of("Cost model", [("size", n.into())]);
     let base = group.parameters();
     let launch = |(x, w): &(Tensor<f32>, Tensor<f32>)| {
         let (x, w) = (x.clone(), w.clone());
@@ -48,7 +48,7 @@ pub(super) fn run(bench: &mut Bench, n: usize, operations: &[NonZeroUsize]) {
     for operations in operations.iter().map(|operations| operations.get()) {
         let matmuls = || Work::matmul(matmul_flops(n) * operations as f64, "2 · size³ · operations");
         group = group
-            .having([("operations", operations.into())])
+            .with_parameters([("operations", operations.into())])
             .host_time("async-frontend.model.queued", "n matmuls and one read, measured", move |shared| {
                 let (x, w) = shared.clone();
                 Ok(move || {
@@ -78,5 +78,5 @@ pub(super) fn run(bench: &mut Bench, n: usize, operations: &[NonZeroUsize]) {
                 predicted("operations · (t1 + t2 + t3)"),
             );
     }
-    group.run();
+    group.build()
 }

@@ -30,16 +30,6 @@
 //! `cuStreamCreate` and `cuGraphInstantiate` come back here, but wait for all work of the device each time the driver needs more
 //! memory for its own objects, which was for some forty of them on an H200: what trials made and ended leaves room for the next.
 
-mod code;
-mod copy;
-mod device;
-mod fill;
-mod graph;
-mod launch;
-mod memory;
-mod object;
-mod wait;
-
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
@@ -48,7 +38,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bench, Experiment, Group, count, counts};
+use super::{Experiment, Group, GroupBuilder, count, counts};
 use crate::calls::catalogue::{Call, calls};
 use crate::calls::{CallUnderTest, Family, Gated, WaitMode};
 use crate::device::Device;
@@ -94,54 +84,80 @@ impl Experiment for DriverCalls {
     const NAME: &'static str = "driver-calls";
     const SUMMARY: &'static str = "Which calls of the driver wait while work is pending, for what, and what they cost";
 
-    fn run(&self, bench: &mut Bench) {
-        wait::run(self, bench);
-        copy::run(self, bench);
-        fill::run(self, bench);
-        memory::run(self, bench);
-        code::run(self, bench);
-        object::run(self, bench);
-        graph::run(self, bench);
-        launch::run(self, bench);
-        device::run(self, bench);
-        same(bench);
+    fn groups(&self, engine: &str) -> Vec<Group> {
+        let sizes: Vec<usize> = self.sizes.iter().map(|size| size.get()).collect();
+        let mut groups = Vec::new();
+        for (family, heading, [blocks, ready, behind]) in FAMILIES {
+            // One group of trials and one of times for each call.
+            for call in calls(engine, family, &sizes) {
+                groups
+                    .extend([self.trials(&call, heading, blocks), self.times(engine, &call, heading, [ready, behind])]);
+            }
+        }
+        groups.extend(same(engine));
+        groups
     }
 }
 
 /// The first call of the catalogue with all that stands around it, twice.
-fn same(bench: &mut Bench) {
-    let Some(call) = calls(bench.engine(), Family::Wait, &[]).into_iter().next() else { return };
-    let mode = WaitMode::of(bench.engine())[0];
+fn same(engine: &str) -> Option<Group> {
+    let call = calls(engine, Family::Wait, &[]).into_iter().next()?;
+    let mode = WaitMode::of(engine)[0];
     let stated = parameters(&call).into_iter().chain([waits_by(mode)]);
-    bench
-        .group("The same code twice", stated)
+    let twice = Group::of("The same code twice", stated)
         .setup(move |device| rehearsed(device, &call))
-        .twice(["driver-calls.same.a", "driver-calls.same.b", "driver-calls.same.ratio"], |(call, _)| {
+        .twice(["driver-calls.same.a", "driver-calls.same.b", "driver-calls.same.ratio"], move |(call, _)| {
             let call = Rc::clone(call);
             Ok(move || call.borrow_mut().time(None, mode))
         })
-        .run();
+        .build();
+    Some(twice)
 }
 
-/// The rows of a family: the identifiers of whether a call waits, of its time with nothing pending, and behind work.
-type Ids = [&'static str; 3];
+/// The families with their headings, and their rows: whether a call waits, its time with nothing pending, and behind work.
+const FAMILIES: [(Family, &str, [&str; 3]); 9] = [
+    (
+        Family::Wait,
+        "Waiting and ordering",
+        ["driver-calls.wait.blocks", "driver-calls.wait.ready", "driver-calls.wait.behind"],
+    ),
+    (Family::Copy, "Copies", ["driver-calls.copy.blocks", "driver-calls.copy.ready", "driver-calls.copy.behind"]),
+    (
+        Family::Fill,
+        "Filling memory",
+        ["driver-calls.fill.blocks", "driver-calls.fill.ready", "driver-calls.fill.behind"],
+    ),
+    (
+        Family::Memory,
+        "Allocating and freeing",
+        ["driver-calls.memory.blocks", "driver-calls.memory.ready", "driver-calls.memory.behind"],
+    ),
+    (Family::Code, "Loading code", ["driver-calls.code.blocks", "driver-calls.code.ready", "driver-calls.code.behind"]),
+    (
+        Family::Object,
+        "Streams and events",
+        ["driver-calls.object.blocks", "driver-calls.object.ready", "driver-calls.object.behind"],
+    ),
+    (Family::Graph, "Graphs", ["driver-calls.graph.blocks", "driver-calls.graph.ready", "driver-calls.graph.behind"]),
+    (
+        Family::Launch,
+        "Launches and limits",
+        ["driver-calls.launch.blocks", "driver-calls.launch.ready", "driver-calls.launch.behind"],
+    ),
+    (
+        Family::Device,
+        "Contexts and devices",
+        ["driver-calls.device.blocks", "driver-calls.device.ready", "driver-calls.device.behind"],
+    ),
+];
 
 impl DriverCalls {
-    /// All calls of a family, one group of trials and one of times for each.
-    fn family(&self, bench: &mut Bench, family: Family, heading: &str, [blocks, ready, behind]: Ids) {
-        let sizes: Vec<usize> = self.sizes.iter().map(|size| size.get()).collect();
-        for call in calls(bench.engine(), family, &sizes) {
-            self.trials(bench, &call, heading, blocks);
-            self.times(bench, &call, heading, [ready, behind]);
-        }
-    }
-
-    fn trials(&self, bench: &mut Bench, call: &Call, heading: &str, blocks: &'static str) {
+    fn trials(&self, call: &Call, heading: &str, blocks: &'static str) -> Group {
         let (patience, tried) = (self.patience.duration(), call.clone());
         let trials = if call.takes_long() { count(1) } else { self.trials };
-        let mut group = group(bench, heading, call).trials(trials).setup(move |device| rehearsed(device, &tried));
+        let mut group = group(heading, call).trials(trials).setup(move |device| rehearsed(device, &tried));
         for held in Gated::ALL {
-            group = group.having([("held", held.name().into())]).observed(
+            group = group.with_parameters([("held", held.name().into())]).observed(
                 blocks,
                 "Waited for the gate",
                 Unit::Ratio,
@@ -154,13 +170,13 @@ impl DriverCalls {
                 },
             );
         }
-        group.run();
+        group.build()
     }
 
-    fn times(&self, bench: &mut Bench, call: &Call, heading: &str, [ready, behind]: [&'static str; 2]) {
+    fn times(&self, engine: &str, call: &Call, heading: &str, [ready, behind]: [&'static str; 2]) -> Group {
         let (timed, trials, patience) = (call.clone(), self.trials.get(), self.patience.duration());
-        let (mut modes, mut busy) = (WaitMode::of(bench.engine()), self.busy.duration());
-        let (first, mut group) = (modes[0], group(bench, heading, call));
+        let (mut modes, mut busy) = (WaitMode::of(engine), self.busy.duration());
+        let (first, mut group) = (modes[0], group(heading, call));
         if call.takes_long() {
             (modes, busy) = (&modes[..1], self.busy_for_contexts.duration());
             group = group.trials(FEW);
@@ -171,7 +187,7 @@ impl DriverCalls {
             let waits = if has_choice { call.borrow_mut().waits(trials, patience, alone) } else { Ok(false) };
             Ok((call, waits))
         };
-        let mut group = group.setup(setup).having([waits_by(first)]).time_by(
+        let mut group = group.setup(setup).with_parameters([waits_by(first)]).time_by(
             Clock::Host,
             ready,
             "Time of the call, nothing pending",
@@ -181,7 +197,7 @@ impl DriverCalls {
             },
         );
         for &mode in modes {
-            group = group.having([("busy_seconds", busy.as_secs_f64().into()), waits_by(mode)]).time_by(
+            group = group.with_parameters([("busy_seconds", busy.as_secs_f64().into()), waits_by(mode)]).time_by(
                 Clock::Host,
                 behind,
                 "Time of the call behind work",
@@ -198,7 +214,7 @@ impl DriverCalls {
                 },
             );
         }
-        group.run();
+        group.build()
     }
 }
 
@@ -212,8 +228,8 @@ fn first_kept(
 }
 
 /// A group of rows of one call.
-fn group<'a>(bench: &'a mut Bench, heading: &str, call: &Call) -> Group<'a, Device> {
-    let group = bench.group(heading, parameters(call));
+fn group(heading: &str, call: &Call) -> GroupBuilder<Device> {
+    let group = Group::of(heading, parameters(call));
     if call.slows_the_process() {
         group.last()
     } else if call.connects() {

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counts;
-use super::{Bench, Experiment, Formula, Group, count};
+use super::{Experiment, Formula, Group, GroupBuilder, count};
 use crate::device::{Device, Graph, Stream};
 use crate::error::DeviceError;
 use crate::tensor::Tensor;
@@ -61,30 +61,26 @@ impl Experiment for LaunchPath {
         Some(&mut self.iterations)
     }
 
-    fn run(&self, bench: &mut Bench) {
+    fn groups(&self, _engine: &str) -> Vec<Group> {
         let (elements, iterations) = (self.elements.get(), self.iterations.get());
         let counts: Vec<usize> = self.operations.iter().map(|operations| operations.get()).collect();
         let all = counts.clone();
-        let mut group = bench
-            .group("Launch path", [("elements", elements.into())])
+        let mut group = Group::of("Launch path", [("elements", elements.into())])
             .setup(move |device| all.iter().map(|count| Batch::new(device, elements, *count)).collect());
         for (place, operations) in counts.into_iter().enumerate() {
-            group = group.having([("operations", operations.into())]);
+            group = group.with_parameters([("operations", operations.into())]);
             group = rows(group, place, operations, iterations);
         }
-        group.run();
-        queue::run(bench, elements, self.patience.duration());
-        self.same(bench);
+        vec![group.build(), queue::run(elements, self.patience.duration()), self.same()]
     }
 }
 
 impl LaunchPath {
     /// A batch and a synchronize, twice.
-    fn same(&self, bench: &mut Bench) {
+    fn same(&self) -> Group {
         const OPERATIONS: usize = 100;
         let elements = self.elements.get();
-        bench
-            .group("The same code twice", [("operations", OPERATIONS.into()), ("elements", elements.into())])
+        Group::of("The same code twice", [("operations", OPERATIONS.into()), ("elements", elements.into())])
             .setup(move |device| device.stream()?.zeros::<f32>([elements]))
             .twice(["launch-path.same.a", "launch-path.same.b", "launch-path.same.ratio"], |x| {
                 let x = x.clone();
@@ -93,7 +89,7 @@ impl LaunchPath {
                     x.stream().device().synchronize()
                 })
             })
-            .run();
+            .build()
     }
 }
 
@@ -132,11 +128,11 @@ fn launch_all(x: &Tensor<f32>, operations: usize) -> Result<(), DeviceError> {
 
 /// The rows of one number of operations, whose batch is the one at `place`.
 fn rows(
-    group: Group<'_, Vec<Rc<Batch>>>,
+    group: GroupBuilder<Vec<Rc<Batch>>>,
     place: usize,
     operations: usize,
     iterations: usize,
-) -> Group<'_, Vec<Rc<Batch>>> {
+) -> GroupBuilder<Vec<Rc<Batch>>> {
     group
         .host_time("launch-path.one-by-one.complete", "One by one, each waited for", move |batches| {
             let batch = Rc::clone(&batches[place]);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::affinity;
 use crate::error::DeviceError;
-use crate::experiment::Bench;
+use crate::experiment::Group;
 use crate::results::Work;
 use crate::tensor::Tensor;
 use crate::units::Unit;
@@ -21,9 +21,8 @@ use crate::units::Unit;
 const LIMIT: u64 = 4096;
 const FEW: usize = 256;
 
-pub(super) fn run(bench: &mut Bench, elements: usize, patience: Duration) {
-    bench
-        .group("Launch queue", [("elements", elements.into())])
+pub(super) fn run(elements: usize, patience: Duration) -> Group {
+    Group::of("Launch queue", [("elements", elements.into())])
         .setup(move |device| {
             let x = device.stream()?.zeros::<f32>([elements])?;
             // What the launch loads is loaded before a gate closes.
@@ -39,7 +38,7 @@ pub(super) fn run(bench: &mut Bench, elements: usize, patience: Duration) {
         })
         .per(FEW)
         .work(Work::launches(1.0, "1"))
-        .run();
+        .build()
 }
 
 /// How many launches return behind a closed gate.

@@ -9,30 +9,30 @@ use std::hint::black_box;
 use super::fp32_bytes;
 use super::pipeline::{Dependencies, Pipeline, Single};
 use crate::device::HostKind;
-use crate::experiment::Bench;
+use crate::experiment::Group;
 use crate::results::Work;
 
-pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
+pub(super) fn run(elements: usize, steps: usize) -> Group {
     const ID: &str = "overlap.buffers.total";
     const LABEL: &str = "Loop of copies and kernels, by memory and number of buffers";
     let bytes = fp32_bytes(elements);
     let copies = || Work::to_device(bytes * (steps as f64 - 1.0), "width · elements · (steps − 1)", bytes);
-    let mut group = bench.group("Double buffering", [("elements", elements.into()), ("steps", steps.into())]);
+    let mut group = Group::of("Double buffering", [("elements", elements.into()), ("steps", steps.into())]);
     for kind in [HostKind::Pageable, HostKind::Pinned] {
         let memory = || ("memory", kind.to_string().into());
         group = group
-            .having([memory(), ("buffers", 1_usize.into())])
+            .with_parameters([memory(), ("buffers", 1_usize.into())])
             .host_time(ID, LABEL, move |device| {
                 let single = Single::new(device, kind, elements, steps)?;
                 Ok(move || single.run(None))
             })
             .work(copies())
-            .having([memory(), ("buffers", 2_usize.into())])
+            .with_parameters([memory(), ("buffers", 2_usize.into())])
             .host_time(ID, LABEL, move |device| {
                 let pipeline = Pipeline::new(device, kind, elements, steps)?;
                 Ok(move || pipeline.run(Dependencies::BothWays, None).map(|outputs| drop(black_box(outputs))))
             })
             .work(copies());
     }
-    group.run();
+    group.build()
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use super::pipeline::{Dependencies, Pipeline, Single};
 use crate::device::HostKind;
 use crate::experiment::host_copy::fastest_memory;
-use crate::experiment::{Bench, Formula, TraceRecorder};
+use crate::experiment::{Formula, Group, TraceRecorder};
 use crate::results::Work;
 use crate::units::Unit;
 
@@ -36,8 +36,8 @@ pub(super) fn record(recorder: &mut TraceRecorder, elements: usize, steps: usize
     });
 }
 
-pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
-    let kind = fastest_memory(bench.engine());
+pub(super) fn run(engine: &str, elements: usize, steps: usize) -> Group {
+    let kind = fastest_memory(engine);
     let timed = |waits| {
         move |pipeline: &Rc<Pipeline>| {
             let pipeline = Rc::clone(pipeline);
@@ -53,75 +53,69 @@ pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize) {
     let bytes = (elements * size_of::<f32>()) as f64;
     let copies = || Work::to_device(bytes * (steps as f64 - 1.0), "width · elements · (steps − 1)", bytes);
     let alone = [("copies", "overlap.double-buffer.copies"), ("computes", "overlap.double-buffer.computes")];
-    bench
-        .group(
-            "Double buffering",
-            [("elements", elements.into()), ("steps", steps.into()), ("memory", kind.to_string().into())],
-        )
-        .setup(move |device| Pipeline::new(device, kind, elements, steps).map(Rc::new))
-        .host_time("overlap.double-buffer.total", "Two buffers, two dependencies", timed(Dependencies::BothWays))
-        .work(copies())
-        .host_time("overlap.double-buffer.copies", "All copies alone", |pipeline| {
-            let pipeline = Rc::clone(pipeline);
-            Ok(move || pipeline.copies())
-        })
-        .work(copies())
-        .host_time("overlap.double-buffer.computes", "All kernels alone", |pipeline| {
-            let pipeline = Rc::clone(pipeline);
-            Ok(move || pipeline.computes(None))
-        })
-        .work(Work::copy(2.0 * bytes * (steps as f64 - 1.0), "2 · width · elements · (steps − 1)", bytes))
-        .derived(
-            "overlap.double-buffer.sum",
-            "Copies + kernels",
-            Unit::Seconds,
-            Formula::of("copies + computes", alone),
-        )
-        .derived(
-            "overlap.double-buffer.max",
-            "The longer of copies and kernels",
-            Unit::Seconds,
-            Formula::of("max(copies, computes)", alone),
-        )
-        .derived(
-            "overlap.double-buffer.efficiency",
-            "Overlap efficiency",
-            Unit::Ratio,
-            Formula::of(
-                "(sum − total) / (sum − max)",
-                [
-                    ("sum", "overlap.double-buffer.sum"),
-                    ("total", "overlap.double-buffer.total"),
-                    ("max", "overlap.double-buffer.max"),
-                ],
-            ),
-        )
-        .observed(
-            "overlap.double-buffer.wrong",
-            "Wrong elements, two dependencies",
-            Unit::Number,
-            wrong(Dependencies::BothWays, None),
-        )
-        .host_time("overlap.one-way.total", "Two buffers, one dependency", timed(Dependencies::OneWay))
-        .work(copies())
-        .observed(
-            "overlap.one-way.overwritten",
-            "Wrong elements, one dependency",
-            Unit::Number,
-            wrong(Dependencies::OneWay, None),
-        )
-        .observed(
-            "overlap.one-way.overwritten-slowed",
-            "Wrong elements, one dependency, slower kernels",
-            Unit::Number,
-            wrong(Dependencies::OneWay, Some(Duration::from_millis(2))),
-        )
-        // The loop that the text compares with: sampled in turn with the others.
-        .having([("memory", HostKind::Pageable.to_string().into())])
-        .host_time("overlap.single-buffer.total", "One pageable buffer, synchronize each iteration", move |pipeline| {
-            let single = Single::new(pipeline.device(), HostKind::Pageable, elements, steps)?;
-            Ok(move || single.run(None))
-        })
-        .work(copies())
-        .run();
+    Group::of(
+        "Double buffering",
+        [("elements", elements.into()), ("steps", steps.into()), ("memory", kind.to_string().into())],
+    )
+    .setup(move |device| Pipeline::new(device, kind, elements, steps).map(Rc::new))
+    .host_time("overlap.double-buffer.total", "Two buffers, two dependencies", timed(Dependencies::BothWays))
+    .work(copies())
+    .host_time("overlap.double-buffer.copies", "All copies alone", |pipeline| {
+        let pipeline = Rc::clone(pipeline);
+        Ok(move || pipeline.copies())
+    })
+    .work(copies())
+    .host_time("overlap.double-buffer.computes", "All kernels alone", |pipeline| {
+        let pipeline = Rc::clone(pipeline);
+        Ok(move || pipeline.computes(None))
+    })
+    .work(Work::copy(2.0 * bytes * (steps as f64 - 1.0), "2 · width · elements · (steps − 1)", bytes))
+    .derived("overlap.double-buffer.sum", "Copies + kernels", Unit::Seconds, Formula::of("copies + computes", alone))
+    .derived(
+        "overlap.double-buffer.max",
+        "The longer of copies and kernels",
+        Unit::Seconds,
+        Formula::of("max(copies, computes)", alone),
+    )
+    .derived(
+        "overlap.double-buffer.efficiency",
+        "Overlap efficiency",
+        Unit::Ratio,
+        Formula::of(
+            "(sum − total) / (sum − max)",
+            [
+                ("sum", "overlap.double-buffer.sum"),
+                ("total", "overlap.double-buffer.total"),
+                ("max", "overlap.double-buffer.max"),
+            ],
+        ),
+    )
+    .observed(
+        "overlap.double-buffer.wrong",
+        "Wrong elements, two dependencies",
+        Unit::Number,
+        wrong(Dependencies::BothWays, None),
+    )
+    .host_time("overlap.one-way.total", "Two buffers, one dependency", timed(Dependencies::OneWay))
+    .work(copies())
+    .observed(
+        "overlap.one-way.overwritten",
+        "Wrong elements, one dependency",
+        Unit::Number,
+        wrong(Dependencies::OneWay, None),
+    )
+    .observed(
+        "overlap.one-way.overwritten-slowed",
+        "Wrong elements, one dependency, slower kernels",
+        Unit::Number,
+        wrong(Dependencies::OneWay, Some(Duration::from_millis(2))),
+    )
+    // The loop that the text compares with: sampled in turn with the others.
+    .with_parameters([("memory", HostKind::Pageable.to_string().into())])
+    .host_time("overlap.single-buffer.total", "One pageable buffer, synchronize each iteration", move |pipeline| {
+        let single = Single::new(pipeline.device(), HostKind::Pageable, elements, steps)?;
+        Ok(move || single.run(None))
+    })
+    .work(copies())
+    .build()
 }

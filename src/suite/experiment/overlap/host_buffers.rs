@@ -9,7 +9,7 @@ use super::implicit::{Asked, BUSY, Id};
 use crate::device::{Device, HostKind};
 use crate::error::DeviceError;
 use crate::experiment::host_copy::HostCopy;
-use crate::experiment::{Bench, Group};
+use crate::experiment::{Group, GroupBuilder};
 
 /// A copy: its rows, the kind of memory, and what copies.
 struct Copying {
@@ -57,31 +57,31 @@ const TO: [Copying; 2] = [
 ];
 
 /// All copies of all sizes are one group.
-pub(super) fn run(bench: &mut Bench, asked: Asked, sizes: &[usize]) {
-    let mut group = asked.group(bench, [("busy_seconds", BUSY.as_secs_f64().into())]);
+pub(super) fn run(asked: Asked, sizes: &[usize]) -> Group {
+    let mut group = asked.group([("busy_seconds", BUSY.as_secs_f64().into())]);
     for elements in sizes.iter().map(|bytes| (bytes / size_of::<f32>()).max(1)) {
         let bytes = || ("bytes", (elements * size_of::<f32>()).into());
         for mode in ["blocking", "non-blocking"] {
-            group = group.having([bytes(), ("mode", mode.into())]);
+            group = group.with_parameters([bytes(), ("mode", mode.into())]);
             for copying in &FROM {
                 group = row(group, asked, copying, elements, mode == "blocking");
             }
         }
-        group = group.having([bytes()]);
+        group = group.with_parameters([bytes()]);
         for copying in &TO {
             group = row(group, asked, copying, elements, false);
         }
     }
-    group.run();
+    group.build()
 }
 
-fn row<'a>(
-    group: Group<'a, Device>,
+fn row(
+    group: GroupBuilder<Device>,
     asked: Asked,
     &Copying { rows, kind, copy }: &Copying,
     elements: usize,
     waits: bool,
-) -> Group<'a, Device> {
+) -> GroupBuilder<Device> {
     asked.row(group, rows, move |device| {
         let buffers: Rc<HostCopy> = HostCopy::new(device, kind, elements)?;
         let stream = buffers.stream.clone();

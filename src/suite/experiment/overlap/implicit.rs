@@ -13,7 +13,7 @@ use super::host_buffers;
 use crate::device::{Device, HostKind, Stream};
 use crate::error::DeviceError;
 use crate::experiment::bench::{null_device, print_to};
-use crate::experiment::{Bench, Group, count};
+use crate::experiment::{Group, GroupBuilder, count};
 use crate::measure::{Stopwatch, blocks};
 use crate::results::Parameter;
 use crate::tensor::Tensor;
@@ -135,31 +135,31 @@ pub(super) enum Asked {
 
 /// The rows of the calls, then those of the copies of host buffers. What waits is decided by trials; the times of the calls of
 /// a group are sampled together, so that they can be compared.
-pub(super) fn run(bench: &mut Bench, patience: Duration, sizes: &[usize]) {
+pub(super) fn run(patience: Duration, sizes: &[usize]) -> Vec<Group> {
+    let mut groups = Vec::new();
     let bytes = ELEMENTS * size_of::<f32>();
     for asked in [Asked::Blocks(patience), Asked::Stall] {
-        let mut group = asked.group(bench, [("busy_seconds", BUSY.as_secs_f64().into()), ("bytes", bytes.into())]);
+        let mut group = asked.group([("busy_seconds", BUSY.as_secs_f64().into()), ("bytes", bytes.into())]);
         for call in CALLS {
             group = row(group, asked, *call, Fixture::new);
         }
         for origin in [HostKind::Pageable, HostKind::Pinned] {
-            group = group.having([("origin", origin.to_string().into())]);
+            group = group.with_parameters([("origin", origin.to_string().into())]);
             group = row(group, asked, COPY, move |device| Fixture::from(device, origin));
         }
-        group.run();
+        groups.push(group.build());
     }
-    for asked in [Asked::Blocks(patience), Asked::Stall] {
-        host_buffers::run(bench, asked, sizes);
-    }
+    groups.extend([Asked::Blocks(patience), Asked::Stall].map(|asked| host_buffers::run(asked, sizes)));
+    groups
 }
 
 /// The row of a call, with a fixture of its own.
-fn row<'a>(
-    group: Group<'a, Device>,
+fn row(
+    group: GroupBuilder<Device>,
     asked: Asked,
     (blocks, stall, call): (Id, Id, Call),
-    fixture: impl Fn(&Device) -> Result<Rc<Fixture>, DeviceError> + 'a,
-) -> Group<'a, Device> {
+    fixture: impl Fn(&Device) -> Result<Rc<Fixture>, DeviceError> + 'static,
+) -> GroupBuilder<Device> {
     asked.row(group, [blocks, stall], move |device| {
         let fixture = fixture(device)?;
         Ok((fixture.stream.clone(), move || call(&fixture)))
@@ -168,12 +168,8 @@ fn row<'a>(
 
 impl Asked {
     /// An empty group for such rows.
-    pub(super) fn group<'a, const N: usize>(
-        self,
-        bench: &'a mut Bench,
-        parameters: [(&str, Parameter); N],
-    ) -> Group<'a, Device> {
-        let group = bench.group("Implicit synchronization", parameters);
+    pub(super) fn group<const N: usize>(self, parameters: [(&str, Parameter); N]) -> GroupBuilder<Device> {
+        let group = Group::of("Implicit synchronization", parameters);
         match self {
             Self::Blocks(_) => group.trials(TRIALS),
             Self::Stall => group,
@@ -182,12 +178,12 @@ impl Asked {
 
     /// The row of a call: `make` gives its stream and the call, which is made once before it is measured. Whatever code it
     /// loads is loaded then, and not behind a closed gate.
-    pub(super) fn row<'a, C>(
+    pub(super) fn row<C>(
         self,
-        group: Group<'a, Device>,
+        group: GroupBuilder<Device>,
         [[blocked, blocked_label], [stall, stall_label]]: [Id; 2],
-        make: impl FnOnce(&Device) -> Result<(Stream, C), DeviceError> + 'a,
-    ) -> Group<'a, Device>
+        make: impl Fn(&Device) -> Result<(Stream, C), DeviceError> + 'static,
+    ) -> GroupBuilder<Device>
     where
         C: Fn() -> Result<(), DeviceError> + 'static,
     {

@@ -27,7 +27,7 @@ use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Bench, Experiment, TraceRecorder, count};
+use super::{Experiment, Group, TraceRecorder, count};
 use crate::device::{HostKind, Stream};
 use crate::error::DeviceError;
 use crate::experiment::counts;
@@ -112,21 +112,18 @@ impl Experiment for Overlap {
         Some(&mut self.steps)
     }
 
-    fn run(&self, bench: &mut Bench) {
-        self.execution(bench);
-        self.finish(bench);
+    fn groups(&self, engine: &str) -> Vec<Group> {
         let bytes = |sizes: &[NonZeroUsize]| sizes.iter().map(|size| size.get()).collect::<Vec<usize>>();
-        let (elements, steps) = (self.elements.get(), self.steps.get());
-        implicit::run(bench, self.patience.duration(), &bytes(&self.host_buffers));
-        self.nonzero(bench);
-        transfer::run(bench, elements, &bytes(&self.transfers));
-        double_buffer::run(bench, elements, steps);
-        buffers::run(bench, elements, steps);
-        for ratio in &self.kernel_ratios {
-            sweep::run(bench, self.sweep.get(), steps, *ratio);
-        }
-        sweep::pageable(bench, self.sweep.get(), steps);
-        self.same(bench);
+        let (elements, steps, sweep) = (self.elements.get(), self.steps.get(), self.sweep.get());
+        let mut groups = Vec::from(self.execution());
+        groups.push(self.finish());
+        groups.extend(implicit::run(self.patience.duration(), &bytes(&self.host_buffers)));
+        groups.push(self.nonzero());
+        groups.extend(transfer::run(elements, &bytes(&self.transfers)));
+        groups.extend([double_buffer::run(engine, elements, steps), buffers::run(elements, steps)]);
+        groups.extend(self.kernel_ratios.iter().map(|ratio| sweep::run(engine, sweep, steps, *ratio)));
+        groups.extend([sweep::pageable(sweep, steps), self.same()]);
+        groups
     }
 
     fn record(&self, recorder: &mut TraceRecorder) {
@@ -140,14 +137,13 @@ fn fp32_bytes(elements: usize) -> f64 {
 }
 
 impl Overlap {
-    fn execution(&self, bench: &mut Bench) {
+    fn execution(&self) -> [Group; 2] {
         let elements = self.draws.get();
         let normal = move |stream: &Stream| -> Result<[Tensor<f32>; 3], DeviceError> {
             Ok([stream.normal([elements])?, stream.normal([elements])?, stream.normal([elements])?])
         };
         let bytes = fp32_bytes(elements);
-        bench
-            .group("Execution", [("elements", elements.into())])
+        let device = Group::of("Execution", [("elements", elements.into())])
             .setup(|device| device.stream())
             .host_time("overlap.execution.dispatch", "Three random tensors on the device, dispatch", move |stream| {
                 let stream = stream.clone();
@@ -162,11 +158,10 @@ impl Overlap {
                 })
             })
             .work(Work::copy(3.0 * bytes, "3 · width · elements", bytes))
-            .run();
-        bench
-            .group("Execution", [("elements", elements.into())])
+            .build();
+        let host = Group::of("Execution", [("elements", elements.into())])
             .without_warmup()
-            .having([("library", "rand_distr, fp32, 1 thread".into())])
+            .with_parameters([("library", "rand_distr, fp32, 1 thread".into())])
             .host_time("overlap.execution.host", "Three random tensors by a host library", move |_| {
                 room_for::<f32>(elements.saturating_mul(3))?;
                 let mut random = Xoshiro256PlusPlus::seed_from_u64(0);
@@ -176,24 +171,24 @@ impl Overlap {
                     Ok([normal(), normal(), normal()])
                 })
             })
-            .having([("library", "PyTorch, fp32".into())])
+            .with_parameters([("library", "PyTorch, fp32".into())])
             .foreign_time(
                 "overlap.execution.host",
                 "Three random tensors by a host library",
                 "it is PyTorch's own library of the host",
             )
-            .run();
+            .build();
+        [device, host]
     }
 
-    fn finish(&self, bench: &mut Bench) {
+    fn finish(&self) -> Group {
         let (elements, adds) = (self.elements.get(), self.adds.get());
         let launch = move |stream: &Stream| {
             let x = stream.normal::<f32>([elements])?;
             (0..adds).try_for_each(|_| x.add_scalar(1.0).map(|y| drop(black_box(y))))
         };
         let (bytes, count) = (fp32_bytes(elements), adds as f64);
-        bench
-            .group("Dispatch and completion", [("elements", elements.into()), ("adds", adds.into())])
+        Group::of("Dispatch and completion", [("elements", elements.into()), ("adds", adds.into())])
             .setup(|device| device.stream())
             .host_time("overlap.finish.host-free", "Additions, dispatch", move |stream| {
                 let stream = stream.clone();
@@ -208,15 +203,14 @@ impl Overlap {
                 })
             })
             .work(Work::copy(bytes + 2.0 * bytes * count, "width · elements + 2 · width · elements · adds", bytes))
-            .run();
+            .build()
     }
 
     /// The copy of a host buffer to the device, twice.
-    fn same(&self, bench: &mut Bench) {
+    fn same(&self) -> Group {
         let elements = self.elements.get();
         let bytes = elements * size_of::<f32>();
-        bench
-            .group("The same code twice", [("bytes", bytes.into())])
+        Group::of("The same code twice", [("bytes", bytes.into())])
             .setup(move |device| HostCopy::new(device, HostKind::Pageable, elements))
             .twice(["overlap.same.a", "overlap.same.b", "overlap.same.ratio"], |buffers| {
                 let buffers = Rc::clone(buffers);
@@ -225,17 +219,16 @@ impl Overlap {
                     buffers.stream.synchronize()
                 })
             })
-            .run();
+            .build()
     }
 
-    fn nonzero(&self, bench: &mut Bench) {
+    fn nonzero(&self) -> Group {
         let (elements, scales) = (self.elements.get(), self.scales.get());
         let scaled = move |x: &Tensor<f32>| (0..scales).try_fold(x.clone(), |z, _| z.multiply_scalar(1.000_001));
         let (bytes, count) = (fp32_bytes(elements), scales as f64);
         // A tensor of values is read, and one of indices of 8 bytes is written.
         let search = bytes + 8.0 * elements as f64;
-        bench
-            .group("nonzero", [("elements", elements.into()), ("scales", scales.into())])
+        Group::of("nonzero", [("elements", elements.into()), ("scales", scales.into())])
             .setup(move |device| device.stream()?.normal::<f32>([elements]))
             .host_time("overlap.nonzero.enqueue", "Scaling, dispatch", move |x| {
                 let x = x.clone();
@@ -267,6 +260,6 @@ impl Overlap {
                 })
             })
             .work(Work::copy(search, "(width + 8) · elements", bytes))
-            .run();
+            .build()
     }
 }

@@ -18,7 +18,7 @@ use super::pipeline::{Dependencies, Pipeline, Single};
 use crate::device::{Device, HostKind};
 use crate::error::DeviceError;
 use crate::experiment::host_copy::fastest_memory;
-use crate::experiment::{Bench, Formula};
+use crate::experiment::{Formula, Group};
 use crate::results::Work;
 use crate::units::Unit;
 
@@ -64,52 +64,50 @@ fn copied(elements: usize, steps: usize) -> Work {
     Work::to_device(bytes * (steps as f64 - 1.0), "width · elements · (steps − 1)", bytes)
 }
 
-pub(super) fn run(bench: &mut Bench, elements: usize, steps: usize, ratio: f64) {
-    let kind = fastest_memory(bench.engine());
-    bench
-        .group(
-            "Double buffering, kernels of several lengths",
-            [("elements", elements.into()), ("steps", steps.into()), ("kernel_ratio", ratio.into())],
-        )
-        .setup(move |device| Loops::new(device, kind, elements, steps, ratio))
-        .host_time("overlap.sweep.total", "Two buffers", total)
-        .work(copied(elements, steps))
-        .host_time("overlap.sweep.copies", "Copies alone", copies)
-        .work(copied(elements, steps))
-        .host_time("overlap.sweep.computes", "Kernels alone", computes)
-        .host_time("overlap.sweep.serial", "One buffer", |loops| {
-            let (single, slowed) = (Rc::clone(&loops.single), loops.slowed);
-            Ok(move || single.run(slowed))
-        })
-        .work(copied(elements, steps))
-        .derived(
-            "overlap.sweep.sum",
-            "No overlap: copies + kernels",
-            Unit::Seconds,
-            Formula::of("copies + computes", ALONE),
-        )
-        .derived(
-            "overlap.sweep.max",
-            "Full overlap: the longer of copies and kernels",
-            Unit::Seconds,
-            Formula::of("max(copies, computes)", ALONE),
-        )
-        .run();
+pub(super) fn run(engine: &str, elements: usize, steps: usize, ratio: f64) -> Group {
+    let kind = fastest_memory(engine);
+    Group::of(
+        "Double buffering, kernels of several lengths",
+        [("elements", elements.into()), ("steps", steps.into()), ("kernel_ratio", ratio.into())],
+    )
+    .setup(move |device| Loops::new(device, kind, elements, steps, ratio))
+    .host_time("overlap.sweep.total", "Two buffers", total)
+    .work(copied(elements, steps))
+    .host_time("overlap.sweep.copies", "Copies alone", copies)
+    .work(copied(elements, steps))
+    .host_time("overlap.sweep.computes", "Kernels alone", computes)
+    .host_time("overlap.sweep.serial", "One buffer", |loops| {
+        let (single, slowed) = (Rc::clone(&loops.single), loops.slowed);
+        Ok(move || single.run(slowed))
+    })
+    .work(copied(elements, steps))
+    .derived(
+        "overlap.sweep.sum",
+        "No overlap: copies + kernels",
+        Unit::Seconds,
+        Formula::of("copies + computes", ALONE),
+    )
+    .derived(
+        "overlap.sweep.max",
+        "Full overlap: the longer of copies and kernels",
+        Unit::Seconds,
+        Formula::of("max(copies, computes)", ALONE),
+    )
+    .build()
 }
 
 /// Pageable memory, with kernels as long as copies.
-pub(super) fn pageable(bench: &mut Bench, elements: usize, steps: usize) {
+pub(super) fn pageable(elements: usize, steps: usize) -> Group {
     const RATIO: f64 = 1.0;
-    bench
-        .group(
-            "Double buffering from pageable memory",
-            [("elements", elements.into()), ("steps", steps.into()), ("kernel_ratio", RATIO.into())],
-        )
-        .setup(move |device| Loops::new(device, HostKind::Pageable, elements, steps, RATIO))
-        .host_time("overlap.pageable.total", "Two pageable buffers", total)
-        .work(copied(elements, steps))
-        .host_time("overlap.pageable.copies", "Pageable copies alone", copies)
-        .work(copied(elements, steps))
-        .host_time("overlap.pageable.computes", "Kernels of that length alone", computes)
-        .run();
+    Group::of(
+        "Double buffering from pageable memory",
+        [("elements", elements.into()), ("steps", steps.into()), ("kernel_ratio", RATIO.into())],
+    )
+    .setup(move |device| Loops::new(device, HostKind::Pageable, elements, steps, RATIO))
+    .host_time("overlap.pageable.total", "Two pageable buffers", total)
+    .work(copied(elements, steps))
+    .host_time("overlap.pageable.copies", "Pageable copies alone", copies)
+    .work(copied(elements, steps))
+    .host_time("overlap.pageable.computes", "Kernels of that length alone", computes)
+    .build()
 }

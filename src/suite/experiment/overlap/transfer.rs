@@ -10,7 +10,7 @@ use std::rc::Rc;
 use crate::device::{Device, HostKind};
 use crate::error::DeviceError;
 use crate::experiment::host_copy::HostCopy;
-use crate::experiment::{Bench, Formula};
+use crate::experiment::{Formula, Group};
 use crate::results::Work;
 use crate::units::Unit;
 
@@ -46,17 +46,15 @@ const DIRECTIONS: [Direction; 2] = [
 type Made = Result<Rc<HostCopy>, DeviceError>;
 
 /// Copies of `elements` elements, and of as many as each of `sizes` (bytes) holds.
-pub(super) fn run(bench: &mut Bench, elements: usize, sizes: &[usize]) {
+pub(super) fn run(elements: usize, sizes: &[usize]) -> Vec<Group> {
     let others = sizes.iter().map(|bytes| (bytes / size_of::<f32>()).max(1));
     // The first is what a table shows that does not tell sizes apart.
-    copies(bench, elements);
-    others.filter(|other| *other != elements).for_each(|other| copies(bench, other));
-    host_read(bench, elements);
-    buffers(bench, elements);
+    let all = [elements].into_iter().chain(others.filter(|other| *other != elements));
+    all.map(copies).chain([host_read(elements), buffers(elements)]).collect()
 }
 
 /// Both directions and both modes of each kind of memory, until the call returns and until the copy is complete: one group.
-fn copies(bench: &mut Bench, elements: usize) {
+fn copies(elements: usize) -> Group {
     let bytes = elements * size_of::<f32>();
     let amount = bytes as f64;
     let case = |kind: usize, copy: fn(&HostCopy) -> Result<(), DeviceError>, wait: bool| {
@@ -68,12 +66,11 @@ fn copies(bench: &mut Bench, elements: usize) {
             })
         }
     };
-    let mut group = bench
-        .group("Transfers", [("bytes", bytes.into())])
+    let mut group = Group::of("Transfers", [("bytes", bytes.into())])
         .setup(move |device| Ok(KINDS.map(|kind| HostCopy::new(device, kind, elements))));
     for (place, kind) in KINDS.into_iter().enumerate() {
         for mode in ["non-blocking", "blocking"] {
-            group = group.having([("memory", kind.to_string().into()), ("mode", mode.into())]);
+            group = group.with_parameters([("memory", kind.to_string().into()), ("mode", mode.into())]);
             for direction in &DIRECTIONS {
                 let Direction { free, done, rate, copy, work } = *direction;
                 group = group
@@ -85,15 +82,15 @@ fn copies(bench: &mut Bench, elements: usize) {
             }
         }
     }
-    group.run();
+    group.build()
 }
 
 /// The host reads a buffer of each kind: one group.
-fn host_read(bench: &mut Bench, elements: usize) {
+fn host_read(elements: usize) -> Group {
     let bytes = elements * size_of::<f32>();
-    let mut group = bench.group("Transfers", [("bytes", bytes.into())]);
+    let mut group = Group::of("Transfers", [("bytes", bytes.into())]);
     for kind in KINDS {
-        group = group.having([("memory", kind.to_string().into())]).host_time(
+        group = group.with_parameters([("memory", kind.to_string().into())]).host_time(
             "overlap.transfer.host-read",
             "Host reads the buffer",
             move |device| {
@@ -106,11 +103,11 @@ fn host_read(bench: &mut Bench, elements: usize) {
             },
         );
     }
-    group.run();
+    group.build()
 }
 
 /// What a host buffer costs: one group.
-fn buffers(bench: &mut Bench, elements: usize) {
+fn buffers(elements: usize) -> Group {
     let bytes = elements * size_of::<f32>();
     let buffer = move |kind: HostKind| {
         move |device: &Device| {
@@ -120,8 +117,7 @@ fn buffers(bench: &mut Bench, elements: usize) {
             Ok(move || device.host_buffer::<f32>(kind, elements))
         }
     };
-    bench
-        .group("Transfers", [("bytes", bytes.into())])
+    Group::of("Transfers", [("bytes", bytes.into())])
         .host_time("overlap.transfer.d2h.new-array", "Device to a new host array", move |device| {
             let x = device.stream()?.zeros::<f32>([elements])?;
             Ok(move || x.to_vec())
@@ -129,5 +125,5 @@ fn buffers(bench: &mut Bench, elements: usize) {
         .work(Work::to_host(bytes as f64, "bytes", bytes as f64))
         .host_time("overlap.transfer.pageable", "Allocate a zeroed pageable buffer", buffer(HostKind::Pageable))
         .host_time("overlap.transfer.pin", "Allocate a zeroed pinned buffer", buffer(HostKind::Pinned))
-        .run();
+        .build()
 }

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counts;
-use super::{Bench, Experiment, Formula, count};
+use super::{Experiment, Formula, Group, count};
 use crate::device::{Event, Stream};
 use crate::error::DeviceError;
 use crate::measure::{Clock, timer_cost, timer_resolution};
@@ -60,23 +60,22 @@ impl Experiment for SelfAudit {
         Some(&mut self.calls)
     }
 
-    fn run(&self, bench: &mut Bench) {
+    fn groups(&self, _engine: &str) -> Vec<Group> {
         let calls = self.calls.get();
-        instruments(bench, calls);
-        launches(bench, calls);
-        stopwatch::run(bench, &self.spins);
-        same(bench, calls);
+        let mut groups = vec![instruments(calls), launches(calls)];
+        groups.extend(self.spins.iter().flat_map(|spin| stopwatch::run(*spin)));
+        groups.push(same(calls));
+        groups
     }
 }
 
-fn instruments(bench: &mut Bench, calls: usize) {
+fn instruments(calls: usize) -> Group {
     let least = |values: Vec<f64>| values.into_iter().fold(f64::INFINITY, f64::min);
     let record = move |stream: &Stream, event: Event| {
         let stream = stream.clone();
         move || (0..calls).try_for_each(|_| stream.record(&event))
     };
-    bench
-        .group("Instruments", [("calls", calls.into())])
+    Group::of("Instruments", [("calls", calls.into())])
         .setup(|device| Ok((device.clone(), device.stream()?)))
         .time_by(Clock::Host, "self-audit.timer.resolution", "Smallest step of the host's clock", move |_| {
             Ok(move || Ok(least(timer_resolution(100))))
@@ -115,12 +114,11 @@ fn instruments(bench: &mut Bench, calls: usize) {
             Ok(move || (0..calls).try_for_each(|_| stream.synchronize()))
         })
         .per(calls)
-        .run();
+        .build()
 }
 
-fn launches(bench: &mut Bench, calls: usize) {
-    bench
-        .group("Launch overhead", [("calls", calls.into())])
+fn launches(calls: usize) -> Group {
+    Group::of("Launch overhead", [("calls", calls.into())])
         .setup(|device| {
             let stream = device.stream()?;
             let x = stream.zeros::<f32>([1024])?;
@@ -153,17 +151,16 @@ fn launches(bench: &mut Bench, calls: usize) {
                 [("in-place", "self-audit.enqueue.in-place"), ("raw", "self-audit.enqueue.raw")],
             ),
         )
-        .run();
+        .build()
 }
 
 /// A loop of launches, twice.
-fn same(bench: &mut Bench, calls: usize) {
-    bench
-        .group("The same code twice", [("calls", calls.into())])
+fn same(calls: usize) -> Group {
+    Group::of("The same code twice", [("calls", calls.into())])
         .setup(|device| device.stream()?.zeros::<f32>([1024]))
         .twice(["self-audit.same.a", "self-audit.same.b", "self-audit.same.ratio"], move |x| {
             let x = x.clone();
             Ok(move || (0..calls).try_for_each(|_| x.affine_in_place(1.0, 1.0)))
         })
-        .run();
+        .build()
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::device::{Device, Event, Stream};
 use crate::error::DeviceError;
-use crate::experiment::{Bench, Group};
+use crate::experiment::{Group, GroupBuilder};
 use crate::measure::{Clock, held};
 use crate::units::Unit;
 
@@ -32,69 +32,64 @@ const FLUSHED: usize = 1 << 26;
 /// What the cases of a length share.
 type Streams = (Stream, Stream);
 
-pub(super) fn run(bench: &mut Bench, spins: &[f64]) {
-    for seconds in spins.iter().copied() {
-        let spin = Duration::from_secs_f64(seconds);
-        let iterations = ((LOOP / seconds.max(1e-9)).round() as usize).clamp(2, 100);
-        group(bench, seconds)
-            .host_time("self-audit.stopwatch.host", "Host clock, no wait", move |(stream, _)| {
-                let stream = stream.clone();
-                Ok(move || stream.spin(spin))
+/// The stopwatches of a kernel of this length, and its span in a recording.
+pub(super) fn run(seconds: f64) -> [Group; 2] {
+    let spin = Duration::from_secs_f64(seconds);
+    let iterations = ((LOOP / seconds.max(1e-9)).round() as usize).clamp(2, 100);
+    let stopwatches = group(seconds)
+        .host_time("self-audit.stopwatch.host", "Host clock, no wait", move |(stream, _)| {
+            let stream = stream.clone();
+            Ok(move || stream.spin(spin))
+        })
+        .host_time("self-audit.stopwatch.host-wait", "Host clock with a device synchronize", move |(stream, _)| {
+            let stream = stream.clone();
+            Ok(move || stream.spin(spin).and_then(|()| stream.device().synchronize()))
+        })
+        .time_by(
+            Clock::DeviceEvents,
+            "self-audit.stopwatch.events",
+            "Events behind pending work",
+            move |(stream, _)| {
+                let (stream, pair) = (stream.clone(), pair(stream.device())?);
+                Ok(move || behind_pending_work(&stream, &pair, spin))
+            },
+        )
+        .device_time("self-audit.stopwatch.events-idle", "Events on an idle stream", move |(stream, _)| {
+            let own = stream.clone();
+            Ok((stream.clone(), move || own.spin(spin)))
+        })
+        .device_time("self-audit.stopwatch.events-wrong-stream", "Events on another stream", move |(stream, other)| {
+            let stream = stream.clone();
+            Ok((other.clone(), move || stream.spin(spin)))
+        })
+        .host_time("self-audit.stopwatch.loop", "Loop divided by its iterations", move |(stream, _)| {
+            let stream = stream.clone();
+            Ok(move || {
+                (0..iterations).try_for_each(|_| stream.spin(spin))?;
+                stream.device().synchronize()
             })
-            .host_time("self-audit.stopwatch.host-wait", "Host clock with a device synchronize", move |(stream, _)| {
-                let stream = stream.clone();
-                Ok(move || stream.spin(spin).and_then(|()| stream.device().synchronize()))
-            })
-            .time_by(
-                Clock::DeviceEvents,
-                "self-audit.stopwatch.events",
-                "Events behind pending work",
-                move |(stream, _)| {
-                    let (stream, pair) = (stream.clone(), pair(stream.device())?);
-                    Ok(move || behind_pending_work(&stream, &pair, spin))
-                },
-            )
-            .device_time("self-audit.stopwatch.events-idle", "Events on an idle stream", move |(stream, _)| {
-                let own = stream.clone();
-                Ok((stream.clone(), move || own.spin(spin)))
-            })
-            .device_time(
-                "self-audit.stopwatch.events-wrong-stream",
-                "Events on another stream",
-                move |(stream, other)| {
-                    let stream = stream.clone();
-                    Ok((other.clone(), move || stream.spin(spin)))
-                },
-            )
-            .host_time("self-audit.stopwatch.loop", "Loop divided by its iterations", move |(stream, _)| {
-                let stream = stream.clone();
-                Ok(move || {
-                    (0..iterations).try_for_each(|_| stream.spin(spin))?;
-                    stream.device().synchronize()
-                })
-            })
-            .per(iterations)
-            .time_by(
-                Clock::DeviceEvents,
-                "self-audit.stopwatch.loop-flushed",
-                "Loop with the L2 cache flushed, events around each kernel",
-                move |(stream, _)| flushed(stream, spin, iterations),
-            )
-            .per(iterations)
-            .run();
-        group(bench, seconds)
-            .recorded()
-            .observed("self-audit.stopwatch.span", "Span of a recording", Unit::Seconds, move |(stream, _)| {
-                let stream = stream.clone();
-                Ok(move || span(&stream, spin))
-            })
-            .run();
-    }
+        })
+        .per(iterations)
+        .time_by(
+            Clock::DeviceEvents,
+            "self-audit.stopwatch.loop-flushed",
+            "Loop with the L2 cache flushed, events around each kernel",
+            move |(stream, _)| flushed(stream, spin, iterations),
+        )
+        .per(iterations)
+        .build();
+    let recorded = group(seconds)
+        .recorded()
+        .observed("self-audit.stopwatch.span", "Span of a recording", Unit::Seconds, move |(stream, _)| {
+            let stream = stream.clone();
+            Ok(move || span(&stream, spin))
+        })
+        .build();
+    [stopwatches, recorded]
 }
 
-fn group(bench: &mut Bench, seconds: f64) -> Group<'_, Streams> {
-    bench
-        .group("Stopwatches", [("spin_seconds", seconds.into())])
+fn group(seconds: f64) -> GroupBuilder<Streams> {
+    Group::of("Stopwatches", [("spin_seconds", seconds.into())])
         .setup(|device| Ok((device.stream()?, device.stream()?)))
 }
 

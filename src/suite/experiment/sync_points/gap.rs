@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use crate::device::Stream;
-use crate::experiment::Bench;
+use crate::experiment::Group;
 use crate::measure::Clock;
 
-pub(super) fn run(bench: &mut Bench, kernels: &[f64]) {
-    let mut group = bench.group("Gap between kernels", []).setup(|device| device.stream());
+pub(super) fn run(kernels: &[f64]) -> Group {
+    let mut group = Group::of("Gap between kernels", []).setup(|device| device.stream());
     for seconds in kernels {
         let kernel = Duration::from_secs_f64(*seconds);
         let gap = move |synchronize: bool| {
@@ -32,9 +32,9 @@ pub(super) fn run(bench: &mut Bench, kernels: &[f64]) {
             }
         };
         group = group
-            .having([("kernel_seconds", (*seconds).into())])
+            .with_parameters([("kernel_seconds", (*seconds).into())])
             .time_by(Clock::DeviceEvents, "sync-points.gap", "Gap that a synchronize leaves", gap(true))
             .time_by(Clock::DeviceEvents, "sync-points.gap.none", "Gap without a synchronize", gap(false));
     }
-    group.run();
+    group.build()
 }

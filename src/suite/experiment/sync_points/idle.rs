@@ -8,12 +8,12 @@ use std::hint::black_box;
 
 use super::{dtype, operands};
 use crate::device::{Float, Stream};
-use crate::experiment::Bench;
+use crate::experiment::Group;
 use crate::tensor::Tensor;
 use crate::timeline::{Kind, Timeline};
 use crate::units::Unit;
 
-pub(super) fn run<T: Float>(bench: &mut Bench, n: usize, iters: usize) {
+pub(super) fn run<T: Float>(n: usize, iters: usize) -> Group {
     let share = move |synchronize: bool| {
         move |(stream, x, w): &(Stream, Tensor<T>, Tensor<T>)| {
             let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
@@ -28,13 +28,12 @@ pub(super) fn run<T: Float>(bench: &mut Bench, n: usize, iters: usize) {
             })
         }
     };
-    bench
-        .group("Idle device", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
+    Group::of("Idle device", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
         .setup(move |device| operands::<T>(device, n))
         .recorded()
         .observed("sync-points.idle.each", "Idle share, synchronize each iteration", Unit::Ratio, share(true))
         .observed("sync-points.idle.none", "Idle share, no synchronize in the loop", Unit::Ratio, share(false))
-        .run();
+        .build()
 }
 
 /// The share of the time between the first kernel's start and the last one's end in which no kernel ran.

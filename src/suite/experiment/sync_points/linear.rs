@@ -6,12 +6,12 @@ use std::num::NonZeroUsize;
 
 use super::{dtype, matmul, operands};
 use crate::device::{Float, Stream};
-use crate::experiment::Bench;
+use crate::experiment::Group;
 use crate::tensor::Tensor;
 
-pub(super) fn run<T: Float>(bench: &mut Bench, n: usize, loops: &[NonZeroUsize]) {
+pub(super) fn run<T: Float>(n: usize, loops: &[NonZeroUsize]) -> Group {
     let mut group =
-        bench.group("Linearity", [dtype::<T>(), ("size", n.into())]).setup(move |device| operands::<T>(device, n));
+        Group::of("Linearity", [dtype::<T>(), ("size", n.into())]).setup(move |device| operands::<T>(device, n));
     for iters in loops.iter().map(|iters| iters.get()) {
         let iterate = move |synchronize: bool| {
             move |(stream, x, w): &(Stream, Tensor<T>, Tensor<T>)| {
@@ -26,7 +26,7 @@ pub(super) fn run<T: Float>(bench: &mut Bench, n: usize, loops: &[NonZeroUsize])
             }
         };
         group = group
-            .having([("iters", iters.into())])
+            .with_parameters([("iters", iters.into())])
             .device_time("sync-points.linear.async", "No synchronize in the loop", iterate(false))
             .per(iters)
             .work(matmul(n))
@@ -39,5 +39,5 @@ pub(super) fn run<T: Float>(bench: &mut Bench, n: usize, loops: &[NonZeroUsize])
                 ["sync-points.linear.forced", "sync-points.linear.async"],
             );
     }
-    group.run();
+    group.build()
 }

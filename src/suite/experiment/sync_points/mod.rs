@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::matmul_flops;
 use super::host_copy::room_for;
-use super::{Bench, Experiment, Formula, Group, TraceRecorder, count};
+use super::{Experiment, Formula, Group, GroupBuilder, TraceRecorder, count};
 use crate::device::{Device, Float, FloatType, Stream};
 use crate::error::DeviceError;
 use crate::experiment::counts;
@@ -114,29 +114,29 @@ impl Experiment for SyncPoints {
         Some(&mut self.dtypes)
     }
 
-    fn run(&self, bench: &mut Bench) {
+    fn groups(&self, _engine: &str) -> Vec<Group> {
         let (big, small) = (self.big.get(), self.small.get());
-        self.loops(bench, "Large matmul", BIG, big, self.iters.min(self.big_iters).get());
-        self.loops(bench, "Small matmul", SMALL, small, self.iters.get());
-        self.scalar_reads(bench);
-        let Some(&first) = self.dtypes.first() else { return };
+        let mut groups = vec![
+            self.loops("Large matmul", BIG, big, self.iters.min(self.big_iters).get()),
+            self.loops("Small matmul", SMALL, small, self.iters.get()),
+            self.scalar_reads(),
+        ];
+        let Some(&first) = self.dtypes.first() else { return groups };
+        let sizes = [("big", big), ("small", small)];
         with_float!(first, T => {
-            self.other_reads::<T>(bench);
-            for (model, size) in [("big", big), ("small", small)] {
-                self.training_loop::<T>(bench, model, size);
-            }
-            self.inference::<T>(bench);
-            self.timing::<T>(bench);
-            for (model, size) in [("big", big), ("small", small)] {
-                streams::two_matmuls::<T>(bench, model, size);
-            }
-            streams::scope::<T>(bench, small);
-            linear::run::<T>(bench, small, &self.loops);
-            idle::run::<T>(bench, small, self.iters.get());
-            self.same::<T>(bench);
+            groups.push(self.other_reads::<T>());
+            groups.extend(sizes.map(|(model, size)| self.training_loop::<T>(model, size)));
+            groups.extend([self.inference::<T>(), self.timing::<T>()]);
+            groups.extend(sizes.map(|(model, size)| streams::two_matmuls::<T>(model, size)));
+            groups.extend([
+                streams::scope::<T>(small),
+                linear::run::<T>(small, &self.loops),
+                idle::run::<T>(small, self.iters.get()),
+                self.same::<T>(),
+            ]);
         });
-        gap::run(bench, &self.kernels);
-        reads::after(bench, &self.after);
+        groups.extend([gap::run(&self.kernels), reads::after(&self.after)]);
+        groups
     }
 
     /// A few iterations of the large matmul, without and with a synchronize in each.
@@ -193,7 +193,7 @@ fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>
 }
 
 /// The loops of one size and one type.
-fn loops<T: Float>(group: Group<'_, Device>, rows: Loops, n: usize, iters: usize) -> Group<'_, Device> {
+fn loops<T: Float>(group: GroupBuilder<Device>, rows: Loops, n: usize, iters: usize) -> GroupBuilder<Device> {
     let iterate = move |synchronize: bool| {
         move |device: &Device| {
             let (device, (stream, x, w)) = (device.clone(), operands::<T>(device, n)?);
@@ -221,20 +221,19 @@ fn loops<T: Float>(group: Group<'_, Device>, rows: Loops, n: usize, iters: usize
 
 impl SyncPoints {
     /// The loops of one size and all types: one group.
-    fn loops(&self, bench: &mut Bench, heading: &str, rows: Loops, n: usize, iters: usize) {
-        let mut group = bench.group(heading, [("size", n.into()), ("iters", iters.into())]);
+    fn loops(&self, heading: &str, rows: Loops, n: usize, iters: usize) -> Group {
+        let mut group = Group::of(heading, [("size", n.into()), ("iters", iters.into())]);
         for &dtype in &self.dtypes {
-            group = group.having([("dtype", dtype.name().into())]);
+            group = group.with_parameters([("dtype", dtype.name().into())]);
             group = with_float!(dtype, T => loops::<T>(group, rows, n, iters));
         }
-        group.run();
+        group.build()
     }
 
     /// The loop of small matmuls with a synchronize in each iteration, twice.
-    fn same<T: Float>(&self, bench: &mut Bench) {
+    fn same<T: Float>(&self) -> Group {
         let (n, iters) = (self.small.get(), self.iters.get());
-        bench
-            .group("The same code twice", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
+        Group::of("The same code twice", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
             .setup(move |device| operands::<T>(device, n))
             .twice(["sync-points.same.a", "sync-points.same.b", "sync-points.same.ratio"], move |(stream, x, w)| {
                 let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
@@ -245,61 +244,55 @@ impl SyncPoints {
                     })
                 })
             })
-            .run();
+            .build()
     }
 
-    fn training_loop<T: Float>(&self, bench: &mut Bench, model: &'static str, n: usize) {
+    fn training_loop<T: Float>(&self, model: &'static str, n: usize) -> Group {
         let steps = self.steps.get();
         let extrapolated =
             |name: &str, of| Formula::of(format!("{name} × 1000 / steps"), [(name, of)]).is(Derivation::Extrapolation);
         let matmuls = || Work::matmul(matmul_flops(n) * steps as f64, "2 · size³ · steps");
-        bench
-            .group(
-                "Training-like loop",
-                [dtype::<T>(), ("model", model.into()), ("size", n.into()), ("steps", steps.into())],
-            )
-            .setup(move |device| operands::<T>(device, n))
-            .host_time("sync-points.training-loop.each-step", "Loss read each iteration", move |(_, x, w)| {
-                let (x, w) = (x.clone(), w.clone());
-                Ok(move || {
-                    let loss = || x.matmul(&w)?.mean()?.item();
-                    (0..steps).try_for_each(|_| loss().map(|loss| _ = black_box(loss)))
-                })
+        Group::of(
+            "Training-like loop",
+            [dtype::<T>(), ("model", model.into()), ("size", n.into()), ("steps", steps.into())],
+        )
+        .setup(move |device| operands::<T>(device, n))
+        .host_time("sync-points.training-loop.each-step", "Loss read each iteration", move |(_, x, w)| {
+            let (x, w) = (x.clone(), w.clone());
+            Ok(move || {
+                let loss = || x.matmul(&w)?.mean()?.item();
+                (0..steps).try_for_each(|_| loss().map(|loss| _ = black_box(loss)))
             })
-            .work(matmuls())
-            .host_time(
-                "sync-points.training-loop.accumulated",
-                "Loss kept on the device, one read",
-                move |(_, x, w)| {
-                    let (x, w) = (x.clone(), w.clone());
-                    Ok(move || {
-                        let losses = (0..steps).map(|_| x.matmul(&w)?.mean()).collect::<Result<Vec<_>, _>>()?;
-                        Tensor::stack(&losses)?.mean()?.item()
-                    })
-                },
-            )
-            .work(matmuls())
-            .derived(
-                "sync-points.training-loop.each-step.extrapolated",
-                "Loss read each iteration, 1000 iterations",
-                Unit::Seconds,
-                extrapolated("each-step", "sync-points.training-loop.each-step"),
-            )
-            .derived(
-                "sync-points.training-loop.accumulated.extrapolated",
-                "Loss kept on the device, 1000 iterations",
-                Unit::Seconds,
-                extrapolated("accumulated", "sync-points.training-loop.accumulated"),
-            )
-            .run();
+        })
+        .work(matmuls())
+        .host_time("sync-points.training-loop.accumulated", "Loss kept on the device, one read", move |(_, x, w)| {
+            let (x, w) = (x.clone(), w.clone());
+            Ok(move || {
+                let losses = (0..steps).map(|_| x.matmul(&w)?.mean()).collect::<Result<Vec<_>, _>>()?;
+                Tensor::stack(&losses)?.mean()?.item()
+            })
+        })
+        .work(matmuls())
+        .derived(
+            "sync-points.training-loop.each-step.extrapolated",
+            "Loss read each iteration, 1000 iterations",
+            Unit::Seconds,
+            extrapolated("each-step", "sync-points.training-loop.each-step"),
+        )
+        .derived(
+            "sync-points.training-loop.accumulated.extrapolated",
+            "Loss kept on the device, 1000 iterations",
+            Unit::Seconds,
+            extrapolated("accumulated", "sync-points.training-loop.accumulated"),
+        )
+        .build()
     }
 
-    fn inference<T: Float>(&self, bench: &mut Bench) {
+    fn inference<T: Float>(&self) -> Group {
         let (samples, width) = (self.samples.get(), self.small.get());
         let flops = 2.0 * (width as f64).powi(2) * samples as f64;
         let matmuls = || Work::matmul(flops, "2 · size² · samples");
-        bench
-            .group("Inference-like loop", [dtype::<T>(), ("size", width.into()), ("samples", samples.into())])
+        Group::of("Inference-like loop", [dtype::<T>(), ("size", width.into()), ("samples", samples.into())])
             .setup(move |device| {
                 let stream = device.stream()?;
                 let w = stream.normal::<T>([width, width])?;
@@ -325,13 +318,12 @@ impl SyncPoints {
                 })
             })
             .work(matmuls())
-            .run();
+            .build()
     }
 
-    fn timing<T: Float>(&self, bench: &mut Bench) {
+    fn timing<T: Float>(&self) -> Group {
         let n = self.big.get();
-        bench
-            .group("Timing", [dtype::<T>(), ("size", n.into())])
+        Group::of("Timing", [dtype::<T>(), ("size", n.into())])
             .setup(move |device| operands::<T>(device, n))
             .host_time("sync-points.timing.wall", "Host clock without a synchronize", |(_, x, w)| {
                 let (x, w) = (x.clone(), w.clone());
@@ -351,6 +343,6 @@ impl SyncPoints {
                 })
             })
             .work(matmul(n))
-            .run();
+            .build()
     }
 }

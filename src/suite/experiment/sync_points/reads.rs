@@ -7,7 +7,7 @@ use super::{SyncPoints, dtype, operands};
 use crate::device::{Device, Float};
 use crate::error::DeviceError;
 use crate::experiment::bench::{null_device, print_to};
-use crate::experiment::{Bench, Group};
+use crate::experiment::{Group, GroupBuilder};
 use crate::measure::Stopwatch;
 use crate::results::Work;
 use crate::tensor::Tensor;
@@ -20,11 +20,11 @@ type Read<T> = fn(&Tensor<T>) -> Result<(), DeviceError>;
 type Operands<T> = (Tensor<T>, Tensor<T>);
 
 /// A scalar read with nothing pending, after kernels of several lengths that were waited for: one group.
-pub(super) fn after(bench: &mut Bench, kernels: &[f64]) {
-    let mut group = bench.group("Ready reads", []).setup(|device| device.stream()?.ones::<f32>([1]));
+pub(super) fn after(kernels: &[f64]) -> Group {
+    let mut group = Group::of("Ready reads", []).setup(|device| device.stream()?.ones::<f32>([1]));
     for seconds in kernels {
         let kernel = Duration::from_secs_f64(*seconds);
-        group = group.having([("kernel_seconds", (*seconds).into())]).host_time_within(
+        group = group.with_parameters([("kernel_seconds", (*seconds).into())]).host_time_within(
             "sync-points.item.after",
             "Read a scalar after a kernel that was waited for",
             move |x| {
@@ -37,10 +37,10 @@ pub(super) fn after(bench: &mut Bench, kernels: &[f64]) {
             },
         );
     }
-    group.run();
+    group.build()
 }
 
-fn scalar_reads<T: Float>(group: Group<'_, Device>, n: usize) -> Group<'_, Device> {
+fn scalar_reads<T: Float>(group: GroupBuilder<Device>, n: usize) -> GroupBuilder<Device> {
     let element = move |device: &Device| {
         let (_, x, w) = operands::<T>(device, n)?;
         Ok::<_, DeviceError>(move || x.matmul(&w)?.get([0, 0]))
@@ -84,18 +84,18 @@ fn scalar_reads<T: Float>(group: Group<'_, Device>, n: usize) -> Group<'_, Devic
 
 impl SyncPoints {
     /// One element of a large matmul of each type, read and printed: one group.
-    pub(super) fn scalar_reads(&self, bench: &mut Bench) {
+    pub(super) fn scalar_reads(&self) -> Group {
         let n = self.big.get();
-        let mut group = bench.group("Reads of one element", [("size", n.into())]);
+        let mut group = Group::of("Reads of one element", [("size", n.into())]);
         for &dtype in &self.dtypes {
-            group = group.having([("dtype", dtype.name().into())]);
+            group = group.with_parameters([("dtype", dtype.name().into())]);
             group = with_float!(dtype, T => scalar_reads::<T>(group, n));
         }
-        group.run();
+        group.build()
     }
 
     /// What else reads values: a copy, a host array, a condition, host indices.
-    pub(super) fn other_reads<T: Float>(&self, bench: &mut Bench) {
+    pub(super) fn other_reads<T: Float>(&self) -> Group {
         let (n, behind) = (self.small.get().max(3), self.big.get());
         let copy: Read<T> = |y| y.to_vec().map(|values| drop(black_box(values)));
         let array: Read<T> = |y| y.to_array().map(|values| drop(black_box(values)));
@@ -129,8 +129,7 @@ impl SyncPoints {
                 })
             }
         };
-        bench
-            .group("Other implicit synchronization", [dtype::<T>(), ("size", n.into()), ("behind", behind.into())])
+        Group::of("Other implicit synchronization", [dtype::<T>(), ("size", n.into()), ("behind", behind.into())])
             .setup(move |device| {
                 let (stream, x, w) = operands::<T>(device, n)?;
                 Ok(((x, w), (stream.normal([behind, behind])?, stream.normal([behind, behind])?)))
@@ -145,6 +144,6 @@ impl SyncPoints {
             .work(to_host())
             .host_time_within("sync-points.other.any.ready", "Branch on any(x > 0), nothing pending", ready(any))
             .host_time_within("sync-points.other.index.ready", "Rows by host indices, nothing pending", ready(index))
-            .run();
+            .build()
     }
 }

@@ -5,17 +5,16 @@ use std::time::Duration;
 use super::{dtype, operands};
 use crate::device::{Device, Float};
 use crate::error::DeviceError;
-use crate::experiment::Bench;
+use crate::experiment::Group;
 use crate::experiment::bench::matmul_flops;
 use crate::measure::Stopwatch;
 use crate::results::Work;
 use crate::tensor::Tensor;
 use crate::units::Unit;
 
-pub(super) fn two_matmuls<T: Float>(bench: &mut Bench, model: &'static str, n: usize) {
+pub(super) fn two_matmuls<T: Float>(model: &'static str, n: usize) -> Group {
     let matmuls = || Work::matmul(2.0 * matmul_flops(n), "4 · size³");
-    bench
-        .group("Several streams", [dtype::<T>(), ("model", model.into()), ("size", n.into())])
+    Group::of("Several streams", [dtype::<T>(), ("model", model.into()), ("size", n.into())])
         .setup(move |device| {
             let (_, x, w) = operands::<T>(device, n)?;
             let (_, v, u) = operands::<T>(device, n)?;
@@ -32,7 +31,7 @@ pub(super) fn two_matmuls<T: Float>(bench: &mut Bench, model: &'static str, n: u
             Ok(both(own.clone(), other.clone()))
         })
         .work(matmuls())
-        .run();
+        .build()
 }
 
 /// Two matmuls, each on the stream of its operands, and a synchronize of the device.
@@ -50,9 +49,8 @@ fn both<T: Float>(
 /// For how long the other stream is kept busy: well above what a small matmul and a synchronize take.
 const BUSY: Duration = Duration::from_millis(5);
 
-pub(super) fn scope<T: Float>(bench: &mut Bench, n: usize) {
-    bench
-        .group("Several streams", [dtype::<T>(), ("size", n.into()), ("busy_seconds", BUSY.as_secs_f64().into())])
+pub(super) fn scope<T: Float>(n: usize) -> Group {
+    Group::of("Several streams", [dtype::<T>(), ("size", n.into()), ("busy_seconds", BUSY.as_secs_f64().into())])
         .setup(move |device| {
             let (stream, x, w) = operands::<T>(device, n)?;
             let other = device.stream()?;
@@ -100,5 +98,5 @@ pub(super) fn scope<T: Float>(bench: &mut Bench, n: usize) {
                 })
             },
         )
-        .run();
+        .build()
 }

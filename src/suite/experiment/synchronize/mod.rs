@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bench::{matmul_flops, random_matmul};
 use super::counts;
-use super::{Bench, Experiment, count};
+use super::{Experiment, Group, count};
 use crate::device::{Device, Event, Stream};
 use crate::error::DeviceError;
 use crate::results::Work;
@@ -78,22 +78,17 @@ impl Experiment for Synchronize {
         Some(&mut self.iters)
     }
 
-    fn run(&self, bench: &mut Bench) {
-        self.timing(bench);
-        self.streams(bench);
-        scope::run(bench, self.patience.duration());
-        self.clocks(bench);
-        self.loops(bench);
-        self.same(bench);
+    fn groups(&self, _engine: &str) -> Vec<Group> {
+        let [gated, timed] = scope::run(self.patience.duration());
+        vec![self.timing(), self.streams(), gated, timed, self.clocks(), self.loops(), self.same()]
     }
 }
 
 impl Synchronize {
-    fn timing(&self, bench: &mut Bench) {
+    fn timing(&self) -> Group {
         let n = self.size.get();
         let matmul = || Work::matmul(matmul_flops(n), "2 · size³");
-        bench
-            .group("Timing", [("size", n.into())])
+        Group::of("Timing", [("size", n.into())])
             .setup(|device| device.stream())
             .host_time("synchronize.timing.without", "Host clock without a synchronize", move |stream| {
                 let stream = stream.clone();
@@ -113,10 +108,10 @@ impl Synchronize {
                 Ok((stream.clone(), move || random_matmul(&own, n)))
             })
             .work(matmul())
-            .run();
+            .build()
     }
 
-    fn streams(&self, bench: &mut Bench) {
+    fn streams(&self) -> Group {
         let (elements, busy) = (self.elements.get(), self.busy.duration());
         let stale = move |order| {
             move |device: &Device| {
@@ -134,35 +129,29 @@ impl Synchronize {
             }
         };
         let (none, event, device) = (Order::Nothing, Order::Event, Order::Device);
-        bench
-            .group(
-                "Two streams and one tensor",
-                [("elements", elements.into()), ("busy_seconds", f64::from(self.busy).into())],
-            )
-            .observed("synchronize.streams.none.stale", "Stale elements, no ordering", Unit::Number, stale(none))
-            .host_time("synchronize.streams.none.time", "Time, no ordering", time(none))
-            .observed("synchronize.streams.event.stale", "Stale elements, event wait", Unit::Number, stale(event))
-            .host_time("synchronize.streams.event.time", "Time, event wait", time(event))
-            .observed(
-                "synchronize.streams.device.stale",
-                "Stale elements, device synchronize",
-                Unit::Number,
-                stale(device),
-            )
-            .host_time("synchronize.streams.device.time", "Time, device synchronize", time(device))
-            .run();
+        Group::of(
+            "Two streams and one tensor",
+            [("elements", elements.into()), ("busy_seconds", f64::from(self.busy).into())],
+        )
+        .observed("synchronize.streams.none.stale", "Stale elements, no ordering", Unit::Number, stale(none))
+        .host_time("synchronize.streams.none.time", "Time, no ordering", time(none))
+        .observed("synchronize.streams.event.stale", "Stale elements, event wait", Unit::Number, stale(event))
+        .host_time("synchronize.streams.event.time", "Time, event wait", time(event))
+        .observed("synchronize.streams.device.stale", "Stale elements, device synchronize", Unit::Number, stale(device))
+        .host_time("synchronize.streams.device.time", "Time, device synchronize", time(device))
+        .build()
     }
 
-    fn clocks(&self, bench: &mut Bench) {
-        let mut group = bench.group("Clocks", []).setup(|device| device.stream()?.zeros::<f32>([1024]));
-        for spin in &self.spins {
+    fn clocks(&self) -> Group {
+        let mut group = Group::of("Clocks", []).setup(|device| device.stream()?.zeros::<f32>([1024]));
+        for spin in self.spins.iter().copied() {
             let launch = move |x: &Tensor<f32>| {
-                let (x, spin) = (x.clone(), Duration::from_secs_f64(*spin));
+                let (x, spin) = (x.clone(), Duration::from_secs_f64(spin));
                 // Without a spin the kernel is there all the same: the launches do not differ.
                 move || x.affine_in_place(1.0, 1.0).and_then(|()| x.stream().spin(spin))
             };
             group = group
-                .having([("spin_seconds", (*spin).into())])
+                .with_parameters([("spin_seconds", spin.into())])
                 .host_time("synchronize.clock.without", "A launch and a spin, without a synchronize", move |x| {
                     Ok(launch(x))
                 })
@@ -172,23 +161,22 @@ impl Synchronize {
                     Ok(move || launch().and_then(|()| device.synchronize()))
                 });
         }
-        group.run();
+        group.build()
     }
 
     /// One matmul and a synchronize, twice.
-    fn same(&self, bench: &mut Bench) {
+    fn same(&self) -> Group {
         let n = self.size.get();
-        bench
-            .group("The same code twice", [("size", n.into())])
+        Group::of("The same code twice", [("size", n.into())])
             .setup(|device| device.stream())
             .twice(["synchronize.same.a", "synchronize.same.b", "synchronize.same.ratio"], move |stream| {
                 let stream = stream.clone();
                 Ok(move || random_matmul(&stream, n).and_then(|y| stream.device().synchronize().map(|()| y)))
             })
-            .run();
+            .build()
     }
 
-    fn loops(&self, bench: &mut Bench) {
+    fn loops(&self) -> Group {
         let (n, iters) = (self.size.get(), self.iters.get());
         let iterate = move |device: &Device, each: bool, end: bool| {
             let stream = device.stream()?;
@@ -203,8 +191,7 @@ impl Synchronize {
             })
         };
         let matmuls = || Work::matmul(matmul_flops(n) * iters as f64, "2 · size³ · iters");
-        bench
-            .group("Loop", [("size", n.into()), ("iters", iters.into())])
+        Group::of("Loop", [("size", n.into()), ("iters", iters.into())])
             .host_time("synchronize.loop.each", "Synchronize each iteration", move |device| {
                 iterate(device, true, false)
             })
@@ -217,7 +204,7 @@ impl Synchronize {
                 iterate(device, false, true)
             })
             .work(matmuls())
-            .run();
+            .build()
     }
 }
 

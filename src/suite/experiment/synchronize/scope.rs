@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use crate::device::{Device, Event, Stream};
 use crate::error::DeviceError;
-use crate::experiment::Bench;
+use crate::experiment::Group;
 use crate::measure::{Stopwatch, blocks};
 use crate::tensor::Tensor;
 use crate::units::Unit;
 
-pub(super) fn run(bench: &mut Bench, patience: Duration) {
-    gated(bench, patience);
-    timed(bench);
+pub(super) fn run(patience: Duration) -> [Group; 2] {
+    [gated(patience), timed()]
 }
 
 /// The stream that is held, and what the host waits for: a stream of its own, a tensor and an event of that stream.
@@ -36,7 +35,7 @@ impl Scope {
     }
 }
 
-fn gated(bench: &mut Bench, patience: Duration) {
+fn gated(patience: Duration) -> Group {
     type Wait = fn(&Scope) -> Result<(), DeviceError>;
     let rows: [(&'static str, &str, Wait); 4] = [
         ("synchronize.scope.device.blocks", "Device synchronize, another stream held: blocked", |s| {
@@ -52,7 +51,7 @@ fn gated(bench: &mut Bench, patience: Duration) {
             s.event.synchronize()
         }),
     ];
-    let mut group = bench.group("Scope of a synchronization", []);
+    let mut group = Group::of("Scope of a synchronization", []);
     for (id, label, wait) in rows {
         group = group.observed(id, label, Unit::Ratio, move |device| {
             let scope = Scope::new(device)?;
@@ -61,11 +60,11 @@ fn gated(bench: &mut Bench, patience: Duration) {
             Ok(move || Ok(f64::from(blocks(&scope.held, patience, || wait(&scope))?)))
         });
     }
-    group.run();
+    group.build()
 }
 
 /// Two streams: one busy for 2 ms, then an event, then busy for 2 ms more; the other busy for 8 ms.
-fn timed(bench: &mut Bench) {
+fn timed() -> Group {
     const EVENT: Duration = Duration::from_millis(2);
     const REST: Duration = Duration::from_millis(2);
     const OTHER: Duration = Duration::from_millis(8);
@@ -75,36 +74,35 @@ fn timed(bench: &mut Bench) {
         a.spin(REST)?;
         b.spin(OTHER)
     };
-    bench
-        .group(
-            "Scope of a synchronization",
-            [
-                ("event_seconds", EVENT.as_secs_f64().into()),
-                ("stream_seconds", (EVENT + REST).as_secs_f64().into()),
-                ("device_seconds", OTHER.as_secs_f64().into()),
-            ],
-        )
-        .setup(|device| Ok((device.stream()?, device.stream()?, device.event()?)))
-        .host_time_within("synchronize.scope.event", "Event synchronize", move |shared| {
-            let (a, b, event) = shared.clone();
-            Ok(move |watch: &mut Stopwatch| {
-                begin(&a, &b, &event)?;
-                watch.time(|| event.synchronize())
-            })
+    Group::of(
+        "Scope of a synchronization",
+        [
+            ("event_seconds", EVENT.as_secs_f64().into()),
+            ("stream_seconds", (EVENT + REST).as_secs_f64().into()),
+            ("device_seconds", OTHER.as_secs_f64().into()),
+        ],
+    )
+    .setup(|device| Ok((device.stream()?, device.stream()?, device.event()?)))
+    .host_time_within("synchronize.scope.event", "Event synchronize", move |shared| {
+        let (a, b, event) = shared.clone();
+        Ok(move |watch: &mut Stopwatch| {
+            begin(&a, &b, &event)?;
+            watch.time(|| event.synchronize())
         })
-        .host_time_within("synchronize.scope.stream", "Stream synchronize", move |shared| {
-            let (a, b, event) = shared.clone();
-            Ok(move |watch: &mut Stopwatch| {
-                begin(&a, &b, &event)?;
-                watch.time(|| a.synchronize())
-            })
+    })
+    .host_time_within("synchronize.scope.stream", "Stream synchronize", move |shared| {
+        let (a, b, event) = shared.clone();
+        Ok(move |watch: &mut Stopwatch| {
+            begin(&a, &b, &event)?;
+            watch.time(|| a.synchronize())
         })
-        .host_time_within("synchronize.scope.device", "Device synchronize", move |shared| {
-            let (a, b, event) = shared.clone();
-            Ok(move |watch: &mut Stopwatch| {
-                begin(&a, &b, &event)?;
-                watch.time(|| a.device().synchronize())
-            })
+    })
+    .host_time_within("synchronize.scope.device", "Device synchronize", move |shared| {
+        let (a, b, event) = shared.clone();
+        Ok(move |watch: &mut Stopwatch| {
+            begin(&a, &b, &event)?;
+            watch.time(|| a.device().synchronize())
         })
-        .run();
+    })
+    .build()
 }

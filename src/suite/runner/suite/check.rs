@@ -8,12 +8,12 @@ use super::super::OF_EVERY_RUN;
 use super::{ENGINES, Suite};
 use crate::device::cpu;
 use crate::error::{FileError, in_plain_words};
-use crate::experiment::{AnyExperiment, Bench, Registry, RegistryEntry};
+use crate::experiment::{AnyExperiment, Registry, RegistryEntry};
 use crate::results::nearest;
 use crate::yaml::Way;
 
 /// How often a suite may run.
-const MOST_RUNS: u32 = 1000;
+const MAX_RUNS: u32 = 1000;
 
 /// What of a suite cannot be, and where it stands.
 pub(super) struct SuiteFault {
@@ -29,8 +29,8 @@ pub(super) fn check(suite: &Suite) -> Option<SuiteFault> {
     if let Some((message, hint)) = no_device(&suite.device) {
         return Some(SuiteFault { way: Way::default().key("device"), message, hint });
     }
-    if suite.runs.get() > MOST_RUNS {
-        let message = format!("{} is more than {MOST_RUNS}, the most runs of a suite", suite.runs);
+    if suite.runs.get() > MAX_RUNS {
+        let message = format!("{} is more than {MAX_RUNS}, the most runs of a suite", suite.runs);
         return Some(found(Way::default().key("runs"), message));
     }
     let is_empty = |_: &Way, value: &Value| value.as_array().is_some_and(Vec::is_empty);
@@ -100,7 +100,10 @@ pub(super) fn narrowed(error: FileError, source: &Value, text: &str, registry: &
     let stands_at = |way: &Way| way.place(text) == Some((line, column));
     let sampling = Way::default().key("sampling");
     let of_experiment = || {
-        let (way, name, stated) = experiments(source).into_iter().find(|(way, ..)| stands_at(way))?;
+        let is_meant = |(way, _, stated): &(Way, &str, &Map<String, Value>)| {
+            stands_at(way) || stated.keys().any(|name| stands_at(&way.key(name)))
+        };
+        let (way, name, stated) = experiments(source).into_iter().find(is_meant)?;
         refused_alone(registry.get(name)?, &way, stated, &message)
     };
     let way = match stands_at(&sampling) {
@@ -158,7 +161,7 @@ fn experiments(source: &Value) -> Vec<(Way, &str, &Map<String, Value>)> {
 fn measured_twice(experiments: &[Box<dyn AnyExperiment>], engine: &str) -> Option<(usize, String)> {
     let mut titles = HashMap::new();
     experiments.iter().enumerate().find_map(|(place, experiment)| {
-        let plan = Bench::plan(experiment.as_ref(), engine).into_iter().map(|spec| spec.title());
+        let plan = experiment.plan(engine).into_iter().map(|spec| spec.title());
         let (twice, first) = plan.into_iter().find_map(|title| Some((title.clone(), titles.insert(title, place)?)))?;
         let remedy = if first == place { "state each value once" } else { "give it to a suite of its own" };
         Some((place, format!("`{}` measures {twice} a second time: {remedy}", experiment.name())))
@@ -188,7 +191,7 @@ mod tests {
         let blank = format!("{head}  - launch-path: {{}}\n").replace("title: T", "title: ''");
         assert!(error(&blank).unwrap().starts_with("s.yaml:1:8: nothing stands here"));
         let twice = format!("{head}  - launch-path: {{}}\ntitle: U\n");
-        assert_eq!(error(&twice).unwrap(), "s.yaml:5:1: the key `title` stands twice in one mapping, first in line 1");
+        assert_eq!(error(&twice).unwrap(), "s.yaml:5:1: the key `title` stands twice in one mapping");
         let once = format!("{head}  - launch-path: {{}}\n  - idle-device: {{}}\n");
         assert_eq!(error(&once), None);
     }

@@ -323,7 +323,6 @@ impl<'de> DeserializeSeed<'de> for Parameters<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Bench;
 
     const GOOD: &str = "title: T\nsampling: { samples: 3 }\nexperiments:\n  - sync-points: { iters: 5 }\n";
 
@@ -362,19 +361,13 @@ mod tests {
         for (bad, expected) in [
             ("{ dtypes: [fp17] }", "fp16"),
             ("{ big: 0 }", "a whole number above 0"),
-            ("{ big: many }", "a whole number above 0"),
-            ("{ iters: -3 }", "a whole number above 0"),
+            ("{ big: many }", "a whole number"),
+            ("{ iters: -3 }", "a whole number"),
             ("[1, 2, 3, 4, 5, 6, 7]", "expected"),
         ] {
             let text = error(&GOOD.replace("{ iters: 5 }", bad));
             assert!(text.starts_with("s.yaml:4:") && text.contains(expected), "{text}");
         }
-    }
-
-    #[test]
-    fn a_key_of_an_older_program_is_an_error_that_names_the_one_of_today() {
-        let text = error(&format!("{GOOD}on_cpu: []\n"));
-        assert!(text.starts_with("s.yaml:5:1:") && text.contains("`engines: {cpu: …}`"), "{text}");
     }
 
     #[test]
@@ -412,7 +405,7 @@ mod tests {
     #[test]
     fn what_a_suite_does_not_state_suits_the_engine_and_what_it_states_stays() {
         let suite = parse(&GOOD.replace("{ iters: 5 }", "{ iters: 5, small: 32 }")).unwrap();
-        let rows = |engine| Bench::plan(suite.experiments_on(engine)[0].as_ref(), engine);
+        let rows = |engine| suite.experiments_on(engine)[0].plan(engine);
         let sizes = |engine| {
             let sizes = rows(engine).into_iter().filter_map(|spec| spec.parameters.get("size")?.number());
             sizes.fold((f64::INFINITY, 0.0_f64), |(low, high), size| (low.min(size), high.max(size)))

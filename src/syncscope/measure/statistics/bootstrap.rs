@@ -9,80 +9,36 @@
 //! the same distribution on every machine and with every number of cores.
 //!
 //! # What it does not cover
-//! A percentile interval of a bootstrap distribution is correct in the limit of many samples. For a median of few samples
+//! A percentile interval of such a distribution is correct in the limit of many samples. For a median of few samples
 //! it is inaccurate, so [`Estimate`](crate::measure::Estimate) does not use it.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use crate::measure::estimate::quantile;
+/// The seed: the first 64 bits of the fraction of π, an arbitrary number that nobody picked for its results.
+const SEED: u64 = 0x243f_6a88_85a3_08d3;
+const RESAMPLES: usize = 2_000;
 
-/// Draws resamples of sample sets, paired by their rounds unless said otherwise.
-///
-/// ```
-/// use syncscope::measure::Bootstrap;
-///
-/// let samples = [1.0, 2.0, 3.0, 4.0];
-/// let means = Bootstrap::default().distribution(&[&samples], |sets| sets[0].iter().sum::<f64>() / 4.0);
-/// assert!(means.iter().all(|mean| (1.0..=4.0).contains(mean)));
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct Bootstrap {
-    resamples: usize,
-}
-
-/// 2,000 resamples.
-impl Default for Bootstrap {
-    fn default() -> Self {
-        Self { resamples: 2_000 }
-    }
-}
-
-impl Bootstrap {
-    /// The seed: the first 64 bits of the fraction of π, an arbitrary number that nobody picked for its results.
-    pub const SEED: u64 = 0x243f_6a88_85a3_08d3;
-
-    /// With this many resamples instead of 2,000; at least 1.
-    #[must_use]
-    pub fn with_resamples(mut self, resamples: usize) -> Self {
-        self.resamples = resamples.max(1);
-        self
-    }
-
-    /// The statistic of every resample of `sets`, in the order in which they were drawn.
-    ///
-    /// `statistic` is given the resampled sets in the order of `sets`. An empty set stays empty.
-    pub fn distribution(&self, sets: &[&[f64]], mut statistic: impl FnMut(&[Vec<f64>]) -> f64) -> Vec<f64> {
-        let mut rng = Xoshiro256PlusPlus::seed_from_u64(Self::SEED);
-        let together = drawn_together(sets);
-        let mut resampled: Vec<Vec<f64>> = sets.iter().map(|set| Vec::with_capacity(set.len())).collect();
-        let draw = |_| {
-            resampled.iter_mut().for_each(Vec::clear);
-            for places in &together {
-                let length = places.first().map_or(0, |&place| sets[place].len());
-                for _ in 0..length {
-                    let index = rng.random_range(0..length as u64) as usize;
-                    for &place in places {
-                        resampled[place].push(sets[place][index]);
-                    }
+/// The statistic of 2,000 resamples of `sets`, in the order in which they were drawn: it is given them in the order of `sets`.
+/// An empty set stays empty.
+pub(super) fn distribution(sets: &[&[f64]], mut statistic: impl FnMut(&[Vec<f64>]) -> f64) -> Vec<f64> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(SEED);
+    let together = drawn_together(sets);
+    let mut resampled: Vec<Vec<f64>> = sets.iter().map(|set| Vec::with_capacity(set.len())).collect();
+    let draw = |_| {
+        resampled.iter_mut().for_each(Vec::clear);
+        for places in &together {
+            let length = places.first().map_or(0, |&place| sets[place].len());
+            for _ in 0..length {
+                let index = rng.random_range(0..length as u64) as usize;
+                for &place in places {
+                    resampled[place].push(sets[place][index]);
                 }
             }
-            statistic(&resampled)
-        };
-        (0..self.resamples).map(draw).collect()
-    }
-
-    /// The percentile interval of the statistic that holds `level` of its distribution, as (low, high).
-    ///
-    /// `None` where a resample has no finite statistic, such as a quotient by zero.
-    pub fn interval(
-        &self,
-        sets: &[&[f64]],
-        level: f64,
-        statistic: impl FnMut(&[Vec<f64>]) -> f64,
-    ) -> Option<(f64, f64)> {
-        percentiles(self.distribution(sets, statistic), level)
-    }
+        }
+        statistic(&resampled)
+    };
+    (0..RESAMPLES).map(draw).collect()
 }
 
 /// The indices of the sets that share their drawn indices.
@@ -98,21 +54,6 @@ fn drawn_together(sets: &[&[f64]]) -> Vec<Vec<usize>> {
     together
 }
 
-fn percentiles(distribution: Vec<f64>, level: f64) -> Option<(f64, f64)> {
-    if distribution.iter().any(|value| !value.is_finite()) {
-        return None;
-    }
-    let distribution = sorted(&distribution);
-    let tail = (1.0 - level) / 2.0;
-    Some((quantile(&distribution, tail), quantile(&distribution, 1.0 - tail)))
-}
-
-fn sorted(values: &[f64]) -> Vec<f64> {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,14 +66,14 @@ mod tests {
     fn sets_of_one_length_keep_their_pairs() {
         let a: Vec<f64> = (0..20).map(f64::from).collect();
         let b: Vec<f64> = a.iter().map(|v| v + 100.0).collect();
-        let differences = Bootstrap::default().distribution(&[&a, &b], |sets| mean(&sets[1]) - mean(&sets[0]));
+        let differences = distribution(&[&a, &b], |sets| mean(&sets[1]) - mean(&sets[0]));
         assert!(differences.iter().all(|d| (d - 100.0).abs() < 1e-9));
     }
 
     #[test]
     fn the_scatter_of_a_mean_is_its_standard_error() {
         let values: Vec<f64> = (0..100).map(f64::from).collect();
-        let means = Bootstrap::default().with_resamples(4_000).distribution(&[&values], |sets| mean(&sets[0]));
+        let means = distribution(&[&values], |sets| mean(&sets[0]));
         let centre = mean(&means);
         let scatter = mean(&means.iter().map(|m| (m - centre).powi(2)).collect::<Vec<_>>()).sqrt();
         let expected = 28.866 / 10.0;
@@ -142,20 +83,15 @@ mod tests {
     #[test]
     fn the_same_samples_give_the_same_distribution() {
         let values = [1.0, 2.0, 4.0, 8.0];
-        let distribution = || Bootstrap::default().distribution(&[&values], |sets| mean(&sets[0]));
-        assert_eq!(distribution(), distribution());
+        let drawn = || distribution(&[&values], |sets| mean(&sets[0]));
+        assert_eq!(drawn(), drawn());
     }
 
     #[test]
     fn sets_of_different_lengths_are_drawn_separately() {
-        let sizes = Bootstrap::default().with_resamples(3).distribution(&[&[1.0; 4], &[2.0; 7], &[]], |sets| {
+        let sizes = distribution(&[&[1.0; 4], &[2.0; 7], &[]], |sets| {
             (sets[0].len() * 100 + sets[1].len() * 10 + sets[2].len()) as f64
         });
-        assert_eq!(sizes, [470.0; 3]);
-    }
-
-    #[test]
-    fn a_statistic_that_is_not_finite_has_no_interval() {
-        assert_eq!(Bootstrap::default().interval(&[&[0.0, 1.0]], 0.95, |sets| 1.0 / mean(&sets[0])), None);
+        assert!(sizes.iter().all(|sizes| *sizes == 470.0));
     }
 }

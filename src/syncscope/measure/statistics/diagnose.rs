@@ -94,9 +94,7 @@ impl Diagnosis {
             Diagnosis::NearFloor { .. } => "near the clock's floor",
         }
     }
-}
 
-impl Diagnosis {
     /// What was found, with its figures.
     pub fn finding(&self) -> String {
         let time = |seconds: f64| Unit::Seconds.format(seconds, 3);
@@ -195,9 +193,9 @@ pub fn near_floor(clock: Clock, median: f64, floor: f64) -> Option<Diagnosis> {
 fn trend(runs: &[&[f64]], median: f64) -> Option<Diagnosis> {
     /// The two-sided point of the normal distribution for 1 in 200.
     const Z: f64 = 2.807;
-    const MOST: usize = 500;
+    const MAX: usize = 500;
     let thinned =
-        |samples: &&[f64]| -> Vec<f64> { samples.iter().copied().step_by(samples.len().div_ceil(MOST)).collect() };
+        |samples: &&[f64]| -> Vec<f64> { samples.iter().copied().step_by(samples.len().div_ceil(MAX)).collect() };
     let runs: Vec<Vec<f64>> = runs.iter().filter(|samples| samples.len() > 1).map(thinned).collect();
     let pairs = || {
         let of =
@@ -337,14 +335,7 @@ mod tests {
     }
 
     fn names(samples: &[f64]) -> Vec<&'static str> {
-        let name = |diagnosis: &Diagnosis| match diagnosis {
-            Diagnosis::Trend { .. } => "trend",
-            Diagnosis::TwoRegimes { .. } => "two regimes",
-            Diagnosis::Outliers { .. } => "outliers",
-            Diagnosis::FewValues { .. } => "few values",
-            Diagnosis::NearFloor { .. } => "near floor",
-        };
-        diagnose(&[samples]).iter().map(name).collect()
+        diagnose(&[samples]).iter().map(Diagnosis::name).collect()
     }
 
     #[test]

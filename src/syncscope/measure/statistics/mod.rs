@@ -14,7 +14,6 @@ mod diagnose;
 mod dip;
 mod verdict;
 
-pub use bootstrap::Bootstrap;
 pub use comparison::Comparison;
 pub use diagnose::{Diagnosis, diagnose, near_floor};
 pub use verdict::{Verdict, judge};

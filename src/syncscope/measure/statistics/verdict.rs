@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use super::bootstrap::Bootstrap;
+use super::bootstrap::distribution;
 use crate::measure::estimate::quantile;
 use crate::measure::protocol::Protocol;
 use crate::measure::samples::Samples;
@@ -84,7 +84,7 @@ pub fn judge<const N: usize>(sets: [&Samples; N], mut holds: impl FnMut([f64; N]
     if let Some(few) = sets.iter().find(|set| set.len() < Protocol::MINIMUM) {
         return Verdict::NotTestable(format!("the {} samples of `{}` are too few to judge by", few.len(), few.name()));
     }
-    let truths = Bootstrap::default().distribution(&sets.map(Samples::values), |resampled| {
+    let truths = distribution(&sets.map(Samples::values), |resampled| {
         let medians = std::array::from_fn(|index| {
             let mut sorted = resampled[index].clone();
             sorted.sort_unstable_by(f64::total_cmp);
