@@ -20,6 +20,17 @@ use crate::error::DeviceError;
 /// The result of a call into an engine.
 pub(crate) type Result<T> = std::result::Result<T, DeviceError>;
 
+/// The object behind the interface, if it is one of this opened device, whose name stands beside it.
+pub(crate) fn own<'a, T: Any, D: 'a>(
+    object: &'a dyn Any,
+    device_of: impl FnOnce(&'a T) -> &'a Arc<D>,
+    (device, name): (&Arc<D>, &str),
+    what: &'static str,
+) -> Result<&'a T> {
+    let found = object.downcast_ref::<T>().filter(|object| Arc::ptr_eq(device_of(object), device));
+    found.ok_or_else(|| DeviceError::ForeignObject { what, device: name.to_owned() })
+}
+
 /// What a device holds beside the memory of tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {

@@ -111,7 +111,8 @@ impl<'a> Autotune<'a> {
             memory.push(allocation);
             let span = span.ok_or_else(|| blas::no_algorithm(shape, device.name()))?;
             // Without NVRTC the times are those of zeros.
-            operations::launch_normal(&guard, shape.dtype, span, len, SEED, i as u64).or_else(|_| guard.clear(span))?;
+            operations::launch_normal(&guard, shape.dtype, span, len, SEED, i as u64)
+                .or_else(|_| guard.fill(span, 0))?;
             Ok(span)
         });
         let [first, second, out] = made;

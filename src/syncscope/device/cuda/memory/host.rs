@@ -3,16 +3,14 @@
 //! To page-lock memory and to give it back can wait for the whole GPU. So pinned blocks are kept for the next buffer of
 //! their size; a trim gives them back, and so does the next new block, beyond [`MAX_BYTES`], unless a gate holds a stream.
 
-use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 
 use crate::device::DType;
 use crate::device::cuda::driver::{HostBlock, no_room};
 use crate::device::cuda::gpu::{Opened, lock};
-use crate::device::engine::{HostKind, HostMemory, Result};
+use crate::device::engine::{HostKind, HostMemory, Result, own};
 use crate::device::injection::Injected;
-use crate::error::DeviceError;
 
 /// How much pinned memory is kept for the next buffers.
 const MAX_BYTES: usize = 1 << 30;
@@ -94,11 +92,7 @@ impl CudaHostMemory {
 
     /// The block behind the interface, if it is of this opened device.
     pub(crate) fn of<'a>(memory: &'a dyn HostMemory, device: &Arc<Opened>) -> Result<&'a HostBlock> {
-        let memory: &dyn Any = memory;
-        match memory.downcast_ref::<Self>() {
-            Some(memory) if Arc::ptr_eq(&memory.device, device) => Ok(memory.block()),
-            _ => Err(DeviceError::ForeignObject { what: "a host buffer", device: device.name().to_owned() }),
-        }
+        own(memory, |memory: &Self| &memory.device, (device, device.name()), "a host buffer").map(Self::block)
     }
 
     #[allow(clippy::expect_used, reason = "the block is taken by the drop alone")]

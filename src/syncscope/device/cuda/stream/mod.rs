@@ -31,9 +31,8 @@ use super::memory::transfers;
 use crate::device::DType;
 use crate::device::engine::{
     Captured, DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostKind, HostMemory, Operation,
-    Region, Result, Transfer,
+    Region, Result, Transfer, own,
 };
-use crate::error::DeviceError;
 
 /// A stream of a CUDA device.
 pub(crate) struct CudaStream {
@@ -47,11 +46,8 @@ impl CudaStream {
 
     /// The stream behind the interface, if it is one of this opened device.
     pub(super) fn of<'a>(stream: &'a dyn EngineStream, device: &Arc<Opened>) -> Result<&'a Arc<StreamInner>> {
-        let stream: &dyn Any = stream;
-        match stream.downcast_ref::<Self>() {
-            Some(stream) if Arc::ptr_eq(&stream.inner.device, device) => Ok(&stream.inner),
-            _ => Err(DeviceError::ForeignObject { what: "a stream", device: device.name().to_owned() }),
-        }
+        own(stream, |stream: &Self| &stream.inner.device, (device, device.name()), "a stream")
+            .map(|stream| &stream.inner)
     }
 }
 

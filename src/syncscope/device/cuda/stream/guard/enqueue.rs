@@ -130,11 +130,6 @@ impl<'a> StreamGuard<'a> {
         self.state.tickets
     }
 
-    /// Enqueues zeroing memory.
-    pub(crate) fn clear(&self, span: PoolSpan) -> Result<()> {
-        self.fill(span, 0)
-    }
-
     /// Enqueues setting every byte of `span`.
     pub(crate) fn fill(&self, span: PoolSpan, byte: u8) -> Result<()> {
         self.may_fail(Injected::Launch, "fill")?;
