@@ -2,10 +2,9 @@
 // node payload.mjs REPORT RESULTS.json AUDIT.json TRACE.json
 //
 // A results file, another system attached to it, an audit and a trace with a payload in every string that may be anything, as book,
-// slides, pages of audits and of a store, opened and served and used; and a course whose prose, slides and pictures try to run
-// scripts.
+// slides, pages of audits and of a store, opened and served and used.
 import { execFileSync, spawn } from 'node:child_process';
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -155,48 +154,6 @@ for (const { kind, base, pages, isBook } of places) {
   await page.close();
 }
 if (searched === 0) fault('search', 'nothing was found, so that nothing was shown');
-
-// A course that is somebody else's.
-run('init', 'course');
-writeFileSync(join(work, 'course/src/x.txt'), 'top.pwned=7');
-const RUN = ['<script src="x.txt"></script>', '<script>pwned=8</script>', '</main></div><script>pwned=9</script>',
-  '<object data="x.txt"></object>', '<embed src="x.txt">', '<img src="x.png" onerror="pwned=11">', '<a id="tried" href="javascript:pwned=12">x</a>',
-  '<iframe src="javascript:top.pwned=13"></iframe>', '<svg><script>pwned=14</script><script href="x.txt"></script></svg>',
-  '<details open ontoggle="pwned=15">x</details>', '<style>@import url(https://example.com/x.css); p { background: url(https://example.com/x.png) }</style>',
-  '<a id="path_to_searchindex_js" href="x.txt">x</a>'].join('\n\n');
-appendFileSync(join(work, 'course/src/measuring.md'), `\n${RUN}\n`);
-const frame = join(work, 'course/templates/slides/frame.html.j2');
-writeFileSync(frame, `<!-- <head> -->${readFileSync(frame, 'utf8').replace('</head>', '<script>pwned=16</script>\n<script src="../x.txt"></script></head>')}`);
-run('render', results, '--course', 'course', '--out', 'foreign');
-run('slides', results, '--course', 'course', '--out', 'foreign');
-for (const [kind, base, pages] of [
-  ['a course, as files', atFile('foreign/site'), ['measuring.html', 'print.html']],
-  ['a course, served', await serve('foreign'), ['measuring.html', 'print.html']],
-  ['its slides', atFile('foreign/slides'), ['index.html', 'lesson-1.html']],
-]) {
-  const page = await browser.newPage();
-  let where = kind;
-  page.on('dialog', (dialog) => { fault(where, `a dialog: ${dialog.message()}`); dialog.dismiss(); });
-  // What the policy keeps back is told as a request, too, and fails by its name.
-  const isElsewhere = (request) => !request.url().startsWith(base) && !/^(data|blob|about):/.test(request.url());
-  page.on('response', (response) => isElsewhere(response.request()) && fault(where, `a request: ${response.url()}`));
-  page.on('requestfailed', (request) => isElsewhere(request) && request.failure()?.errorText !== 'csp'
-    && fault(where, `a request: ${request.url()}: ${request.failure()?.errorText}`));
-  await page.addInitScript(() => { window.print = () => {}; });
-  for (const name of pages) {
-    opened += 1;
-    where = `${kind} ${name}`;
-    await page.goto(base + name, { waitUntil: 'load' });
-    await page.evaluate(() => document.getElementById('tried')?.click());
-    await page.waitForTimeout(300);
-    const ran = await page.evaluate(() => (typeof pwned === 'undefined' ? 0 : pwned));
-    if (ran) fault(where, `script ${ran} ran`);
-    // The program's own run: one of them writes the list of chapters.
-    const isUsed = await page.evaluate(() => !document.querySelector('#mdbook-sidebar') || document.querySelector('#mdbook-sidebar a') !== null);
-    if (!isUsed) fault(where, 'the scripts of the book itself do not run');
-  }
-  await page.close();
-}
 
 await browser.close();
 served.forEach((server) => server.kill());

@@ -136,6 +136,29 @@ fn a_row_that_the_system_did_not_measure_says_why() {
 }
 
 #[test]
+fn what_follows_from_the_rows_of_a_system_is_computed_when_its_file_is_read() {
+    const OF: [&str; 2] = ["sync-points.small.forced", "sync-points.small.async"];
+    let computed = |system: &Value| {
+        let rows = parsed(system).unwrap().rows.into_iter();
+        rows.filter(|row| row.id == "sync-points.small.delta").map(|row| row.outcome).collect::<Vec<Outcome>>()
+    };
+    let mut system = twice_as_slow(&OF);
+    let rows = parsed(&system).unwrap().rows;
+    let samples =
+        |id: &str| rows.iter().find(|row| row.id == id).and_then(|row| row.outcome.samples()).unwrap().to_vec();
+    let differences: Vec<f64> = samples(OF[0]).iter().zip(samples(OF[1])).map(|(one, other)| one - other).collect();
+    assert_eq!(computed(&system)[0], Outcome::Derived { samples: differences });
+    // What one of its rows lacks, it lacks, too; without one of them it is not there.
+    let reason = "PyTorch finds one GPU".to_owned();
+    for row in system["rows"].as_array_mut().unwrap().iter_mut().filter(|row| row["id"] == OF[1]) {
+        row["outcome"] = json!({ "skipped": { "reason": reason } });
+    }
+    let absent = Outcome::Skipped { reason };
+    assert!(computed(&system).iter().all(|outcome| *outcome == absent) && !computed(&system).is_empty());
+    assert_eq!(computed(&twice_as_slow(&OF[..1])), []);
+}
+
+#[test]
 fn a_system_of_another_machine_is_refused_with_what_differs() {
     let mut run = fixture::run();
     run.runs[0].environment.device.facts.push((FINGERPRINT.to_owned(), "26571bc2".to_owned()));

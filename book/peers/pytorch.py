@@ -5,8 +5,9 @@
     python3 book/peers/pytorch.py --plan plan.json --out answer.json
 
 One process is one run. The plan states rows, parameters, sampling and device; rows with no meaning in PyTorch are left
-out of the answer. Rows that a reader compares are sampled in turn, in random order within each round. Whether a call waits
-is seen behind a closed gate; what a call does inside is taken from PyTorch's profiler, in rows that run last.
+out of the answer, and rows that are computed from others, which `report` does when it reads the answer. Rows that a reader
+compares are sampled in turn, in random order within each round. Whether a call waits is seen behind a closed gate; what a
+call does inside is taken from PyTorch's profiler, in rows that run last.
 
 With `--out`, the answer is written anew after each group, so that it holds what was measured however the process ends.
 
@@ -26,7 +27,7 @@ import threading
 # Leaves no compiled files beside the script, which may lie in a source tree.
 sys.dont_write_bytecode = True
 
-from pytorch_system import catalogue, derived, experiments, machine, plan  # noqa: E402, F401
+from pytorch_system import catalogue, experiments, machine, plan  # noqa: E402, F401
 from pytorch_system.answer import Answer  # noqa: E402
 from pytorch_system.lab import Lab  # noqa: E402
 from pytorch_system.run import DeviceLost, Run  # noqa: E402
@@ -90,16 +91,13 @@ def start_threads(torch, device):
 def check(planned):
     """Says what would be measured; needs no PyTorch."""
     groups, refused = catalogue.divide(planned.rows)
-    computed = [row for row in planned.rows if row.clock is None and row.id in derived.FORMULAS]
-    known = {row.key for group in groups for row in group.rows} | set(refused) | {row.key for row in computed}
+    known = {row.key for group in groups for row in group.rows} | set(refused)
     for group in groups:
         print(f"measured: {group.title}")
-    for row in computed:
-        print(f"computed: {row.title}")
     for row in planned.rows:
         if row.key in refused:
             print(f"refused: {row.title}: {refused[row.key]}")
-        elif row.key not in known:
+        elif row.key not in known and row.clock is not None:
             print(f"left out: {row.title}")
 
 
@@ -134,7 +132,7 @@ def main(arguments=None):
     parser.add_argument("--list", action="store_true", help="only list the identifiers of the rows that are known here")
     given = parser.parse_args(arguments)
     if given.list:
-        print("\n".join(sorted([*catalogue.RECIPES, *derived.FORMULAS])))
+        print("\n".join(sorted(catalogue.RECIPES)))
         return 0
     if not given.plan:
         parser.error("state --plan FILE")

@@ -71,7 +71,6 @@ pub use self::{
     foreign::{MAX_BYTES as MAX_TRACE_BYTES, of_bytes as trace_of_bytes},
     kept::{MAX_BYTES as MAX_AUDIT_BYTES, is_audit},
     lanes::timelines,
-    page::{PageParts, parts},
     record::read as read_records,
     recording::ProgramRecording,
     report::JudgedCalls,

@@ -31,11 +31,11 @@ const COLUMNS: &str = "Total, median and longest are times lost, not the lengths
                        a device then had nothing to do: a wait costs most where it is long.";
 
 /// What is shown of an audit, as HTML without empty lines.
-pub struct PageParts {
+struct PageParts {
     /// What stands first.
-    pub first: String,
+    first: String,
     /// Headings, and what stands below them.
-    pub others: Vec<(&'static str, String)>,
+    others: Vec<(&'static str, String)>,
 }
 
 impl AuditReport {
@@ -48,10 +48,17 @@ impl AuditReport {
         let head = page_head(title, &format!("{STYLE}\n{GROUND}"), "");
         format!("{head}<body class=\"content\">\n<main>\n<h1>{title}</h1>\n{first}{others}</main>\n</body>\n</html>\n")
     }
+
+    /// The same as the Markdown of a chapter, below its title. `id` is that of the picture; `chapter` makes of a chapter's
+    /// identifier what names it.
+    pub fn to_chapter(&self, id: &str, chapter: &dyn Fn(&str) -> String) -> String {
+        let PageParts { first, others } = parts(self, id, chapter);
+        let others = others.iter().map(|(heading, below)| format!("## {heading}\n\n{below}\n"));
+        format!("{first}\n{}", others.collect::<String>())
+    }
 }
 
-/// What is shown of an audit. `id` is that of the picture; `chapter` makes of a chapter's identifier what names it.
-pub fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> String) -> PageParts {
+fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> String) -> PageParts {
     let mut first =
         format!("<p>{}</p>\n<p class=\"muted\">From {}.</p>\n", escape(&report.command), escape(&report.source));
     for warning in report.warnings.iter().take(WARNINGS) {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use minijinja::{Value, context};
 
 use super::document::{Document, DocumentFigure, DocumentTable, Language, Panel, TableEntry};
+use super::in_order::{each_once, grouped};
 use super::predicate::Judgement;
 use super::tables::{
     Drawn, LeftOut, Machines, Unmeasured, absence, columns_left_out, comparison_table, counts_table, drawn, lacking_in,
-    left_out_of, matrix, matrix_system, nothing_of, sampled, shown_rows,
+    left_out_of, matrix_system, nothing_of, sampled, shown_rows,
 };
 use super::templates::{Templates, anchor, safe_html};
 use super::warning::Warning;
@@ -133,16 +134,8 @@ pub(super) fn drawn_panel(
     (results, machine): (&Results, &str),
     id: String,
 ) -> Result<Drawn, BookError> {
-    let failed = |cause| BookError::Plot { id: id.clone(), cause };
-    if let Some(rows) = &panel.matrix {
-        let drawn = matrix(rows, panel.title.as_deref(), machine, results, &id).map_err(failed)?;
-        let (pictures, unmeasured) = match drawn {
-            Ok(svg) => (vec![svg], Vec::new()),
-            Err(unmeasured) => (Vec::new(), vec![unmeasured]),
-        };
-        return Ok(Drawn { pictures, unmeasured, left_out: Vec::new() });
-    }
-    drawn(document.table(&panel.table), panel, machine, results, &id).map_err(failed)
+    let table = document.table(&panel.table);
+    drawn(table, panel, machine, results, &id).map_err(|cause| BookError::Plot { id, cause })
 }
 
 /// For each run, the parameters that its rows of a table were measured with and that do not tell the cases apart.
@@ -151,18 +144,14 @@ fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
     let cases = table.cases_in(machines.results);
     for (results, machine) in machines.named() {
         let lookup = results.lookup();
-        let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for entry in TableEntry::all(table, &cases) {
-            let Ok(measured) = entry.measured(&lookup) else { continue };
-            for (name, value) in &measured.metric.spec.parameters {
-                if !entry.case.select.contains_key(name) {
-                    let (known, value) = (values.entry(name.clone()).or_default(), value.to_string());
-                    if !known.contains(&value) {
-                        known.push(value);
-                    }
-                }
-            }
-        }
+        let measured = TableEntry::all(table, &cases)
+            .filter_map(|entry| Some((&entry.case.select, entry.measured(&lookup).ok()?.metric.spec)));
+        let others = measured.flat_map(|(select, spec)| {
+            let others = spec.parameters.iter().filter(|(name, _)| !select.contains_key(*name));
+            others.map(|(name, value)| (name, value.to_string()))
+        });
+        let mut values = grouped(each_once(others));
+        values.sort();
         let values: Vec<String> =
             values.iter().map(|(name, values)| format!("{name} {}", values.join(" and "))).collect();
         if !values.is_empty() {
@@ -201,26 +190,20 @@ fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
     let mut found = Vec::new();
     let tables: Vec<_> = document.tables.iter().map(|table| (table, table.cases_in(machines.results))).collect();
     for (results, machine) in machines.named() {
-        let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-        let mut add = |reason: &str, what: String| match reasons.iter_mut().find(|(known, _)| known == reason) {
-            Some((_, all)) => all.push(what),
-            None => reasons.push((reason.to_owned(), vec![what])),
-        };
+        let mut lacks: Vec<(String, String)> = Vec::new();
         for (table, cases) in &tables {
             let lacking = |entry: TableEntry<'_>| {
                 let absence = absence(results, |lookup| entry.measured(lookup).map(drop))?;
                 Some(LeftOut::of(entry.row, entry.case, absence.to_string()))
             };
             let lacking = LeftOut::collapsed(TableEntry::all(table, cases).filter_map(lacking).collect(), cases.len());
-            for (reason, rows) in LeftOut::listed(&lacking) {
-                add(reason, format!("{}: {rows}", table.title));
-            }
+            let listed = LeftOut::listed(&lacking).into_iter();
+            lacks.extend(listed.map(|(reason, rows)| (reason.to_owned(), format!("{}: {rows}", table.title))));
         }
-        for (reason, cells) in empty_cells(document, results) {
-            add(&reason, format!("{} of the matrices", counted(cells, "cell")));
-        }
-        let reasons: Vec<Value> =
-            reasons.into_iter().map(|(reason, rows)| context! { reason, rows => rows.join("; ") }).collect();
+        let cells = empty_cells(document, results).into_iter();
+        lacks.extend(cells.map(|(reason, cells)| (reason, format!("{} of the matrices", counted(cells, "cell")))));
+        let reasons = grouped(lacks).into_iter().map(|(reason, rows)| context! { reason, rows => rows.join("; ") });
+        let reasons = reasons.collect::<Vec<Value>>();
         found.push(context! { machine, reasons, runs => results.missing_runs().join("; ") });
     }
     found

@@ -4,7 +4,7 @@ use minijinja::{Value, context};
 
 use super::document::{Claim, ClaimKind, Document};
 use super::predicate::{CaseResult, ClaimVerdict, Judgement};
-use super::tables::{Machines, machine_labels};
+use super::tables::{Machines, machine_labels, verdict_totals};
 use super::templates::{Templates, safe_html};
 use crate::error::BookError;
 use crate::present::{Line, LinePlot, LineRole, Point, Spacing, Ticks, escape};
@@ -38,31 +38,7 @@ pub(super) fn render(
 /// How many claims have which verdict on the machine at this place.
 fn totals(judged: &[Judged<'_>], place: usize) -> String {
     let verdicts = judged.iter().flat_map(|(_, claims)| claims).filter_map(|of| of.get(place)).map(|of| &of.verdict);
-    let mut totals: Vec<(&str, usize)> = [
-        "confirmed",
-        "refuted",
-        "carries over",
-        "differs here",
-        "good to within an error",
-        "inconclusive",
-        "not judged",
-    ]
-    .map(|words| (words, 0))
-    .to_vec();
-    for verdict in verdicts {
-        let place = match verdict {
-            ClaimVerdict::Confirmed => 0,
-            ClaimVerdict::Refuted => 1,
-            ClaimVerdict::CarriesOver => 2,
-            ClaimVerdict::DiffersHere => 3,
-            ClaimVerdict::GoodToWithin(_) => 4,
-            ClaimVerdict::Inconclusive => 5,
-            ClaimVerdict::NotJudged(_) => 6,
-        };
-        totals[place].1 += 1;
-    }
-    let seen = totals.into_iter().filter(|(_, count)| *count > 0).map(|(words, count)| format!("{words} {count}"));
-    seen.collect::<Vec<_>>().join(", ")
+    verdict_totals(verdicts)
 }
 
 /// A claim with its verdict for each machine: of the system that decides, and of the one that the file is about.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use csv::Writer;
 
 use super::document::{Document, DocumentFigure, DocumentTable, Matrix, Panel, StackedParts, TableCase, TableEntry};
+use super::in_order::each_once;
 use super::recorded;
 use super::tables::{case_at, matrix_system, pictures, places, shown_rows};
 use crate::clean;
@@ -43,10 +44,10 @@ pub(super) fn files(document: &Document, results: &[Results]) -> Result<Vec<(Pat
 fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Result<Vec<u8>, BookError> {
     let mut out = Writer::from_writer(Vec::new());
     write(&mut out, &["row", "what", "parameters", "system", "unit", "value", "low", "high", "n", "state"])?;
-    let mut written: Vec<[String; 10]> = Vec::new();
+    let mut records: Vec<[String; 10]> = Vec::new();
     for panel in figure.panels.iter().filter(|panel| has_data(panel)) {
         if let Some(matrix) = &panel.matrix {
-            written.extend(matrix_rows(matrix, results));
+            records.extend(matrix_rows(matrix, results));
             continue;
         }
         let table = document.table(&panel.table);
@@ -54,18 +55,13 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
         systems.dedup();
         for system in systems {
             let lookup = results.lookup_of(system);
-            let records = match table {
+            records.extend(match table {
                 Some(table) => drawn_rows(table, panel, results, (system, &lookup)),
                 None => matmuls(system, &lookup),
-            };
-            for record in records {
-                if !written.contains(&record) {
-                    written.push(record);
-                }
-            }
+            });
         }
     }
-    written.iter().try_for_each(|record| write(&mut out, record))?;
+    each_once(records).iter().try_for_each(|record| write(&mut out, record))?;
     finish(out)
 }
 

@@ -29,14 +29,6 @@ pub enum BookError {
         /// Why it is refused.
         reason: String,
     },
-    /// A page refers to a file that is not one of the book.
-    #[error("{page}: {message}")]
-    Reference {
-        /// The page.
-        page: String,
-        /// The directive or link, and why it cannot be followed.
-        message: String,
-    },
     /// What stands in the place of the book was not made by this program.
     #[error("{}: this was not made by report, so it is not replaced; move it away or give another folder by --out", path.display())]
     NotOurs {
@@ -73,13 +65,11 @@ pub enum BookError {
     },
     /// A page is larger than one may be.
     #[error(
-        "the page that {template} makes would be {limit}, which none may be; its longest text has {longest}: shorten it in the results, the audit or the course"
+        "the page that {template} makes would be longer than 32 MB, which none may be; its longest text has {longest}: shorten it in the results, the audit or the course"
     )]
     TooLarge {
         /// The template.
         template: String,
-        /// The limit that was passed.
-        limit: String,
         /// How long the longest text of the page is, and how it begins.
         longest: String,
     },

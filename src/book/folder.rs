@@ -12,10 +12,10 @@ use crate::files::open_inside;
 
 /// The most bytes that all files of a project may hold, and the most files and folders in it, each counted as often as a
 /// link leads to it.
-const MOST_BYTES: u64 = 256 << 20;
-const MOST_ENTRIES: usize = 20_000;
+const MAX_BYTES: u64 = 256 << 20;
+const MAX_ENTRIES: usize = 20_000;
 /// How deep folders may lie in each other: each is looked for from the root.
-const MOST_DEEP: usize = 40;
+const MAX_DEEP: usize = 40;
 
 /// A project's folder, read file by file.
 pub(super) struct Folder<'a> {
@@ -31,7 +31,7 @@ pub(super) struct Folder<'a> {
 impl<'a> Folder<'a> {
     pub(super) fn open(named: &'a Path) -> Result<Self, BookError> {
         let root = fs::canonicalize(named).map_err(at(named))?;
-        Ok(Self { named, root, left: MOST_BYTES, entries: 0, files: BTreeMap::new() })
+        Ok(Self { named, root, left: MAX_BYTES, entries: 0, files: BTreeMap::new() })
     }
 
     /// What was read, by the path within the folder.
@@ -53,7 +53,7 @@ impl<'a> Folder<'a> {
         let read = file.take(self.left + 1).read_to_end(&mut content).map_err(at(&full))? as u64;
         self.left = self.left.checked_sub(read).ok_or_else(|| {
             let reason =
-                format!("the files of a book hold {} MB at most, and with this one they hold more", MOST_BYTES >> 20);
+                format!("the files of a book hold {} MB at most, and with this one they hold more", MAX_BYTES >> 20);
             BookError::Outside { path: full, reason }
         })?;
         self.files.insert(name.to_owned(), content);
@@ -74,8 +74,8 @@ impl<'a> Folder<'a> {
                 reason: "the link leads to a folder that it is in".to_owned(),
             });
         }
-        if above.len() == MOST_DEEP {
-            let reason = format!("the folders of a book lie {MOST_DEEP} deep in each other at most");
+        if above.len() == MAX_DEEP {
+            let reason = format!("the folders of a book lie {MAX_DEEP} deep in each other at most");
             return Err(BookError::Outside { path: full, reason });
         }
         above.push(place.clone());
@@ -85,8 +85,8 @@ impl<'a> Folder<'a> {
                 continue;
             }
             self.entries += 1;
-            if self.entries > MOST_ENTRIES {
-                let reason = format!("a book has {MOST_ENTRIES} files and folders at most");
+            if self.entries > MAX_ENTRIES {
+                let reason = format!("a book has {MAX_ENTRIES} files and folders at most");
                 return Err(BookError::Outside { path: self.named.to_owned(), reason });
             }
             let name = name.join(entry.file_name());
@@ -112,6 +112,12 @@ impl<'a> Folder<'a> {
     }
 }
 
+/// Whether a file has this ending.
+pub(super) fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|own| own == ending)
+}
+
+/// An error of reading or writing a file, with its path.
 pub(super) fn at(path: &Path) -> impl Fn(io::Error) -> BookError + '_ {
     move |cause| BookError::Io { path: path.to_owned(), cause }
 }

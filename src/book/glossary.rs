@@ -35,19 +35,13 @@ impl Glossary {
     pub(super) fn linked(&self, page: &str) -> String {
         let mut links: Vec<(usize, usize, &str)> = Vec::new();
         let mut unused: Vec<&str> = self.terms.iter().map(String::as_str).collect();
-        let mut closed = 0_usize;
+        // The elements that nothing is linked in, as they end.
+        let mut closed: Vec<TagEnd> = Vec::new();
         for (event, range) in Parser::new_ext(page, options()).into_offset_iter() {
             match event {
-                Event::Start(tag) if is_closed(&tag) => closed += 1,
-                Event::End(
-                    TagEnd::Heading(_)
-                    | TagEnd::Link
-                    | TagEnd::CodeBlock
-                    | TagEnd::Image
-                    | TagEnd::HtmlBlock
-                    | TagEnd::Table,
-                ) => closed = closed.saturating_sub(1),
-                Event::Text(_) if closed == 0 => {
+                Event::Start(tag) if is_closed(&tag) => closed.push(tag.to_end()),
+                Event::End(end) if closed.last() == Some(&end) => drop(closed.pop()),
+                Event::Text(_) if closed.is_empty() => {
                     let text = page[range.clone()].to_lowercase();
                     // A letter whose other case is longer would shift what follows it.
                     if text.len() != range.len() {

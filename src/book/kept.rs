@@ -36,6 +36,17 @@ pub(super) fn of_all_suites() -> Result<Vec<Results>, BookError> {
     Ok(vec![results()?.clone(), read(REFERENCE).map_err(unreadable)?])
 }
 
+/// The rows of all results in the repository, which documents may name. The rows of one run stand together.
+#[cfg(test)]
+pub(super) fn catalog() -> crate::results::Catalog {
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results")).unwrap();
+    let kept = files.map(|entry| Results::read(&entry.unwrap().path()).unwrap()).collect::<Vec<_>>();
+    let systems = kept.iter().flat_map(|results| results.systems().into_iter().map(move |own| (results, own)));
+    systems.fold(crate::results::Catalog::default(), |catalog, (results, system)| {
+        catalog.with_together(results.lookup_of(system).specs().cloned())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::emulation::is_emulated;

@@ -7,8 +7,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod active;
-mod aside;
 mod audits;
 mod chapter;
 mod claims;
@@ -20,18 +18,16 @@ mod emulation;
 pub mod error;
 mod folder;
 mod glossary;
+mod in_order;
 mod includes;
 mod kept;
 mod landing;
-mod language;
 mod lesson;
 mod machine;
-mod markup;
-mod name;
 mod notebooks;
 mod pages;
-mod picture;
 mod place;
+mod placeholders;
 mod policy;
 pub mod predicate;
 mod project;
@@ -39,18 +35,15 @@ mod recorded;
 mod render_text;
 mod site;
 mod slides;
-mod slim;
 mod source;
 mod sources;
 mod syllabus;
 mod tables;
-mod template_text;
 mod templates;
 mod trial;
 mod warning;
 
 use syncscope::timeline;
-use syncscope_audit as audit;
 use syncscope_present::{self as present, clean, units};
 use syncscope_results::{self as results, files, yaml};
 
@@ -63,7 +56,7 @@ mod measure {
 pub use notebooks::check as check_notebook;
 pub use place::check_place;
 pub use place::check_slides_place;
-pub use project::BookProject;
+pub use project::{AuditPage, BookProject};
 pub use render_text::takeaways;
 pub use site::{Rendered, render};
 pub use slides::render_slides;
@@ -73,4 +66,4 @@ pub use tables::{
     line_plot, machine_labels, over_the_file, summary, system_table, tally,
 };
 pub use trial::check;
-pub use warning::Warning;
+pub use warning::{Warning, WarningSubject};

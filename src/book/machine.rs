@@ -2,6 +2,7 @@
 
 use minijinja::{Value, context};
 
+use super::in_order::{each_once, grouped};
 use super::tables::{Lacks, absence, lacking_of, machine_labels, versions};
 use super::templates::{Templates, safe_html};
 use super::warning::Warning;
@@ -208,20 +209,14 @@ fn range(unit: &str, values: impl Iterator<Item = f64>) -> Cell {
 
 /// The least work that lies in each row, where that is known, and what limits it.
 fn work(results: &Results) -> Option<Table> {
-    let mut rows: Vec<TableRow> = Vec::new();
-    for spec in results.lookup().specs() {
-        let Some(work) = &spec.work else { continue };
+    let lookup = results.lookup();
+    let rows = lookup.specs().filter_map(|spec| {
+        let work = spec.work.as_ref()?;
         let limit = format!("{} by {}", work.limit.counts(), work.limit.name());
-        let row = TableRow {
-            id: Some(spec.id.clone()),
-            label: spec.id.clone(),
-            cells: vec![Cell::Text(work.formula.clone()), Cell::Text(limit)],
-        };
-        if !rows.contains(&row) {
-            rows.push(row);
-        }
-    }
-    table("The least work of each row", "row", &["work of a sample", "unit and peak rate"], rows)
+        let cells = vec![Cell::Text(work.formula.clone()), Cell::Text(limit)];
+        Some(TableRow { id: Some(spec.id.clone()), label: spec.id.clone(), cells })
+    });
+    table("The least work of each row", "row", &["work of a sample", "unit and peak rate"], each_once(rows))
 }
 
 /// So many runs of those that were to be made.
@@ -255,18 +250,13 @@ fn system(results: &Results, system: &str) -> Vec<Table> {
 
 /// The diagnoses of the samples of each row of each system: what each kind may come from stands over its rows.
 fn diagnoses(results: &Results) -> Option<Table> {
-    let mut groups: Vec<TableGroup> = Vec::new();
-    for system in results.systems() {
-        for (spec, diagnosis) in results.diagnoses_of(system) {
-            let cells = vec![Cell::Text(system.to_owned()), Cell::Text(diagnosis.finding())];
-            let row = TableRow { id: None, label: spec.title(), cells };
-            let label = Some(format!("{}: {}", diagnosis.name(), diagnosis.remedy()));
-            match groups.iter_mut().find(|group| group.label == label) {
-                Some(group) => group.rows.push(row),
-                None => groups.push(TableGroup { label, rows: vec![row] }),
-            }
-        }
-    }
+    let of_system = |system| results.diagnoses_of(system).into_iter().map(move |found| (system, found));
+    let rows = results.systems().into_iter().flat_map(of_system).map(|(system, (spec, diagnosis))| {
+        let cells = vec![Cell::Text(system.to_owned()), Cell::Text(diagnosis.finding())];
+        let row = TableRow { id: None, label: spec.title(), cells };
+        (Some(format!("{}: {}", diagnosis.name(), diagnosis.remedy())), row)
+    });
+    let groups = grouped(rows).into_iter().map(|(label, rows)| TableGroup { label, rows }).collect();
     let columns = [Column::new(Role::Label, "row"), Column::new(Role::Fact, "system"), Column::new(Role::Fact, "what")];
     filled(Table { title: "Diagnostics".to_owned(), columns: columns.into(), groups })
 }
@@ -285,23 +275,19 @@ fn lacking(results: &Results) -> Option<Table> {
 /// What was not measured, and why: rows that share state and reason stand together.
 fn absences(results: &Results) -> Option<Table> {
     let lookup = results.lookup();
-    let mut reasons: Vec<(MissingReason, Vec<String>)> = Vec::new();
-    for spec in lookup.specs() {
-        let Some(absence) = absence(results, |lookup| lookup.of(spec).map(drop)) else { continue };
+    let absent = lookup.specs().filter_map(|spec| {
+        let absence = absence(results, |lookup| lookup.of(spec).map(drop))?;
         // Of what has no meaning, the parameters do not matter.
         let is_meaningless = matches!(absence, MissingReason::NotApplicable(_));
-        let title = if is_meaningless { spec.id.clone() } else { spec.title() };
-        match reasons.iter_mut().find(|(known, _)| *known == absence) {
-            Some((_, titles)) if titles.contains(&title) => {}
-            Some((_, titles)) => titles.push(title),
-            None => reasons.push((absence, vec![title])),
-        }
-    }
-    let row = |(absence, titles): (MissingReason, Vec<String>)| {
-        let cells = absence_cells(&absence);
-        TableRow { id: None, label: titles.join(", "), cells }
+        Some((absence, if is_meaningless { spec.id.clone() } else { spec.title() }))
+    });
+    let row = |(absence, titles): (MissingReason, Vec<String>)| TableRow {
+        id: None,
+        label: each_once(titles).join(", "),
+        cells: absence_cells(&absence),
     };
-    table("Not measured", "rows", &["state", "reason"], reasons.into_iter().map(row).collect())
+    let rows = grouped(absent).into_iter().map(row).collect();
+    table("Not measured", "rows", &["state", "reason"], rows)
 }
 
 fn absence_cells(absence: &MissingReason) -> Vec<Cell> {

@@ -1,7 +1,11 @@
 //! Executed notebooks as chapters: their text, their code and what is stored of their outputs. Nothing is executed here.
+//!
+//! A notebook may be anybody's. The policy of its page keeps scripts from running, and from asking other hosts. What a policy does
+//! not reach is refused: an element by which a page leads elsewhere by itself, or by which a browser asks others beforehand.
 
 use std::collections::BTreeMap;
 
+use pulldown_cmark::{Event, Options, Parser, Tag};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -15,24 +19,56 @@ pub(super) const STYLE: &str = include_str!("cell.css");
 /// A notebook of a project.
 pub(super) struct Notebook {
     /// The name of its file without the ending.
-    pub(crate) name: String,
+    pub(super) name: String,
     /// Its first heading.
     pub(super) title: String,
     /// The chapter, as Markdown.
     pub(super) chapter: String,
     /// The notebook's own text.
-    pub(crate) text: String,
+    pub(super) text: String,
 }
 
+/// The most headings of a notebook: of those that are alike, mdBook takes a time that grows as their square.
+const MAX_HEADINGS: usize = 1000;
+/// What in HTML leads a page elsewhere, asks other hosts, or is a page of its own.
+const LEADING: [&str; 4] = ["<link", "<base", "http-equiv", "srcdoc"];
+
 /// The notebooks of a project, in the order of their names.
-pub(crate) fn of(project: &BookProject) -> Result<Vec<Notebook>, BookError> {
+pub(super) fn of(project: &BookProject) -> Result<Vec<Notebook>, BookError> {
     let notebook = |name: String| {
         let path = format!("notebooks/{name}.ipynb");
-        let text = project.text(&path)?.to_owned();
-        let cells = read(&project.name(path.as_ref()), &text)?;
-        Ok(Notebook { title: title(&cells), chapter: chapter(&name, &cells), name, text })
+        made(&project.name(path.as_ref()), name, project.text(&path)?)
     };
     project.notebooks().map(notebook).collect()
+}
+
+/// The chapter of a notebook, which messages call `file`.
+fn made(file: &str, name: String, text: &str) -> Result<Notebook, BookError> {
+    let cells = read(file, text)?;
+    let chapter = chapter(&name, &cells);
+    match refusal(&chapter) {
+        Some(message) => Err(BookError::Notebook { name: file.to_owned(), message }),
+        None => Ok(Notebook { title: title(&cells), chapter, name, text: text.to_owned() }),
+    }
+}
+
+/// Why a page of this Markdown is refused.
+fn refusal(chapter: &str) -> Option<String> {
+    // As mdBook reads it: what is text in another Markdown may be markup in it.
+    let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH;
+    let options = options | Options::ENABLE_TASKLISTS | Options::ENABLE_HEADING_ATTRIBUTES;
+    let (mut html, mut headings) = (String::new(), 0);
+    for event in Parser::new_ext(chapter, options) {
+        match event {
+            Event::Html(text) | Event::InlineHtml(text) => html.push_str(&text.to_ascii_lowercase()),
+            Event::Start(Tag::Heading { .. }) => headings += 1,
+            _ => {}
+        }
+    }
+    let found = LEADING.into_iter().find(|part| html.contains(part));
+    let leads =
+        found.map(|part| format!("its HTML holds `{part}`, which no page of a notebook may have: take it away"));
+    leads.or_else(|| (headings > MAX_HEADINGS).then(|| format!("it has more than {MAX_HEADINGS} headings")))
 }
 
 /// What a chapter takes from a notebook of the format 4 (<https://nbformat.readthedocs.io>).
@@ -178,7 +214,7 @@ fn hardware(cells: &[NotebookCell]) -> Option<String> {
 /// # Errors
 /// What is wrong with it; the message begins with `name`.
 pub fn check(name: &str, text: &str) -> Result<(), BookError> {
-    read(name, text).map(drop)
+    made(name, String::new(), text).map(drop)
 }
 
 /// An output as Markdown: its HTML where it has some.
@@ -279,5 +315,33 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("````rust,noplayground\n") && text.contains("(test.ipynb)"), "{text}");
+    }
+
+    #[test]
+    fn a_notebook_leads_nowhere_by_itself_asks_no_host_and_has_an_end() {
+        let markdown = |source: &str| serde_json::json!({"cell_type": "markdown", "source": source});
+        let output = |html: &str| {
+            let shown =
+                serde_json::json!([{"output_type": "display_data", "metadata": {}, "data": {"text/html": html}}]);
+            serde_json::json!({"cell_type": "code", "source": "1", "outputs": shown})
+        };
+        let refusal = |cell: serde_json::Value| {
+            let text = serde_json::json!({"nbformat": 4, "cells": [cell]}).to_string();
+            check("n.ipynb", &text).err().map(|error| error.to_string())
+        };
+        for html in [
+            "<META HTTP-EQUIV=refresh content='0;url=http://example.com'>",
+            "<p title='<meta http-equiv=refresh'>",
+            "<link rel=preconnect href=http://example.com>",
+            "<base href=http://example.com>",
+            "<iframe srcdoc='&lt;link rel=preconnect href=http://example.com>'></iframe>",
+        ] {
+            for cell in [markdown(html), output(html)] {
+                assert!(refusal(cell).is_some_and(|why| why.starts_with("n.ipynb: its HTML holds `")), "{html}");
+            }
+        }
+        assert_eq!(refusal(markdown("`<link rel=x>`, `http-equiv`\n\n```html\n<base href=x>\n```\n")), None);
+        let headings = refusal(markdown(&"# same\n".repeat(100_000)));
+        assert_eq!(headings.as_deref(), Some("n.ipynb: it has more than 1000 headings"));
     }
 }

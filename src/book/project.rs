@@ -11,9 +11,8 @@ use std::sync::Arc;
 
 use include_dir::{Dir, include_dir};
 
-use super::active;
 use super::document::{Document, Hardware, Names, Texts, is_yaml};
-use super::folder::Folder;
+use super::folder::{Folder, has_ending};
 use crate::error::{BookError, FileError};
 use crate::files::fill;
 use crate::results::Catalog;
@@ -40,7 +39,7 @@ const FOLDERS: [(&str, &Dir<'_>); 5] = [
     ("notebooks", &NOTEBOOKS),
 ];
 /// The folder that a project may have, of audits.
-pub(super) const AUDITS: &str = "audits";
+const AUDITS: &str = "audits";
 const HARDWARE: &str = "hardware.yaml";
 const TEXTS: &str = "texts.yaml";
 /// The file that a project may have, of lessons.
@@ -53,11 +52,8 @@ const SCHEMAS: [(&str, &str); 5] =
 ///
 /// ```
 /// use syncscope_book::BookProject;
-/// use syncscope_suite::experiment::Registry;
 ///
-/// let documents = BookProject::embedded().documents(&Registry::builtin().catalog("cuda"))?;
-/// assert!(!documents.is_empty());
-/// # Ok::<(), syncscope_book::error::BookError>(())
+/// assert!(BookProject::embedded().suites().any(|name| name == "quick"));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BookProject {
@@ -65,6 +61,19 @@ pub struct BookProject {
     files: BTreeMap<PathBuf, Vec<u8>>,
     /// Where the files come from, for messages; `None` for the program itself.
     folder: Option<PathBuf>,
+    /// The pages of audits, by their names.
+    pub(super) audits: Vec<AuditPage>,
+}
+
+/// An audit as a chapter, as whoever can read audits made it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditPage {
+    /// What it is called: its page is named after it.
+    pub name: String,
+    /// The audit's own text (JSON), to download.
+    pub json: String,
+    /// What stands below the title, as Markdown. A link to a chapter is an element `<a href="ID.html">`.
+    pub content: String,
 }
 
 impl BookProject {
@@ -76,7 +85,7 @@ impl BookProject {
             collect(Path::new(name), folder, &mut files);
         }
         leave_folders_beside_notebooks(&mut files);
-        Self { files, folder: None }
+        Self { files, folder: None, audits: Vec::new() }
     }
 
     /// Whether a folder has the settings of a book, which each project has.
@@ -89,11 +98,10 @@ impl BookProject {
         FILES.iter().any(|(name, _)| file.ends_with(name)) && file.parent().is_some_and(Self::is_begun)
     }
 
-    /// The project in a folder, which may be somebody else's: nothing outside of it is read.
+    /// The project in a folder: nothing outside of it is read.
     ///
     /// # Errors
-    /// A file cannot be read, a part is missing, a link leads out of the folder, or a browser would run a file that is not the
-    /// program's; the message names the file.
+    /// A file cannot be read, a part is missing, or a link leads out of the folder; the message names the file.
     pub fn read(folder: &Path) -> Result<Self, BookError> {
         let mut read = Folder::open(folder)?;
         for (name, _) in FILES {
@@ -111,10 +119,7 @@ impl BookProject {
         }
         let mut files = read.into_files();
         leave_folders_beside_notebooks(&mut files);
-        if let Some((path, message)) = active::found(&files, &Self::embedded().files) {
-            return Err(BookError::Reference { page: folder.join(path).display().to_string(), message });
-        }
-        Ok(Self { files, folder: Some(folder.to_owned()) })
+        Ok(Self { files, folder: Some(folder.to_owned()), audits: Vec::new() })
     }
 
     /// With a document (YAML), in the file `documents/NAME.yaml`.
@@ -135,10 +140,26 @@ impl BookProject {
         self.with_file("notebooks", name, "ipynb", text)
     }
 
-    /// With an audit (JSON, as `report audit --json` writes it) as a chapter, in the file `audits/NAME.json`.
+    /// With an audit as a chapter, in the place of one of its name.
     #[must_use]
-    pub fn with_audit(self, name: &str, json: &str) -> Self {
-        self.with_file(AUDITS, name, "json", json)
+    pub fn with_audit(mut self, audit: AuditPage) -> Self {
+        self.audits.retain(|other| other.name != audit.name);
+        self.audits.push(audit);
+        self.audits.sort_by(|one, other| one.name.cmp(&other.name));
+        self
+    }
+
+    /// The audits in its folder: what each is called, the name of its file in messages, and its text.
+    ///
+    /// # Errors
+    /// A file is not UTF-8.
+    pub fn audits(&self) -> Result<Vec<(String, String, &str)>, BookError> {
+        let files = self.below(AUDITS).filter(|(path, _)| has_ending(path, "json"));
+        let audit = |path: &Path| {
+            let text = self.text(&path.display().to_string())?;
+            Ok((path.file_stem().unwrap_or_default().to_string_lossy().into_owned(), self.name(path), text))
+        };
+        files.map(|(path, _)| audit(path)).collect()
     }
 
     /// The JSON Schema of `lessons.yaml`.
@@ -243,14 +264,19 @@ impl BookProject {
         })
     }
 
-    /// The chapters that there are: of its documents, and of the program's own, which a project may leave out.
-    pub(super) fn chapters(&self) -> BTreeSet<String> {
+    /// The chapters of its documents by their identifiers, with their titles.
+    pub fn titles(&self) -> BTreeMap<String, String> {
         let own = self.below("documents").filter(|(path, _)| is_yaml(path));
         // What is wrong with a document is said where it is read.
-        let own = own.filter_map(|(_, text)| yaml::parse::<Identified>(std::str::from_utf8(text).ok()?, "").ok());
-        let own = own.map(|named| named.id);
+        let own = own.filter_map(|(_, text)| yaml::parse::<Titled>(std::str::from_utf8(text).ok()?, "").ok());
+        own.map(|Titled { id, title }| (id, title)).collect()
+    }
+
+    /// The chapters that there are: of its documents, and of the program's own, which a project may leave out.
+    pub(super) fn chapters(&self) -> BTreeSet<String> {
         let carried = DOCUMENTS.files().filter_map(|file| file.path().file_stem());
-        own.chain(carried.map(|name| name.to_string_lossy().into_owned())).collect()
+        let carried = carried.map(|name| name.to_string_lossy().into_owned());
+        self.titles().into_keys().chain(carried).collect()
     }
 
     /// The pages that a chapter cannot be named as: those of its own text, and its notebooks.
@@ -297,7 +323,7 @@ impl BookProject {
     }
 
     /// The name of a file in messages.
-    pub(crate) fn name(&self, path: &Path) -> String {
+    pub(super) fn name(&self, path: &Path) -> String {
         match &self.folder {
             Some(folder) => folder.join(path).display().to_string(),
             None => {
@@ -314,16 +340,13 @@ impl BookProject {
 
 /// What every document begins with.
 #[derive(serde::Deserialize)]
-struct Identified {
+struct Titled {
     id: String,
+    title: String,
 }
 
 fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
-}
-
-fn has_ending(path: &Path, ending: &str) -> bool {
-    path.extension().is_some_and(|own| own == ending)
 }
 
 /// Leaves what lies in a folder beside the notebooks, such as the worked answers: a book shows none of it.

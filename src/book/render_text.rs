@@ -3,6 +3,7 @@
 use minijinja::{Value, context};
 
 use super::document::{Advice, AdviceRow, Document, Exercise, Piece, Sentence, Text};
+use super::in_order::each_once;
 use super::predicate::{ClaimVerdict, Judgement};
 use super::tables::Machines;
 use super::templates::safe_html;
@@ -78,7 +79,7 @@ fn advised_by(advice: &Advice, document: &Document, results: &Results, system: &
         let cells = cells.into_iter().map(|cell| safe_html(in_a_cell(&cell.unwrap_or_else(not_here))));
         rows.push(context! { case => safe_html(in_a_cell(case)), cells => cells.collect::<Vec<Value>>() });
     }
-    is_said.then(|| (rows, distinct(undecided).join(" ")))
+    is_said.then(|| (rows, each_once(undecided).join(" ")))
 }
 
 /// Markdown in a cell of a table of Markdown: it stands in one line, and no bar ends the cell.
@@ -120,7 +121,7 @@ fn said(all: &[Sentence], document: &Document, (results, machine): (&Results, &s
             Err(reason) => format!("Not answered here: {}.", escape(&reason)),
         });
         let undecided = undecided.iter().map(|reason| undecided_by(&escape(reason)));
-        let sentences = distinct(sentences.chain(undecided).collect());
+        let sentences = each_once(sentences.chain(undecided));
         (!sentences.is_empty()).then(|| Answered { of: heading(results, machine, system), sentences })
     };
     results.systems().into_iter().filter_map(of_system).collect()
@@ -159,17 +160,6 @@ fn undecided_by(reason: &str) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
-/// Each text once, where it comes first.
-fn distinct(texts: Vec<String>) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for text in texts {
-        if !found.contains(&text) {
-            found.push(text);
-        }
-    }
-    found
-}
-
 /// What the documents answer from results, as plain text, each system by its name where there are several; nothing of those
 /// whose experiment did not run.
 pub fn takeaways(documents: &[Document], results: &Results) -> Vec<String> {
@@ -191,7 +181,7 @@ pub fn takeaways(documents: &[Document], results: &Results) -> Vec<String> {
         }
     }
     sentences.extend(reasons);
-    distinct(sentences)
+    each_once(sentences)
 }
 
 /// A text of a document, once where it has no values, with values for each system of each run.

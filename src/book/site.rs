@@ -8,18 +8,19 @@ use std::path::{Path, PathBuf};
 
 use mdbook_driver::MDBook;
 use mdbook_driver::book::BookItem;
-use mdbook_driver::builtin_preprocessors::IndexPreprocessor;
+use mdbook_driver::builtin_preprocessors::{IndexPreprocessor, LinkPreprocessor};
+use mdbook_preprocessor::{Preprocessor, PreprocessorContext};
 use mdbook_summary::{Summary, SummaryItem};
 
-use super::aside::SetAside;
 use super::folder::at;
-use super::pages::{prepared, summary_of};
+use super::pages::summary_of;
 use super::place::{BOOK, OutputPlace};
-use super::policy::{self, Scripts};
+use super::placeholders::Placeholders;
+use super::policy;
 use super::project::BookProject;
-use super::slim;
 use super::source::Source;
 use crate::error::{BookError, explained};
+use crate::present::styled_once;
 use crate::results::{Catalog, Results};
 
 /// Where a rendered book lies.
@@ -67,8 +68,7 @@ fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
         fs::write(&path, content).map_err(at(&path))?;
     }
     build(source, &book, &site, &place.working("print"))?;
-    slim::apply(&site, |path| source.is_copied(path))?;
-    policy::apply(&site, Scripts::OfFrame, |path| source.is_copied(path))?;
+    policy::apply(&site, |path| source.is_copied(path))?;
     let [source, site] = place.put()?;
     Ok(Rendered { source, index: site.join("index.html") })
 }
@@ -76,8 +76,8 @@ fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
 /// The part of the table of contents that is printed, beside the pages that stand in no part.
 const PRINTED: &str = "Course";
 
-/// Has mdBook build the site, with the pages of the course alone on the page to print. Its `load` would let `MDBOOK_` variables of the environment in, and its own preprocessor
-/// would include any file of this machine; this does neither.
+/// Has mdBook build the site, with the pages of the course alone on the page to print. Its `load` would let `MDBOOK_` variables
+/// of the environment in; this does not.
 fn build(source: &Source, book: &Path, site: &Path, print: &Path) -> Result<(), BookError> {
     let left_out = not_printed(&summary_of(source)?);
     build_without(&BTreeSet::new(), source, book, site)?;
@@ -158,21 +158,20 @@ fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, sit
         _ => false,
     };
     book.book.items.retain(|item| !is_left_out(item));
-    let mut failed = Ok(());
-    let mut aside = SetAside::default();
+    // Each directive was found to lead to a file of the book. What is taken out of a page comes after: the words on its two sides
+    // could make one.
+    let context = PreprocessorContext::new(book.root.clone(), book.config.clone(), "html".to_owned());
+    book.book = LinkPreprocessor::new().run(&context, std::mem::take(&mut book.book)).map_err(message)?;
+    let mut placeholders = Placeholders::default();
     book.book.for_each_mut(|item| {
         let BookItem::Chapter(chapter) = item else { return };
         let Some(path) = chapter.path.as_ref() else { return };
-        match prepared(&chapter.content, path, source, &mut aside) {
-            Ok(content) => chapter.content = content,
-            Err(error) => failed = Err(error),
-        }
+        chapter.content = placeholders.taken_from(&styled_once(&chapter.content));
         // An edit link leads to what a page is made of.
         chapter.source_path = source.origin(path).or(chapter.source_path.take());
     });
-    failed?;
     book.build().map_err(message)?;
-    aside.put_back(source, site)
+    placeholders.put_back(source, site)
 }
 
 #[cfg(test)]

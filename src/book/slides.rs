@@ -15,9 +15,10 @@ use super::chapter::drawn_panel;
 use super::document::{Document, DocumentFigure, Effect, Piece, Sentence};
 use super::emulation::is_emulated;
 use super::folder::at;
+use super::in_order::each_once;
 use super::notebooks::{self, Notebook};
 use super::place::{OutputPlace, SLIDES};
-use super::policy::{self, Scripts};
+use super::policy;
 use super::project::BookProject;
 use super::source::has_rows;
 use super::syllabus::{self, CourseLesson};
@@ -30,8 +31,6 @@ use crate::results::{Catalog, Results};
 
 /// The folder of a project that holds the decks' templates, style sheet and script.
 pub(super) const FOLDER: &str = "templates/slides";
-/// The element by which a deck loads the program's script; the frame around it is a template, which a course may change.
-const SCRIPT: &str = "<script src=\"slides.js\" defer></script>";
 /// How many pictures stand on a slide.
 const PICTURES: usize = 2;
 /// How many figures of a chapter have slides.
@@ -56,7 +55,7 @@ pub fn render_slides(
         let path = folder.join(name);
         fs::write(&path, content).map_err(at(&path))?;
     }
-    policy::apply(&folder, Scripts::Only(SCRIPT), |_| false)?;
+    policy::apply(&folder, |_| false)?;
     let [folder] = place.put()?;
     Ok(folder.join("index.html"))
 }
@@ -181,14 +180,10 @@ impl Deck<'_> {
 
     /// A page of slides, made of Markdown.
     fn framed(&self, title: &str, text: &str, is_deck: bool) -> Result<String, BookError> {
-        let mut machines: Vec<Value> = Vec::new();
-        for (results, label) in self.machines.named() {
+        let machines = each_once(self.machines.named().map(|(results, label)| {
             let day = results.run().started.split('T').next();
-            let entry = context! { machine => self.called(results, label), day, is_emulated => is_emulated(results) };
-            if !machines.contains(&entry) {
-                machines.push(entry);
-            }
-        }
+            context! { machine => self.called(results, label), day, is_emulated => is_emulated(results) }
+        }));
         let context = context! {
             title,
             is_deck,
@@ -301,15 +296,10 @@ fn answer(document: &Document, (results, machine): (&Results, &str)) -> Value {
         let (sentences, _) = render_text::sentences_of(&lines, document, results, system);
         let mut of_system = Vec::new();
         for pieces in sentences.into_iter().flatten() {
-            let details = pieces.iter().filter_map(|piece| match piece {
-                Piece::Value { detail, .. } if is_alone => Some(detail),
+            values.extend(pieces.iter().filter_map(|piece| match piece {
+                Piece::Value { detail, .. } if is_alone => Some(detail.clone()),
                 _ => None,
-            });
-            for detail in details {
-                if !values.contains(detail) {
-                    values.push(detail.clone());
-                }
-            }
+            }));
             of_system.push(render_text::render_text(&pieces));
         }
         if is_alone {
@@ -318,156 +308,8 @@ fn answer(document: &Document, (results, machine): (&Results, &str)) -> Value {
             said.push(safe_html(format!("{}: {}", escape(system), of_system.join(" "))));
         }
     }
-    context! { machine, number, said, values }
+    context! { machine, number, said, values => each_once(values) }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::trial::nothing;
-    use super::*;
-    use syncscope_suite::experiment::Registry;
-
-    fn catalog() -> Catalog {
-        Registry::builtin().catalog("cuda")
-    }
-
-    fn decks_of(results: &[Results]) -> BTreeMap<String, String> {
-        let files = decks(results, &BookProject::embedded(), &catalog()).unwrap();
-        files.into_iter().map(|(name, content)| (name, String::from_utf8(content).unwrap())).collect()
-    }
-
-    /// The parts of a page, each from a mark on up to the next quote.
-    fn behind<'a>(page: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
-        page.split(mark).skip(1).filter_map(|rest| rest.split('"').next())
-    }
-
-    #[test]
-    fn each_lesson_has_a_question_a_prediction_a_figure_an_answer_and_a_quiz_and_says_whose_machine_it_shows() {
-        let files = decks_of(&[]);
-        let decks: Vec<&String> =
-            files.iter().filter(|(name, _)| name.starts_with("lesson-")).map(|(_, page)| page).collect();
-        assert_eq!(decks.len(), 6);
-        for page in decks {
-            for part in [
-                "The question",
-                "What do you expect?",
-                "<svg class=\"plot\"",
-                "The answer on",
-                "Try it",
-                "Quiz 3",
-                "Takeaways",
-            ] {
-                assert!(page.contains(part), "{part}");
-            }
-            assert!(page.contains("another machine, whose results come with the program"));
-            assert!(page.contains("NVIDIA H") && page.contains("class=\"interval\""));
-            assert_eq!(page.matches("<section ").count(), page.matches("</section>").count());
-        }
-    }
-
-    #[test]
-    fn the_kept_decks_show_a_figure_and_an_answer_of_each_chapter_under_titles_of_their_own() {
-        for (name, page) in decks_of(&[]).iter().filter(|(name, _)| name.starts_with("lesson-")) {
-            let between = |slide: &str, (from, to): (&str, &str)| {
-                let found = slide.split_once(from).and_then(|(_, rest)| rest.split_once(to));
-                found.map(|(text, _)| text.to_owned()).unwrap_or_default()
-            };
-            let of = |slide: &str| (between(slide, ("class=\"part\">", "</p>")), between(slide, ("<h2>", "</h2>")));
-            let slides: Vec<&str> = page.split("<section ").skip(2).collect();
-            let mut titles: Vec<(String, String)> = slides.iter().map(|slide| of(slide)).collect();
-            for (chapter, _) in titles.iter().filter(|(_, title)| title == "The question") {
-                let has = |mark: &str| slides.iter().any(|slide| of(slide).0 == *chapter && slide.contains(mark));
-                assert!(has("<svg class=\"plot\"") && has("The answer on NVIDIA H"), "{name}: {chapter}");
-            }
-            let all = titles.len();
-            titles.sort();
-            titles.dedup();
-            assert_eq!(titles.len(), all, "{name}: {titles:?}");
-        }
-    }
-
-    #[test]
-    fn no_slide_speaks_of_a_table_or_a_panel_by_a_place_that_only_the_chapter_has() {
-        for (name, page) in decks_of(&[]) {
-            for sentence in page.split(". ").map(str::to_lowercase) {
-                let places =
-                    ["first panel", "second panel", "last panel", "the other panels", "matrix above", "sizes above"];
-                assert!(!places.iter().any(|place| sentence.contains(place)), "{name}: {sentence}");
-                let is_of_the_chapter = sentence.contains("chapter") || !sentence.contains(" the table");
-                assert!(is_of_the_chapter, "{name}: {sentence}");
-            }
-        }
-    }
-
-    #[test]
-    fn links_and_files_of_a_deck_lead_somewhere_and_nowhere_else() {
-        let files = decks_of(&[]);
-        for (name, page) in files.iter().filter(|(name, _)| name.ends_with(".html")) {
-            for link in behind(page, "href=\"").chain(behind(page, "src=\"")) {
-                let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
-                let target = if file.is_empty() { Some(page) } else { files.get(file) };
-                let target = target.unwrap_or_else(|| panic!("{name}: {link}"));
-                assert!(anchor.is_empty() || target.contains(&format!("id=\"{anchor}\"")), "{name}: {link}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_own_machine_is_named_by_its_name_and_nothing_of_it_is_markup() {
-        let mut results = kept::results().unwrap().clone();
-        let evil = "<script>alert(1)</script>";
-        results.runs.iter_mut().for_each(|run| run.environment.device.model = evil.to_owned());
-        for (name, page) in decks_of(&[results]) {
-            assert!(!page.contains("<script>alert"), "{name}");
-            assert!(!page.contains("come with the program") || !name.ends_with(".html"), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_machine_that_measured_nothing_has_no_figures_and_no_answers() {
-        for (name, page) in decks_of(&[nothing()]) {
-            assert!(!page.contains("<svg ") && !page.contains("The answer on"), "{name}");
-        }
-    }
-
-    #[test]
-    fn slides_are_put_beside_a_book_and_replace_what_this_program_made_and_nothing_else() {
-        let out = tempfile::tempdir().unwrap();
-        let render = || render_slides(&[], &BookProject::embedded(), &catalog(), out.path());
-        let index = render().unwrap();
-        let page = fs::read_to_string(&index).unwrap();
-        assert!(page.contains("Content-Security-Policy") && page.contains("script-src 'nonce-"), "{page}");
-        assert_eq!(render().unwrap(), index);
-        fs::remove_file(out.path().join("slides/.syncscope")).unwrap();
-        assert!(matches!(render(), Err(BookError::NotOurs { .. })));
-        assert_eq!(fs::read_to_string(&index).unwrap(), page);
-    }
-
-    #[test]
-    fn a_lesson_that_names_what_the_book_does_not_have_is_refused_with_its_place() {
-        let project = tempfile::tempdir().unwrap();
-        let folder = project.path().join("course");
-        BookProject::embedded().write(&folder).unwrap();
-        let lessons = folder.join("lessons.yaml");
-        let of = |text: &str| {
-            fs::write(&lessons, text).unwrap();
-            decks(&[nothing()], &BookProject::read(&folder).unwrap(), &catalog())
-        };
-        for (text, message) in [
-            ("- title: A\n  chapters: [overlp]\n", "overlap"),
-            ("- title: A\n  chapters: [overlap]\n  read: [nobody]\n", "lessons.yaml:3:"),
-            ("- title: A\n  chapters: [overlap]\n  labs: [06-none]\n", "06-none"),
-            ("- title: A\n", "chapters"),
-        ] {
-            let error = of(text).unwrap_err().to_string();
-            assert!(error.contains(message) && error.contains("lessons.yaml"), "{error}");
-        }
-        let names =
-            |files: BTreeMap<String, Vec<u8>>| files.into_keys().filter(|name| name.starts_with("lesson-")).count();
-        assert_eq!(names(of("- title: A\n  chapters: [overlap]\n").unwrap()), 1);
-        // Without the file each chapter that is a lesson is one.
-        fs::remove_file(&lessons).unwrap();
-        let files = decks(&[nothing()], &BookProject::read(&folder).unwrap(), &catalog()).unwrap();
-        assert_eq!(names(files), 8);
-    }
-}
+mod tests;

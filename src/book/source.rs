@@ -8,16 +8,17 @@ use mdbook_driver::config::Config;
 use minijinja::{Value, context};
 use pulldown_cmark::{Event, Parser, Tag};
 
-use super::audits::AuditChapter;
 use super::claims::Judged;
 use super::document::{Document, is_taken};
+use super::folder::has_ending;
 use super::glossary::{self, Glossary};
-use super::includes::{self, Files, place};
+use super::in_order::each_once;
+use super::includes::{Files, place};
 use super::notebooks::Notebook;
 use super::predicate::Judgement;
 use super::project::BookProject;
 use super::tables::{Machines, machine_labels};
-use super::templates::{Templates, is_template, safe_html};
+use super::templates::{self, Templates, safe_html};
 use super::{
     audits, chapter, claims, classroom, config, data, emulation, landing, machine, notebooks, pages, slides, sources,
     syllabus,
@@ -45,8 +46,9 @@ impl Source {
         let title = title_of(results).ok_or(BookError::NoRuns)?;
         let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: Config::default() };
         // What is no template is a file of the theme: the style sheet, the script. Slides have their own.
-        let theme =
-            project.below("templates").filter(|(path, _)| !is_template(path) && !path.starts_with(slides::FOLDER));
+        let theme = project
+            .below("templates")
+            .filter(|(path, _)| !has_ending(path, templates::ENDING) && !path.starts_with(slides::FOLDER));
         for (path, content) in theme {
             let name = path.strip_prefix("templates").unwrap_or(path);
             source.files.insert(Path::new("theme").join(name), content.to_vec());
@@ -63,8 +65,8 @@ impl Source {
         let described = project.documents(&catalog)?;
         let mut pages = project.pages();
         let taken = pages.iter().cloned().chain(described.iter().map(|document| document.id.clone())).collect();
-        let audits = audits::of(project, &taken)?;
-        pages.extend(audits.iter().map(|audit| audit.name.clone()));
+        let audits = audits::names(&project.audits, &taken);
+        pages.extend(audits.iter().cloned());
         let beyond = undocumented(&described, results, &pages);
         // What has a text behind it says what was not measured; a chapter beyond the texts needs something that was.
         let shown = described.iter().map(|document| document.with_tables(results, &described));
@@ -94,9 +96,9 @@ impl Source {
             syllabus::render(&templates, project, &lessons, &documents, &notebooks, &Machines::of(results))?,
         );
         source.add("classroom.md", "templates/classroom.md.j2", classroom::render(&templates, project)?);
-        source.unlink(&project.chapters(), &titles);
-        source.mark_emulations(results);
-        source.link_terms();
+        let chapters = project.chapters();
+        let left_out = || chapters.iter().filter(|id| !titles.contains_key(*id));
+        source.finish_pages(&left_out().map(|id| format!("]({id}.md")).collect::<Vec<_>>(), results);
         // Not searched for terms: a notebook is shown as it is stored.
         for notebook in &notebooks {
             let page = |ending: &str| Path::new("src").join(format!("{}.{ending}", notebook.name));
@@ -108,14 +110,15 @@ impl Source {
             source.files.insert(page("ipynb"), notebook.text.clone().into_bytes());
         }
         // Nor an audit: its words are another program's.
-        for audit in &audits {
-            source.add(&format!("{}.md", audit.name), &audit.path, audit.chapter(&titles));
-            source.files.insert(Path::new("src").join(format!("{}.json", audit.name)), audit.text.clone().into_bytes());
+        for (audit, name) in project.audits.iter().zip(&audits) {
+            let written = format!("audits/{}.json", audit.name);
+            source.add(&format!("{name}.md"), &written, audits::chapter(audit, name, left_out()));
+            source.files.insert(Path::new("src").join(format!("{name}.json")), audit.json.clone().into_bytes());
         }
-        let summary = summary(&templates, &documents, &beyond, &notebooks, &audits)?;
+        let audits = audits.iter().zip(&project.audits).map(|(name, audit)| entry(name, &audits::title(audit)));
+        let summary = summary(&templates, &documents, &beyond, &notebooks, audits.collect())?;
         source.add("SUMMARY.md", "templates/summary.md.j2", summary);
         source.check_links(project)?;
-        source.check_includes(project)?;
         pages::check(&source, project)?;
         Ok(source)
     }
@@ -154,11 +157,6 @@ impl Source {
     /// Takes the project's `book.toml`, with the title. The files that it may name are there already.
     fn configure(&mut self, project: &BookProject, title: &str) -> Result<(), BookError> {
         let text = project.text("book.toml")?;
-        // A page's frame has scripts of its own: it is mdBook's.
-        if let Some(frame) = self.files.keys().find(|path| path.extension().is_some_and(|ending| ending == "hbs")) {
-            let message = "the frame of the pages is not a course's to change: take a style sheet".to_owned();
-            return Err(BookError::Reference { page: frame.display().to_string(), message });
-        }
         let config = config::parse(text, &project.name(Path::new("book.toml")), |path| self.files.contains_key(path))?;
         let title = clean::line(title).split_whitespace().collect::<Vec<_>>().join(" ");
         self.files.insert("book.toml".into(), config::titled(text, &title)?.into_bytes());
@@ -199,49 +197,35 @@ impl Source {
         Ok(())
     }
 
-    /// Marks the pages that show all machines, and where each of them is emulated the book's prose.
-    fn mark_emulations(&mut self, results: &[Results]) {
+    /// Takes the links out of the pages that lead to chapters which this book leaves out (`](overlap.md`), marks pages of
+    /// emulations, and links the first use of each term, where the project has a glossary.
+    fn finish_pages(&mut self, left_out: &[String], results: &[Results]) {
         let machines = Machines::of(results);
-        let all = results.iter().all(emulation::is_emulated);
-        // The first page of emulations alone says itself which of its numbers are theirs.
-        let first = Path::new("src/README.md");
-        let of_all = ["README.md", "claims.md", "machine.md"].map(|page| Path::new("src").join(page));
-        let made = self.origins.keys().filter(|page| **page != Path::new("sources.md"));
-        let chapters: Vec<PathBuf> = made.map(|page| Path::new("src").join(page)).collect();
-        for (path, content) in &mut self.files {
-            let is_page = path.parent() == Some(Path::new("src")) && path.extension().is_some_and(|e| e == "md");
-            if all && path == first {
+        let all_emulated = results.iter().all(emulation::is_emulated);
+        let is_marked = |name: &str, is_prose: bool| match name {
+            // The first page of emulations alone says itself which of its numbers are theirs.
+            "README.md" => !all_emulated,
+            "claims.md" | "machine.md" => true,
+            _ => all_emulated && is_prose,
+        };
+        let terms = self.files.get(&Path::new("src").join(glossary::PAGE));
+        let glossary = terms.and_then(|text| std::str::from_utf8(text).ok()).map(Glossary::of);
+        for (path, content) in self.files.iter_mut().filter(|(path, _)| is_page(path)) {
+            let Some((name, text)) =
+                path.file_name().and_then(|name| name.to_str()).zip(std::str::from_utf8(content).ok())
+            else {
                 continue;
+            };
+            let mut text = left_out.iter().fold(text.to_owned(), |text, link| without_link(&text, link));
+            let is_prose = name == "sources.md" || !self.origins.contains_key(Path::new(name));
+            if is_marked(name, is_prose) {
+                text = emulation::marked(text, &machines);
             }
-            if of_all.contains(path) || (all && is_page && !chapters.contains(path)) {
-                let text = String::from_utf8_lossy(content).into_owned();
-                *content = emulation::marked(text, &machines).into_bytes();
+            if let Some(glossary) = glossary.as_ref().filter(|_| name != glossary::PAGE) {
+                text = glossary.linked(&text);
             }
+            *content = text.into_bytes();
         }
-    }
-
-    /// Takes the links out of the book's prose that lead to chapters which this book leaves out.
-    fn unlink(&mut self, known: &BTreeSet<String>, titles: &BTreeMap<String, String>) {
-        let left_out: Vec<String> =
-            known.iter().filter(|id| !titles.contains_key(*id)).map(|id| format!("]({id}.md")).collect();
-        for (_, content) in self.files.iter_mut().filter(|(path, _)| is_page(path)) {
-            if let Ok(text) = std::str::from_utf8(content) {
-                let unlinked = left_out.iter().fold(text.to_owned(), |text, link| without_link(&text, link));
-                *content = unlinked.into_bytes();
-            }
-        }
-    }
-
-    /// Every directive of the project's own pages can be followed, where it stands in the page as it was written.
-    fn check_includes(&self, project: &BookProject) -> Result<(), BookError> {
-        for (path, content) in project.below("src").filter(|(path, _)| is_page(path)) {
-            let Ok(text) = std::str::from_utf8(content) else { continue };
-            includes::resolved(text, path, &self.files).map_err(|refusal| {
-                let origin = project.name(&refusal.file);
-                refusal.error(origin)
-            })?;
-        }
-        Ok(())
     }
 
     /// Every link of a page to another one leads to a page that there is.
@@ -284,21 +268,6 @@ impl Source {
         let place = text.find(&format!("]({target})")).map(|at| place(text, at + "](".len()));
         (project.name(&written), place.unwrap_or_default())
     }
-
-    /// Links the first use of each term on each page, where the project has a glossary.
-    fn link_terms(&mut self) {
-        let page = Path::new("src").join(glossary::PAGE);
-        let Some(terms) = self.files.get(&page).and_then(|text| std::str::from_utf8(text).ok()) else { return };
-        let glossary = Glossary::of(terms);
-        let pages = self.files.iter_mut().filter(|(path, _)| {
-            **path != page && path.parent() == Some(Path::new("src")) && path.extension().is_some_and(|e| e == "md")
-        });
-        for (_, content) in pages {
-            if let Ok(text) = std::str::from_utf8(content) {
-                *content = glossary.linked(text).into_bytes();
-            }
-        }
-    }
 }
 
 /// The title that most of the results have, of several the first.
@@ -310,7 +279,7 @@ fn title_of(results: &[Results]) -> Option<&str> {
 
 /// Whether a file of the book is a page.
 fn is_page(path: &Path) -> bool {
-    path.parent() == Some(Path::new("src")) && path.extension().is_some_and(|ending| ending == "md")
+    path.parent() == Some(Path::new("src")) && has_ending(path, "md")
 }
 
 /// A text whose links of this end, such as `](overlap.md`, are the words that they had.
@@ -338,13 +307,8 @@ fn without_link(text: &str, end: &str) -> String {
 /// The experiments in the results that no document describes, in the order in which they ran first. Their pages take no
 /// name of `pages`, which are the project's own.
 fn undocumented(documents: &[Document], results: &[Results], pages: &BTreeSet<String>) -> Vec<Document> {
-    let mut names: Vec<&str> = Vec::new();
-    for spec in results.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
-        let name = spec.experiment();
-        if !names.contains(&name) && !documents.iter().any(|document| document.id == name) {
-            names.push(name);
-        }
-    }
+    let names = each_once(results.iter().flat_map(|results| &results.rows).map(|row| row.spec.experiment()));
+    let names = names.into_iter().filter(|name| !documents.iter().any(|document| document.id == *name));
     let mut made: Vec<Document> = Vec::new();
     for (order, name) in (0..).zip(names) {
         let mut document = Document::of_experiment(name, order, results);
@@ -359,24 +323,24 @@ fn undocumented(documents: &[Document], results: &[Results], pages: &BTreeSet<St
     made
 }
 
+/// An entry of the table of contents.
+fn entry(id: &str, title: &str) -> Value {
+    context! { id => safe_html(id), title }
+}
+
 fn summary(
     templates: &Templates<'_>,
     documents: &[Document],
     beyond: &[Document],
     notebooks: &[Notebook],
-    audits: &[AuditChapter],
+    audits: Vec<Value>,
 ) -> Result<String, BookError> {
-    let entry =
-        |document: &Document| context! { id => safe_html(document.id.as_str()), title => document.title.as_str() };
-    let (course, others): (Vec<_>, Vec<_>) = documents.iter().partition(|document| document.is_in_course());
-    let reference = others.into_iter().chain(beyond).map(entry).collect::<Vec<Value>>();
-    let course = course.into_iter().map(entry).collect::<Vec<Value>>();
-    let notebook = |notebook: &Notebook| {
-        context! { id => safe_html(notebook.name.as_str()), title => notebook.title.as_str() }
+    let entries = |documents: Vec<&Document>| -> Vec<Value> {
+        documents.into_iter().map(|document| entry(&document.id, &document.title)).collect()
     };
-    let notebooks = notebooks.iter().map(notebook).collect::<Vec<Value>>();
-    let audit = |audit: &AuditChapter| context! { id => safe_html(audit.name.as_str()), title => audit.title.as_str() };
-    let audits = audits.iter().map(audit).collect::<Vec<Value>>();
+    let (course, others) = documents.iter().partition(|document| document.is_in_course());
+    let (course, reference) = (entries(course), [entries(others), entries(beyond.iter().collect())].concat());
+    let notebooks = notebooks.iter().map(|notebook| entry(&notebook.name, &notebook.title)).collect::<Vec<Value>>();
     templates.render("summary.md.j2", context! { course, reference, notebooks, audits })
 }
 

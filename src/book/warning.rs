@@ -4,130 +4,88 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::results::{
-    Catalog, ExperimentRun, MEASURING_CODE, Recomputation, Results, Row, RunOutcome, TelemetrySample, code_of,
+    Catalog, ExperimentRun, MEASURING_CODE, Recomputation, Results, Row, Run, RunOutcome, TelemetrySample, code_of,
     code_of_system, in_another_unit, throttle_reasons,
 };
 use crate::units::counted;
 
 /// Something that limits what a run's figures say. Its text gives the cause and the remedy.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Warning {
-    /// The program was built without optimisation.
-    DebugBuild,
-    /// The program was built from a checkout with uncommitted changes.
-    DirtyCheckout,
-    /// The device held its clocks back.
-    Throttled {
-        /// During which experiment.
-        experiment: String,
-        /// The driver's words.
-        reasons: Vec<String>,
-    },
-    /// Another process computed on the device.
-    Shared {
-        /// Around which experiment.
-        experiment: String,
-        /// How many there were, at most.
-        processes: u32,
-    },
-    /// Memory of the device was held by somebody whom the driver does not list.
-    SharedUnseen {
-        /// Around which experiment.
-        experiment: String,
-        /// How much, at most.
-        bytes: u64,
-    },
-    /// An interrupt came before some rows of a run or cut their sampling short.
-    Interrupted {
-        /// Which run.
-        run: String,
-        /// How many of the rows that are known of its system.
-        rows: usize,
-        /// How many there are.
-        of: usize,
-    },
-    /// What was computed does not follow from the samples beside it.
-    Contradiction {
-        /// The first such row, in words.
-        first: String,
-        /// How many there are.
-        rows: usize,
-    },
-    /// Computed rows that cannot be computed again.
-    Unchecked {
-        /// The first of them, with its parameters.
-        first: String,
-        /// How many there are.
-        rows: usize,
-    },
-    /// A row is in a unit of another kind than the one that it was declared with.
-    OtherUnit {
-        /// The first such row, in words.
-        first: String,
-        /// How many there are.
-        rows: usize,
-    },
-    /// The process of a run ended before its time.
-    RunFailed {
-        /// Which.
-        run: String,
-    },
-    /// The code that measures an experiment has changed since.
-    Outdated {
-        /// Which.
-        experiment: String,
-    },
-    /// The code that measures another system has changed since.
-    OutdatedSystem {
-        /// Which.
-        system: String,
-    },
-    /// An experiment failed as a whole.
-    ExperimentFailed {
-        /// Which.
-        experiment: String,
-        /// Why.
-        reason: String,
-    },
-    /// CUDA could not be used.
-    NoCuda {
-        /// Why.
-        reason: String,
-    },
+pub struct Warning {
+    /// What it is about.
+    pub about: WarningSubject,
+    text: String,
+}
+
+/// What a warning is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarningSubject {
+    /// Another program measured than one of this code that was built from a commit.
+    Code,
+    /// Another process used the device.
+    Sharing,
+    /// What the runs left, and how.
+    Run,
 }
 
 impl Warning {
+    fn new(about: WarningSubject, text: impl Into<String>) -> Self {
+        Self { about, text: text.into() }
+    }
+
     /// All warnings about a file, those about the program first, then in the order of the experiments.
     pub fn of(results: &Results) -> Vec<Self> {
         let environment = results.environment();
         let mut warnings = Vec::new();
         if environment.program.profile.as_deref() == Some("debug") {
-            warnings.push(Warning::DebugBuild);
+            warnings.push(Self::new(
+                WarningSubject::Code,
+                "The program was built without optimisation: host times are too long. Build it with `--release`.",
+            ));
         }
         if environment.program.dirty == Some(true) {
-            warnings.push(Warning::DirtyCheckout);
+            warnings.push(Self::new(
+                WarningSubject::Code,
+                "The program was built from a checkout with uncommitted changes: the commit does not tell what ran. \
+                 Commit and run again.",
+            ));
         }
+        let mut of_run = |text: String| warnings.push(Self::new(WarningSubject::Run, text));
         if let Some(reason) = &environment.cuda_unavailable {
-            warnings.push(Warning::NoCuda { reason: reason.clone() });
+            of_run(format!("CUDA could not be used: {reason}"));
         }
-        for failed in results.runs.iter().filter(|run| run.outcome == RunOutcome::Failed) {
-            warnings.push(Warning::RunFailed { run: failed.id.clone() });
+        for Run { id, .. } in results.runs.iter().filter(|run| run.outcome == RunOutcome::Failed) {
+            of_run(format!(
+                "The process of the run {id} ended before its time: rows have its samples as far as it came, and those of \
+                 the other runs."
+            ));
         }
-        warnings.extend(Self::interrupted(results));
+        for (run, rows, of) in interrupted(results) {
+            of_run(format!(
+                "The run {run} was interrupted: {rows} of {of} rows hold fewer of its samples than its plan asks for, or \
+                 none. Resume it (`--resume`)."
+            ));
+        }
         let Recomputation { contradictions, unchecked } = results.recompute();
         if let Some(first) = contradictions.first() {
-            warnings.push(Warning::Contradiction { first: first.to_string(), rows: contradictions.len() });
+            of_run(format!(
+                "The file contradicts itself in {}: {first}. Take it anew from where it was measured.",
+                counted(contradictions.len(), "computed row")
+            ));
         }
         if let Some(first) = unchecked.first() {
-            warnings.push(Warning::Unchecked { first: first.clone(), rows: unchecked.len() });
+            of_run(format!(
+                "{} cannot be computed again: the file does not say from which rows, or does not hold them. The first is \
+                 {first}.",
+                counted(unchecked.len(), "computed row")
+            ));
         }
         warnings.extend(Self::of_experiments(results, &results.experiments()));
         for system in results.systems().into_iter().skip(1) {
             let facts = results.runs_of(system).flat_map(|run| run.environment.facts());
             let mut codes = facts.filter(|(name, _)| name == MEASURING_CODE).map(|(_, code)| code.as_str());
             if code_of_system(system).is_some_and(|now| codes.any(|then| then != now)) {
-                warnings.push(Warning::OutdatedSystem { system: system.to_owned() });
+                warnings.push(Self::outdated(&format!("the rows of {system}")));
             }
         }
         warnings
@@ -138,29 +96,18 @@ impl Warning {
         let reason = |row: &Row| in_another_unit(&row.spec, catalog.get(&row.spec.id)?.unit);
         let mut reasons = results.rows.iter().filter_map(reason);
         let first = reasons.next()?;
-        Some(Warning::OtherUnit { first, rows: 1 + reasons.count() })
+        let text = format!(
+            "The file has {} in another unit than it was declared with: {first}. It is shown as the file has it, and \
+             neither drawn beside other rows nor set against published figures and claims. Take the file anew from \
+             where it was measured.",
+            counted(1 + reasons.count(), "row")
+        );
+        Some(Self::new(WarningSubject::Run, text))
     }
 
-    /// Whether another program measured than one of this code that was built from a commit.
-    pub fn is_of_other_code(&self) -> bool {
-        use Warning::{DebugBuild, DirtyCheckout, Outdated, OutdatedSystem};
-        matches!(self, DebugBuild | DirtyCheckout | Outdated { .. } | OutdatedSystem { .. })
-    }
-
-    /// What interrupts left of the runs that are not over.
-    fn interrupted(results: &Results) -> Vec<Self> {
-        let mut left: HashMap<&str, (usize, usize)> = HashMap::new();
-        for system in results.systems() {
-            let lookup = results.lookup_of(system);
-            let of = lookup.rows().count();
-            for (run, outcome) in lookup.rows().flat_map(|row| lookup.outcomes(row)) {
-                let (open, _) = left.entry(run).or_insert((0, of));
-                *open += usize::from(outcome.is_none_or(|outcome| !outcome.is_finished()));
-            }
-        }
-        let open = results.runs.iter().filter(|run| !run.is_over());
-        let cut = open.filter_map(|run| Some((run, *left.get(run.id.as_str())?))).filter(|(_, (rows, _))| *rows > 0);
-        cut.map(|(run, (rows, of))| Warning::Interrupted { run: run.id.clone(), rows, of }).collect()
+    fn outdated(what: &str) -> Self {
+        let text = format!("The code that measures {what} has changed since: a run of today may give other values.");
+        Self::new(WarningSubject::Code, text)
     }
 
     /// What the runs say of each of these experiments.
@@ -184,30 +131,44 @@ impl Warning {
         names.iter().copied().flat_map(about).collect()
     }
 
-    /// What the runs say of one experiment on an engine: those in which it ran, and what the sensors said in each run.
+    /// What the runs say of one experiment: those in which it ran, and what the sensors said in each run.
     fn about((name, engine): (&str, &str), ran: &[&ExperimentRun], sensed: &[Sensed<'_>]) -> Vec<Self> {
-        let experiment = || name.to_owned();
+        use WarningSubject::{Run, Sharing};
         let mut warnings = Vec::new();
-        if let Some(reason) = ran.iter().find_map(|left| left.failure.clone()) {
-            warnings.push(Warning::ExperimentFailed { experiment: experiment(), reason });
+        if let Some(reason) = ran.iter().find_map(|left| left.failure.as_ref()) {
+            let text = format!("The experiment {name} failed; the rows it had left are kept. {reason}");
+            warnings.push(Self::new(Run, text));
         }
         let mut codes = ran.iter().filter_map(|left| left.code.as_deref());
         if code_of(name, engine).is_some_and(|now| codes.any(|then| then != now)) {
-            warnings.push(Warning::Outdated { experiment: experiment() });
+            warnings.push(Self::outdated(name));
         }
-        let reasons = throttle_reasons(sensed.iter().flatten().copied());
+        let reasons = throttle_reasons(sensed.iter().flatten().copied()).join(", ");
         if !reasons.is_empty() {
-            let reasons = reasons.into_iter().map(str::to_owned).collect();
-            warnings.push(Warning::Throttled { experiment: experiment(), reasons });
+            let text = format!(
+                "The device held its clocks back around {name} ({reasons}): times may be too long. Let it cool, or lock its \
+                 clocks, and run again."
+            );
+            warnings.push(Self::new(Run, text));
         }
         let others = sensed.iter().flatten().filter_map(|sample| sample.sensors.other_processes).max().unwrap_or(0);
         // What an experiment has the driver manage is listed as nobody's, too, and is gone when it ends.
         let ends = sensed.iter().flat_map(|samples| [samples.first(), samples.last()].into_iter().flatten());
         let unseen = ends.filter_map(|sample| sample.sensors.unlisted_bytes).max().unwrap_or(0);
         if others > 0 {
-            warnings.push(Warning::Shared { experiment: experiment(), processes: others });
+            let who = if others == 1 { "another process".to_owned() } else { format!("{others} other processes") };
+            let text = format!(
+                "The device was shared with {who} around {name}: times may be too long, and scatter. End what else uses it \
+                 (`nvidia-smi` names it), and run again."
+            );
+            warnings.push(Self::new(Sharing, text));
         } else if unseen > 0 {
-            warnings.push(Warning::SharedUnseen { experiment: experiment(), bytes: unseen });
+            let held = unseen as f64 / 1e9;
+            let text = format!(
+                "{held:.1} GB of the device's memory were held around {name} by no process that the driver lists here, as by \
+                 one of another container: times may be too long, and scatter. End what else uses the device, and run again."
+            );
+            warnings.push(Self::new(Sharing, text));
         }
         warnings
     }
@@ -216,83 +177,25 @@ impl Warning {
 /// What the sensors said around an experiment in one run.
 type Sensed<'a> = Vec<&'a TelemetrySample>;
 
+/// The runs that are not over, of how many rows of their system an interrupt left less than was planned, and how many there are.
+fn interrupted(results: &Results) -> Vec<(&str, usize, usize)> {
+    let mut left: HashMap<&str, (usize, usize)> = HashMap::new();
+    for system in results.systems() {
+        let lookup = results.lookup_of(system);
+        let of = lookup.rows().count();
+        for (run, outcome) in lookup.rows().flat_map(|row| lookup.outcomes(row)) {
+            let (open, _) = left.entry(run).or_insert((0, of));
+            *open += usize::from(outcome.is_none_or(|outcome| !outcome.is_finished()));
+        }
+    }
+    let open = results.runs.iter().filter(|run| !run.is_over());
+    let cut = open.filter_map(|run| left.get(run.id.as_str()).map(|(rows, of)| (run.id.as_str(), *rows, *of)));
+    cut.filter(|(_, rows, _)| *rows > 0).collect()
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Warning::DebugBuild => f.write_str(
-                "The program was built without optimisation: host times are too long. Build it with `--release`.",
-            ),
-            Warning::DirtyCheckout => f.write_str(
-                "The program was built from a checkout with uncommitted changes: the commit does not tell what ran. \
-                 Commit and run again.",
-            ),
-            Warning::NoCuda { reason } => write!(f, "CUDA could not be used: {reason}"),
-            Warning::Interrupted { run, rows, of } => write!(
-                f,
-                "The run {run} was interrupted: {rows} of {of} rows hold fewer of its samples than its plan asks for, or \
-                 none. Resume it (`--resume`)."
-            ),
-            Warning::Contradiction { first, rows } => write!(
-                f,
-                "The file contradicts itself in {}: {first}. Take it anew from where it was measured.",
-                counted(*rows, "computed row")
-            ),
-            Warning::Unchecked { first, rows } => write!(
-                f,
-                "{} cannot be computed again: the file does not say from which rows, or does not hold them. The first is \
-                 {first}.",
-                counted(*rows, "computed row")
-            ),
-            Warning::OtherUnit { first, rows } => write!(
-                f,
-                "The file has {} in another unit than it was declared with: {first}. It is shown as the file has it, and \
-                 neither drawn beside other rows nor set against published figures and claims. Take the file anew from \
-                 where it was measured.",
-                counted(*rows, "row")
-            ),
-            Warning::RunFailed { run } => write!(
-                f,
-                "The process of the run {run} ended before its time: rows have its samples as far as it came, and those of \
-                 the other runs."
-            ),
-            Warning::Outdated { experiment } => write!(
-                f,
-                "The code that measures {experiment} has changed since: a run of today may give other values."
-            ),
-            Warning::OutdatedSystem { system } => write!(
-                f,
-                "The code that measures the rows of {system} has changed since: a run of today may give other values."
-            ),
-            Warning::ExperimentFailed { experiment, reason } => {
-                write!(f, "The experiment {experiment} failed; the rows it had left are kept. {reason}")
-            }
-            Warning::Shared { experiment, processes } => {
-                let who =
-                    if *processes == 1 { "another process".to_owned() } else { format!("{processes} other processes") };
-                write!(
-                    f,
-                    "The device was shared with {who} around {experiment}: times may be too long, and scatter. End what else \
-                     uses it (`nvidia-smi` names it), and run again."
-                )
-            }
-            Warning::SharedUnseen { experiment, bytes } => {
-                let held = *bytes as f64 / 1e9;
-                write!(
-                    f,
-                    "{held:.1} GB of the device's memory were held around {experiment} by no process that the driver lists \
-                     here, as by one of another container: times may be too long, and scatter. End what else uses the \
-                     device, and run again."
-                )
-            }
-            Warning::Throttled { experiment, reasons } => {
-                let reasons = reasons.join(", ");
-                write!(
-                    f,
-                    "The device held its clocks back around {experiment} ({reasons}): times may be too long. Let it \
-                     cool, or lock its clocks, and run again."
-                )
-            }
-        }
+        f.write_str(&self.text)
     }
 }
 
@@ -300,6 +203,7 @@ impl fmt::Display for Warning {
 mod tests {
     use super::super::trial::nothing;
     use super::*;
+    use crate::results::code_of;
     use crate::results::{ExperimentRun, MetricSpec, Outcome, Parameters, Provenance, Series, TelemetrySample};
     use crate::units::Unit;
     use syncscope::device::Telemetry;
@@ -344,7 +248,7 @@ mod tests {
             floor: None,
         };
         let series = |run: &str| Series { run: run.to_owned(), outcome: Outcome::Skipped { reason: "R".to_owned() } };
-        results.rows = vec![Row { spec, series: vec![series("syncscope")] }].into();
+        results.rows = vec![Row { spec, series: vec![series("syncscope-1")] }].into();
         let warnings: Vec<String> = Warning::of(&results).iter().map(ToString::to_string).collect();
         assert!(
             warnings.len() == 1 && warnings[0].starts_with("The run syncscope-2 was interrupted: 1 of 1"),
@@ -383,7 +287,8 @@ mod tests {
     #[test]
     fn results_of_other_code_are_told_from_those_of_this_program() {
         let mut results = nothing();
-        let of_other_code = |results: &Results| Warning::of(results).iter().any(Warning::is_of_other_code);
+        let of_other_code =
+            |results: &Results| Warning::of(results).iter().any(|warning| warning.about == WarningSubject::Code);
         let (name, code) =
             ("launch-path".to_owned(), code_of("launch-path", &results.environment().device.engine).map(str::to_owned));
         results.runs[0].order =

@@ -28,7 +28,7 @@ pub const MAX_TASKS: u32 = 100_000;
 /// A job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct JobPlan {
+pub(crate) struct JobPlan {
     /// How many tasks there are: 0, 1, and so on.
     pub tasks: u32,
 }

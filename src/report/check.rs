@@ -11,7 +11,7 @@ use super::planned::Planned;
 use super::terminal::TerminalColour;
 use super::{AppContext, End, UsageError, output, recorded, told};
 use crate::book::document::Document;
-use crate::book::{BookProject, Warning};
+use crate::book::{BookProject, Warning, WarningSubject};
 use crate::error::{BookError, FileError};
 use crate::files::is_json;
 use crate::units::counted;
@@ -189,7 +189,7 @@ fn checked(arguments: &Arguments, context: &AppContext) -> anyhow::Result<Checke
                 file: path.display().to_string(),
                 rows: results.rows.len(),
                 runs: results.runs.len(),
-                current: !warnings.iter().any(Warning::is_of_other_code),
+                current: !warnings.iter().any(|warning| warning.about == WarningSubject::Code),
                 whole: !results.is_partial(),
                 warnings: results.missing_runs().into_iter().chain(warnings.iter().map(ToString::to_string)).collect(),
             });

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{AppContext, UsageError, argument, program, recorded};
-use crate::book::{self, BookProject};
+use crate::book::{self, AuditPage, BookProject};
 use crate::error::{BookError, FileError};
+use crate::present::escape;
 use crate::results::{Results, nearest};
 use crate::runner::Suite;
+use syncscope_audit::AuditReport;
 
 /// Where documents and suites come from.
 #[derive(Args)]
@@ -48,7 +50,10 @@ impl CourseArgument {
                 format!("{folder}: this is no course: it has no book.toml; `{program} init DIR` makes a course");
             return Err(UsageError(message).into());
         }
-        Ok(BookProject::read(folder)?)
+        let book = BookProject::read(folder)?;
+        let audits: Vec<_> =
+            book.audits()?.into_iter().map(|(name, file, text)| (name, file, text.to_owned())).collect();
+        Ok(audits.into_iter().try_fold(book, |book, (name, file, text)| with_audit(book, name, &file, text))?)
     }
 
     /// The suite of that name, else the one in that file.
@@ -64,6 +69,18 @@ impl CourseArgument {
             }
         }
     }
+}
+
+/// The book with a chapter of an audit. What a reader can do leads to the chapter that explains it.
+pub(super) fn with_audit(book: BookProject, name: String, file: &str, json: String) -> Result<BookProject, FileError> {
+    let titles = book.titles();
+    let link = |id: &str| match titles.get(id) {
+        Some(title) => format!("<a href=\"{}.html\">{}</a>", escape(id), escape(title)),
+        None => format!("<em>{}</em>", escape(id)),
+    };
+    let letters: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let content = AuditReport::parse(&json, file)?.to_chapter(&format!("audit-{letters}-longest"), &link);
+    Ok(book.with_audit(AuditPage { name, json, content }))
 }
 
 /// Finds what is wrong with the documents, the templates and the pages, before anything is measured: a mistake in them must

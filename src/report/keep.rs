@@ -151,7 +151,7 @@ impl Keeper {
         if *is_in_target && piece.to_line().is_ok_and(|line| target.append(line.as_bytes()).is_ok()) {
             return;
         }
-        let Ok(content) = kept.to_content(&self.out) else { return };
+        let Ok(content) = self.of_checkpoint_file(kept) else { return };
         *is_in_target = target.write(&content).is_ok();
         if !*is_in_target
             && let Err(error) = checkpoint.write(&content)
@@ -161,9 +161,14 @@ impl Keeper {
         }
     }
 
+    /// The content of a checkpoint: a text, to which pieces are added, whatever the results file is.
+    fn of_checkpoint_file(&self, results: &Results) -> Result<Vec<u8>, FileError> {
+        results.to_content(&self.out.with_extension("json"))
+    }
+
     /// Writes a checkpoint for the processes of the runs, and says where it is.
     pub(super) fn checkpoint(&self, results: &Results) -> anyhow::Result<PathBuf> {
-        let content = results.to_content(&self.out)?;
+        let content = self.of_checkpoint_file(results)?;
         let mut state = self.state();
         let written = state.checkpoint.write(&content);
         let path = written.map_err(|error| anyhow::anyhow!("what is measured can be kept nowhere: {error}"))?;

@@ -18,8 +18,8 @@ use super::interrupt::Forward;
 use super::keep::Keeper;
 use super::peer::OtherSystem;
 use super::terminal::OutputOptions;
-use super::{AppContext, End, AlreadyReported, argument, program, told};
-use crate::book::Warning;
+use super::{AlreadyReported, AppContext, End, argument, program, told};
+use crate::book::{Warning, WarningSubject};
 use crate::error::explained;
 use crate::results::{Environment, Outcome, Results, SYNCSCOPE, without_folders};
 
@@ -232,8 +232,7 @@ impl Lengths {
 /// Has `keeper` write the results file, and says what is to be known of the results.
 pub(super) fn finish(results: Results, keeper: &Keeper) -> anyhow::Result<FinishedRuns> {
     let file = keeper.finish(&results)?;
-    let shared = |warning: &&Warning| matches!(warning, Warning::Shared { .. } | Warning::SharedUnseen { .. });
-    for warning in Warning::of(&results).iter().filter(shared) {
+    for warning in Warning::of(&results).iter().filter(|warning| warning.about == WarningSubject::Sharing) {
         alert!("{warning}");
     }
     Ok(FinishedRuns { is_elsewhere: file != keeper.out(), is_failed: false, results, file })

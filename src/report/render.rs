@@ -9,7 +9,6 @@ use super::lab::notebook_text;
 use super::{AppContext, End, UsageError, recorded};
 use crate::book::{BookProject, check_notebook};
 use crate::results::nearest;
-use syncscope_audit::AuditReport;
 
 /// Render the book from results files; needs no device
 #[derive(Args)]
@@ -45,9 +44,7 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
 fn with_audits(book: BookProject, files: &[PathBuf]) -> anyhow::Result<BookProject> {
     let names = names(files, "audits")?;
     files.iter().zip(names).try_fold(book, |book, (path, name)| {
-        let text = crate::audit_file::text(path)?;
-        AuditReport::parse(&text, &path.display().to_string())?;
-        Ok(book.with_audit(&name, &text))
+        Ok(course::with_audit(book, name, &path.display().to_string(), crate::audit_file::text(path)?)?)
     })
 }
 

@@ -224,7 +224,7 @@ fn holds(parameters: &Parameters, select: &Parameters) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::expression::FormulaOperand;
-    use super::super::row::Series;
+    use super::super::row::{Derivation, Series};
     use super::*;
     use crate::measure::StoppedBy;
 

@@ -29,8 +29,9 @@ const OF_ENGINE: [(&str, &[&str]); 2] = [
 ];
 /// The trials of driver calls, and what code that uses them has.
 const CALLS: (&str, &str) = ("src/calls", "calls::");
-/// The experiments: a file or a folder each.
+/// The experiments: a file or a folder each, but for these.
 const EXPERIMENTS: &str = "src/suite/experiment";
+const NO_EXPERIMENTS: [&str; 4] = ["counts.rs", "mod.rs", "recorder.rs", "registry.rs"];
 /// The system that is measured beside this one, as book/peers/pytorch_system/code.py computes it.
 const PEER: [&str; 2] = ["book/peers/pytorch.py", "book/peers/pytorch_system"];
 
@@ -38,7 +39,9 @@ const PEER: [&str; 2] = ["book/peers/pytorch.py", "book/peers/pytorch_system"];
 /// system by its name.
 pub(crate) fn digests(root: &Path) -> Vec<(String, String)> {
     let below = |path: &Path, folder: &str| path.starts_with(root.join(folder));
-    let is_harness = |path: &Path| SHARED.iter().any(|shared| below(path, shared));
+    let is_harness = |path: &Path| {
+        SHARED.iter().any(|shared| below(path, shared)) || NO_EXPERIMENTS.iter().any(|other| path.ends_with(other))
+    };
     let mut experiments: Vec<PathBuf> =
         fs::read_dir(root.join(EXPERIMENTS)).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     experiments.sort();
@@ -149,7 +152,8 @@ mod tests {
                 .cloned()
                 .collect()
         };
-        let with_calls = ["driver-calls", "layers", "memory-ways", "multi-device", "wait-modes", "wait-parts"];
+        let with_calls =
+            ["cold-start", "driver-calls", "layers", "memory-ways", "multi-device", "wait-modes", "wait-parts"];
         let calls = |name: &str| with_calls.contains(&name);
         let changed = |file: &str| changed_by(folder.path(), file, "let changed = 1;");
         let harness =

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::catalog::{Catalog, nearest};
 use super::comparability::Mismatch;
 use super::environment::{DeviceDescription, Environment, Host, Program};
+use super::expression::FormulaOperand;
 use super::file::{MAX_BYTES, of_version};
 use super::lookup::Lookup;
 use super::missing::MissingReason;
@@ -102,9 +103,46 @@ impl System {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, origin: &str, catalog: &Catalog) -> Result<Self, FileError> {
-        let system: Self = of_version(SYSTEM_SCHEMA_VERSION, text, origin, "the measurements of another program")?;
+        let mut system: Self = of_version(SYSTEM_SCHEMA_VERSION, text, origin, "the measurements of another program")?;
+        system.compute(catalog);
         system.check(catalog).map_err(|message| FileError::whole(origin, message))?;
         Ok(system)
+    }
+
+    /// Adds the rows that are computed from its rows and that it does not have. What one of these lacks, they lack, for the same
+    /// reason.
+    fn compute(&mut self, catalog: &Catalog) {
+        let place = |(place, row): (usize, &SystemRow)| (titled(&row.id, &row.parameters), place);
+        let mut places: HashMap<String, usize> = self.rows.iter().enumerate().map(place).collect();
+        for spec in catalog.specs() {
+            let Provenance::Derived { formula, operands, .. } = &spec.provenance else { continue };
+            let Some(first) = operands.first() else { continue };
+            let own = operands.iter().all(|operand| operand.parameters.is_none());
+            let measured = self.rows.iter().filter(|row| own && row.id == first.id).map(|row| row.parameters.clone());
+            let sets: Vec<Parameters> = measured.chain((!own).then(|| spec.parameters.clone())).collect();
+            for parameters in sets {
+                let title = titled(&spec.id, &parameters);
+                let of = |operand: &FormulaOperand| {
+                    let title = titled(&operand.id, operand.parameters.as_ref().unwrap_or(&parameters));
+                    Some(&self.rows[*places.get(&title)?].outcome)
+                };
+                let found = operands.iter().map(of).collect::<Option<Vec<&Outcome>>>();
+                let Some(found) = found.filter(|_| !places.contains_key(&title)) else { continue };
+                let absent = found.iter().find(|outcome| outcome.values().is_none());
+                let outcome = match absent {
+                    Some(absent) => (*absent).clone(),
+                    None => {
+                        let named = operands.iter().zip(&found);
+                        let values: Vec<_> =
+                            named.filter_map(|(own, outcome)| Some((own.name.as_str(), outcome.values()?))).collect();
+                        let samples: Vec<_> = values.iter().map(|(name, values)| (*name, &**values)).collect();
+                        Outcome::computed(formula, &samples, &parameters)
+                    }
+                };
+                places.insert(title, self.rows.len());
+                self.rows.push(SystemRow { id: spec.id.clone(), parameters, unit: spec.unit, outcome });
+            }
+        }
     }
 
     /// Finds the first thing in it that means nothing here.

@@ -1,4 +1,8 @@
-//! Chapters of audits: of one that is given, of those in a course's folder, and of one that is anybody's.
+//! Chapters of audits: of one that is given, and of one that is anybody's.
+
+use syncscope_audit::AuditReport;
+use syncscope_book::AuditPage;
+use syncscope_present::escape;
 
 use super::*;
 
@@ -9,6 +13,16 @@ fn with(project: BookProject) -> Files {
     source_as(&project, &[fixture::run()])
 }
 
+/// A page of an audit, as the command line makes it.
+fn page_of(name: &str, json: &str) -> AuditPage {
+    let link = |id: &str| match id {
+        "overlap" => "<a href=\"overlap.html\">Overlap</a>".to_owned(),
+        other => escape(other),
+    };
+    let content = AuditReport::parse(json, "a.json").unwrap().to_chapter("audit-longest", &link);
+    AuditPage { name: name.to_owned(), json: json.to_owned(), content }
+}
+
 fn changed(change: impl FnOnce(&mut serde_json::Value)) -> String {
     let mut audit = serde_json::from_str(AUDIT).unwrap();
     change(&mut audit);
@@ -17,11 +31,11 @@ fn changed(change: impl FnOnce(&mut serde_json::Value)) -> String {
 
 #[test]
 fn an_audit_is_a_chapter_with_its_places_its_shares_and_the_time_around_its_longest_wait() {
-    let files = with(BookProject::embedded().with_audit("Train 1", AUDIT));
+    let files = with(BookProject::embedded().with_audit(page_of("Train 1", AUDIT)));
     let summary = read(&files, "SUMMARY");
     assert!(summary.contains("# Audits\n\n- [Audit: Train 1](audit-train-1.md)\n"), "{summary}");
     let chapter = page(&files, "book/src/audit-train-1.md");
-    assert!(chapter.contains("<svg") && chapter.contains("id=\"audit-train-1-longest"), "{chapter}");
+    assert!(chapter.contains("<svg") && chapter.contains("id=\"audit-longest"), "{chapter}");
     // What a reader can do leads to the chapter that explains it.
     assert!(chapter.contains("chapter <a href=\"overlap.html\">"), "{chapter}");
     let chapter = read(&files, "audit-train-1");
@@ -36,29 +50,18 @@ fn an_audit_is_a_chapter_with_its_places_its_shares_and_the_time_around_its_long
 }
 
 #[test]
-fn an_audit_in_the_folder_of_a_course_is_a_chapter_and_one_that_is_none_is_refused_by_its_name() {
-    let parent = TempDir::new().unwrap();
-    let folder = parent.path().join("course");
-    BookProject::embedded().write(&folder).unwrap();
-    fs::create_dir_all(folder.join("audits")).unwrap();
-    fs::write(folder.join("audits/mine.json"), AUDIT).unwrap();
-    let read = || BookProject::read(&folder).unwrap();
-    assert!(with(read()).contains_key(Path::new("book/src/audit-mine.md")));
-    for (content, why) in [
-        ("{".to_owned(), "not audit"),
-        (changed(|audit| audit["format"] = 9.into()), "format 9"),
-        (changed(|audit| audit["processes"][0]["wall_ns"] = 1.into()), "do not add up to 1 ns"),
-        (changed(|audit| audit["places"][0]["count"] = 0.into()), "are not those of calls"),
-    ] {
-        fs::write(folder.join("audits/mine.json"), content).unwrap();
-        let error = Source::of(&[fixture::run()], &read(), &catalog()).unwrap_err().to_string();
-        assert!(error.contains("audits/mine.json") && error.contains(why), "{error}");
-    }
+fn a_link_of_an_audit_to_a_chapter_that_the_book_leaves_out_is_no_link() {
+    let content = format!("<a href=\"{}.html\">Memory</a>.\n", escape("calls-memory"));
+    let project = BookProject::embedded().with_audit(AuditPage { content, ..page_of("a", AUDIT) });
+    assert!(page(&with(project.clone()), "book/src/audit-a.md").contains("\n\n<a href"));
+    let mut results = fixture::run();
+    results.rows.retain(|row| row.spec.experiment() != "driver-calls");
+    assert!(page(&source_as(&project, &[results]), "book/src/audit-a.md").contains("\n\nMemory.\n"));
 }
 
 #[test]
 fn two_audits_and_a_page_of_one_name_are_three_pages() {
-    let project = BookProject::embedded().with_audit("a b", AUDIT).with_audit("a-b", AUDIT);
+    let project = BookProject::embedded().with_audit(page_of("a b", AUDIT)).with_audit(page_of("a-b", AUDIT));
     let project = project.with_notebook("audit-a-b", r#"{"nbformat": 4, "cells": []}"#);
     let files = with(project);
     for name in ["audit-a-b", "audit-a-b-2", "audit-a-b-2-2"] {
@@ -85,7 +88,7 @@ fn a_hostile_audit_is_text_wherever_it_stands_and_its_length_is_limited() {
         let place = place.clone();
         audit["places"].as_array_mut().unwrap().extend(vec![place; 1_000]);
     });
-    let files = with(BookProject::embedded().with_audit(HOSTILE, &audit));
+    let files = with(BookProject::embedded().with_audit(page_of(HOSTILE, &audit)));
     let is_chapter = |path: &str| path.contains("src/audit-") && path.ends_with(".md");
     let (path, chapter) = files.iter().find(|(path, _)| is_chapter(path.to_str().unwrap())).unwrap();
     let chapter = std::str::from_utf8(chapter).unwrap();

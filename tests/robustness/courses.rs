@@ -1,4 +1,4 @@
-//! A course that is somebody else's.
+//! A course: no command of it is run, and nothing outside of its folder is read.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use super::{code, measured, report, stderr};
 const SECRET: &str = "s3cret-outside-of-the-course";
 
 /// A folder with results, a course, and a file beside it that no course may read.
-pub(super) fn course() -> TempDir {
+fn course() -> TempDir {
     let folder = measured();
     fs::write(folder.path().join("secret.txt"), SECRET).unwrap();
     assert_eq!(code(&report(&["init", "course"], folder.path())), 0);
@@ -19,7 +19,7 @@ pub(super) fn course() -> TempDir {
 }
 
 /// Renders the course, which is to be refused, and returns why.
-pub(super) fn refusal(folder: &Path) -> String {
+fn refusal(folder: &Path) -> String {
     let output = report(&["render", "results.json", "--course", "course", "--out", "out"], folder);
     assert_eq!(code(&output), 2, "{}", stderr(&output));
     assert!(!published(&folder.join("out")), "the secret was published");
@@ -27,7 +27,7 @@ pub(super) fn refusal(folder: &Path) -> String {
 }
 
 /// Renders the course.
-pub(super) fn render(folder: &Path) {
+fn render(folder: &Path) {
     let output = report(&["render", "results.json", "--course", "course", "--out", "out"], folder);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
 }
@@ -40,7 +40,7 @@ fn published(folder: &Path) -> bool {
     })
 }
 
-pub(super) fn append(file: &Path, text: &str) {
+fn append(file: &Path, text: &str) {
     let old = fs::read_to_string(file).unwrap();
     fs::write(file, old + text).unwrap();
 }
@@ -141,61 +141,103 @@ fn folders_of_a_course_that_lie_in_each_other_without_an_end_are_refused_in_time
     assert!(refusal(folder.path()).contains("lie 40 deep in each other at most"));
 }
 
+/// A notebook may be another's: its words are shown, and run nothing.
 #[test]
-fn a_course_has_no_scripts_of_its_own_and_no_picture_that_acts() {
-    let folder = course();
-    let place = folder.path().join("course");
-    for (file, text) in [
-        ("templates/book.js", "foreign()"),
-        ("templates/highlight.js", "foreign()"),
-        ("templates/syncscope.js", "foreign()"),
-        ("templates/slides/slides.js", "foreign()"),
-        ("src/x.js", "foreign()"),
-        ("src/BOOK.JS", "foreign()"),
-        ("src/x.svg", "<svg xmlns='http://www.w3.org/2000/svg' onload='foreign()'/>"),
-        ("src/y.svg", "<?xml version='1.0' encoding='Shift_JIS'?><svg xmlns='http://www.w3.org/2000/svg'/>"),
-        ("src/x.xml", "<x:script xmlns:x='http://www.w3.org/1999/xhtml'>foreign()</x:script>"),
-    ] {
-        let old = fs::read(place.join(file)).ok();
-        fs::write(place.join(file), text).unwrap();
-        let refused = refusal(folder.path());
-        assert!(refused.contains(&format!("error: course/{file}: ")), "{refused}");
-        match old {
-            Some(old) => fs::write(place.join(file), old).unwrap(),
-            None => fs::remove_file(place.join(file)).unwrap(),
-        }
-    }
-    fs::write(place.join("src/x.txt"), "foreign()").unwrap();
-    let settings = fs::read_to_string(place.join("book.toml")).unwrap();
-    let foreign = settings.replace("\"theme/timeline.js\"", "\"src/x.txt\"");
-    assert!(settings != foreign);
-    fs::write(place.join("book.toml"), foreign).unwrap();
-    let refused = refusal(folder.path());
-    assert!(refused.contains("book.toml:") && refused.contains("is not one of the program's scripts"), "{refused}");
+fn of_the_outputs_of_a_notebook_no_script_has_the_nonce_of_its_page() {
+    const FOREIGN: &str = "foreign()";
+    let folder = measured();
+    let markdown = serde_json::json!({"cell_type": "markdown", "source": "# A\n\n</main><script>foreign()</script>\n"});
+    let data = serde_json::json!({"text/html": "<script>foreign()</script>\n<script src=\"x.txt\"></script>"});
+    let output = serde_json::json!({"output_type": "display_data", "metadata": {}, "data": data});
+    let code_cell = serde_json::json!({"cell_type": "code", "source": "1", "outputs": [output]});
+    let notebook = serde_json::json!({"nbformat": 4, "cells": [markdown, code_cell]});
+    fs::write(folder.path().join("00-quick-start.ipynb"), notebook.to_string()).unwrap();
+    let output = report(&["render", "results.json", "--notebook", "00-quick-start.ipynb"], folder.path());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let page = fs::read_to_string(folder.path().join("target/report/site/00-quick-start.html")).unwrap();
+    let policy = page.split("content=\"").nth(1).unwrap().split('"').next().unwrap();
+    let nonce = policy.split("script-src 'nonce-").nth(1).unwrap().split('\'').next().unwrap();
+    assert!(!policy.contains("script-src 'self'") && policy.contains("base-uri 'none'"), "{policy}");
+    let begin = format!("<script nonce=\"{nonce}\"");
+    let run: Vec<&str> = page.split(&begin).skip(1).map(|rest| rest.split("</script>").next().unwrap()).collect();
+    assert!(run.len() > 5 && page.contains(FOREIGN), "{run:?}");
+    assert!(run.iter().all(|script| !script.contains(FOREIGN) && !script.contains("x.txt")), "{run:?}");
 }
 
-/// In a browser that is tried by `.ci/payload.mjs`.
+/// Its own mdBook: its pages may hold what HTML they like, and its settings may name scripts of its own.
 #[test]
-fn of_a_courses_prose_no_script_has_the_nonce_of_its_page() {
-    const FOREIGN: [&str; 2] = ["src=\"x.txt\"", "foreign()"];
+fn a_course_may_have_scripts_pictures_and_pages_of_its_own() {
     let folder = course();
-    fs::write(folder.path().join("course/src/x.txt"), "foreign()").unwrap();
-    let prose =
-        "\n<script src=\"x.txt\"></script>\n\n<script>foreign()</script>\n\n</main><script>foreign()</script>\n";
-    append(&folder.path().join("course/src/measuring.md"), prose);
-    let output = report(&["render", "results.json", "--course", "course", "--out", "out"], folder.path());
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
-    for name in ["measuring.html", "print.html"] {
-        let page = fs::read_to_string(folder.path().join("out/site").join(name)).unwrap();
-        let policy = page.split("content=\"").nth(1).unwrap().split('"').next().unwrap();
-        let nonce = policy.split("script-src 'nonce-").nth(1).unwrap().split('\'').next().unwrap();
-        assert!(!policy.contains("script-src 'self'") && policy.contains("base-uri 'none'"), "{policy}");
-        let begin = format!("<script nonce=\"{nonce}\"");
-        let run: Vec<&str> = page.split(&begin).skip(1).map(|rest| rest.split("</script>").next().unwrap()).collect();
-        assert!(run.len() > 5, "{name}: {run:?}");
-        for script in run {
-            assert!(!FOREIGN.iter().any(|part| script.contains(part)), "{name}: {script}");
-        }
+    let place = folder.path().join("course");
+    let page = "<!DOCTYPE html><html><head></head><body onload=\"own()\"></body></html>";
+    fs::write(place.join("src/own.html"), page).unwrap();
+    fs::write(place.join("src/own.svg"), "<svg xmlns='http://www.w3.org/2000/svg' onload='own()'/>").unwrap();
+    fs::write(place.join("templates/own.js"), "own()").unwrap();
+    append(&place.join("src/measuring.md"), "\n<link rel=preconnect href=http://example.com>\n");
+    let settings = fs::read_to_string(place.join("book.toml")).unwrap();
+    let own = settings.replace("\"theme/timeline.js\"", "\"theme/timeline.js\", \"theme/own.js\"");
+    assert!(settings != own);
+    fs::write(place.join("book.toml"), own).unwrap();
+    render(folder.path());
+    let site = |name: &str| fs::read_to_string(folder.path().join("out/site").join(name)).unwrap();
+    assert_eq!(site("own.html"), page);
+    assert!(site("own.svg").contains("onload") && site("measuring.html").contains("rel=preconnect"));
+    assert!(site("measuring.html").contains("src=\"theme/own-"), "{}", site("measuring.html"));
+}
+
+#[test]
+fn an_audit_in_the_folder_of_a_course_is_a_chapter_and_one_that_is_none_is_refused_by_its_name() {
+    const AUDIT: &str = include_str!("../audit/kineto-audit.json");
+    let folder = course();
+    let place = folder.path().join("course/audits");
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("mine.json"), AUDIT).unwrap();
+    render(folder.path());
+    let page = fs::read_to_string(folder.path().join("out/site/audit-mine.html")).unwrap();
+    // What a reader can do leads to the chapter that explains it.
+    assert!(page.contains("train.py") && page.contains("chapter <a href=\"overlap.html\">"), "{page}");
+    fs::remove_dir_all(folder.path().join("out")).unwrap();
+    let changed = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut audit = serde_json::from_str(AUDIT).unwrap();
+        change(&mut audit);
+        audit.to_string()
+    };
+    for (content, why) in [
+        ("{".to_owned(), "not audit"),
+        (changed(&|audit| audit["format"] = 9.into()), "format 9"),
+        (changed(&|audit| audit["processes"][0]["wall_ns"] = 1.into()), "do not add up to 1 ns"),
+        (changed(&|audit| audit["places"][0]["count"] = 0.into()), "are not those of calls"),
+    ] {
+        fs::write(place.join("mine.json"), content).unwrap();
+        let refused = refusal(folder.path());
+        assert!(refused.contains("course/audits/mine.json") && refused.contains(why), "{refused}");
+    }
+}
+
+#[test]
+fn a_wrong_entry_of_the_contents_is_refused_with_its_place() {
+    const SUMMARY: &str = "templates/summary.md.j2";
+    let folder = course();
+    let summary = folder.path().join("course").join(SUMMARY);
+    let old = fs::read_to_string(&summary).unwrap();
+    for (entry, says) in [
+        ("[x](../book.toml)", "`../book.toml` is not a page of the book"),
+        ("[x](kit/shared-gpu.csv)", "is not a page of the book"),
+        ("[x](no/../machine.md)", "`no/../machine.md` leads to no page"),
+        ("[x](raeding.md)", "did you mean `reading.md`?"),
+        ("[x](reading.md)", "two entries lead to the page of `reading.md`"),
+        ("[x](./reading.md)", "two entries lead to the page of `./reading.md`"),
+        ("- [x](reading.md)", "what it makes is no table of contents: "),
+    ] {
+        append(&summary, &format!("\n{entry}\n"));
+        let checked = report(&["check", "course"], folder.path());
+        assert_eq!(code(&checked), 2, "it is good: {}", stderr(&checked));
+        let why = refusal(folder.path());
+        assert_eq!(why, stderr(&checked));
+        let place = if entry.starts_with('-') { "" } else { ":59:5" };
+        assert!(why.contains(says) && !why.contains("mdBook:"), "{why}");
+        assert!(why.starts_with(&format!("error: course/{SUMMARY}{place}: ")), "{why}");
+        fs::write(&summary, &old).unwrap();
     }
 }
 
@@ -273,28 +315,5 @@ fn a_bad_template_is_found_before_anything_is_measured() {
         assert_eq!(code(&output), 2, "{}", stderr(&output));
         assert!(stderr(&output).contains("machine.md.j2") && !folder.path().join("new/results.json").exists());
         fs::write(template, old).unwrap();
-    }
-}
-
-#[test]
-fn a_template_of_any_length_and_depth_is_refused_and_ends() {
-    let folder = course();
-    let template = folder.path().join("course/templates/machine.md.j2");
-    let old = fs::read_to_string(&template).unwrap();
-    let chain = |link: &str| format!("\n{{{{ 1{} }}}}\n", link.repeat(50_000));
-    for text in [
-        chain("+1"),
-        chain("|string"),
-        chain(".x"),
-        format!("\n{{{{ {}1 }}}}\n", "-".repeat(50_000)),
-        "{% if a %}".repeat(5_000),
-        format!("{{% if a %}}{}{{% endif %}}", "{% elif a %}".repeat(50_000)),
-        "\n{% set n = namespace() %}{% set n.n = n %}{{ n }}\n".to_owned(),
-        "\n{{ range(99)|slice(100000000000)|length }}\n".to_owned(),
-        format!("\n{{% set x = 'x' %}}{}\n", "{% set x = x ~ x %}".repeat(40)),
-    ] {
-        append(&template, &text);
-        assert!(refusal(folder.path()).contains("machine.md.j2"));
-        fs::write(&template, &old).unwrap();
     }
 }

@@ -15,7 +15,6 @@ mod labs;
 mod limits;
 mod output;
 mod places;
-mod published;
 mod replaced;
 mod serve;
 #[path = "../fixtures/signals.rs"]

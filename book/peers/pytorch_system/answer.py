@@ -33,10 +33,6 @@ def followed(earlier, later):
     return {"measured": {**lists, "stopped_by": "time-limit" if late else more["stopped_by"]}}
 
 
-def derived(samples):
-    return {"derived": {"samples": samples}}
-
-
 def not_applicable(reason):
     return {"not-applicable": {"reason": reason}}
 
@@ -47,12 +43,6 @@ def skipped(reason):
 
 def failed(reason):
     return {"failed": {"reason": reason}}
-
-
-def samples_of(outcome):
-    """The samples of an outcome; None where it has none."""
-    inner = outcome.get("measured") or outcome.get("derived")
-    return inner["samples"] if inner else None
 
 
 class Answer:

@@ -50,7 +50,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the plan. `clock` is None where the row is computed from others."""
+    """A row of the plan. `clock` is None where the row is computed from others, which whoever reads the answer does."""
 
     id: str
     group: str

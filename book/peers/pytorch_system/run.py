@@ -1,5 +1,4 @@
-"""Measures the rows of a plan in one process: in each pass all groups in a random order, recorded groups last, computed rows
-at the end."""
+"""Measures the rows of a plan in one process: in each pass all groups in a random order, recorded groups last."""
 
 import gc
 import random
@@ -8,7 +7,7 @@ import time
 from dataclasses import replace
 
 from . import answer as outcomes
-from . import affinity, catalogue, derived, sampling
+from . import affinity, catalogue, sampling
 from .catalogue import LeftOut, NotApplicable, Skipped, attempt
 from .host import Host
 from .lab import RecordedCase
@@ -68,7 +67,6 @@ class Run:
             gc.enable()
             gc.unfreeze()
             self.cut_short()
-            derived.compute(self.plan, self.answer)
             self.keep()
 
     def keep_now_and_then(self):

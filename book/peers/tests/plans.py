@@ -2,7 +2,7 @@
 
 import itertools
 
-from pytorch_system import catalogue, derived, experiments  # noqa: F401
+from pytorch_system import catalogue, experiments  # noqa: F401
 from pytorch_system.experiments import pytorch_calls
 
 # The values of each parameter, the first of which is taken where rows need no others.
@@ -47,12 +47,6 @@ def every_row():
         for needed in names(name, recipe.parameters):
             for values in itertools.product(*(VALUES[parameter] for parameter in needed)):
                 rows.append(row(name, dict(zip(needed, values))))
-    known = {(one["id"], frozenset(one["parameters"].items())) for one in rows}
-    for name, formula in derived.FORMULAS.items():
-        for of, parameters in sorted(known, key=str):
-            if of == formula.of[-1]:
-                extra = {"operations": 2} if "operations" in formula.without else {}
-                rows.append(computed(name, {**dict(parameters), **extra}))
     return rows
 
 

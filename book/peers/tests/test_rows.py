@@ -76,8 +76,6 @@ class EveryRow(unittest.TestCase):
                 self.assertTrue(all(isinstance(place, int) and place >= 0 for place in inner["order"]))
                 self.assertTrue(all(math.isfinite(value) for value in inner["samples"] + inner["started"]))
                 self.assertEqual(inner["stopped_by"], "samples")
-            elif kind == "derived":
-                self.assertEqual(set(inner), {"samples"})
             else:
                 self.assertIn(kind, ("not-applicable", "skipped"))
                 self.assertTrue(inner["reason"])
@@ -101,9 +99,6 @@ class EveryRow(unittest.TestCase):
         def seen(name, call):
             return set(outcomes(self.answer, f"pytorch-calls.{name}")[json.dumps({"call": call})]["measured"]["samples"])
 
-        def judged(name, call):
-            return set(outcomes(self.answer, f"pytorch-calls.{name}")[json.dumps({"call": call})]["derived"]["samples"])
-
         # Both see a read; the mode is silent where a program waits for an event or a copy, and about what does not wait.
         for call, expected in {
             "item": (1, 1), "tolist": (1, 1), "masked-select": (1, 1), "where-one": (1, 1), "where-three": (0, 0),
@@ -114,9 +109,6 @@ class EveryRow(unittest.TestCase):
         }.items():
             waits, warns = expected
             self.assertEqual((seen("blocks", call), seen("warns", call)), ({float(waits)}, {float(warns)}), call)
-            self.assertEqual(judged("agrees", call), {float(waits == warns)}, call)
-            self.assertEqual(judged("missed", call), {float(waits > warns)}, call)
-            self.assertEqual(judged("false-alarm", call), {float(waits < warns)}, call)
 
     def test_a_call_is_held_up_by_its_own_stream_alone_and_timed_with_and_without_work_before_it(self):
         def seen(name, call):
@@ -128,7 +120,7 @@ class EveryRow(unittest.TestCase):
             self.assertTrue(all(seconds > 0 for name in ("ready", "behind") for seconds in seen(name, call)), call)
 
     def test_every_call_that_report_plans_is_known_here(self):
-        planned = os.path.join(os.path.dirname(plans.__file__), "../../../src/experiment/pytorch_calls.rs")
+        planned = os.path.join(os.path.dirname(plans.__file__), "../../../src/suite/experiment/pytorch_calls.rs")
         with open(planned, encoding="utf-8") as file:
             named = re.findall(r"^    \"([\w-]+)\",$", file.read(), re.M)
         self.assertEqual(named, list(pytorch_calls.CALLS))
@@ -164,14 +156,6 @@ class EveryRow(unittest.TestCase):
 
         self.assertGreater(min(starts(True)), max(starts(False)))
 
-    def test_computed_rows_pair_the_samples_of_their_rounds(self):
-        def of(name):
-            return outcomes(self.answer, f"sync-points.small.{name}")
-
-        for parameters, outcome in of("delta").items():
-            pairs = zip(of("forced")[parameters]["measured"]["samples"], of("async")[parameters]["measured"]["samples"])
-            self.assertEqual(outcome["derived"]["samples"], [forced - one for forced, one in pairs])
-
 
 class OneReason(unittest.TestCase):
     def test_a_call_that_cannot_be_made_takes_no_other_with_it(self):
@@ -187,9 +171,10 @@ class OneGpu(unittest.TestCase):
     def test_rows_of_two_gpus_are_skipped_with_the_reason(self):
         parameters = {"size": 8, "iters": 2}
         rows = [plans.row(f"idle-device.{which}", parameters) for which in ("same", "other")]
+        # A row that is computed is whoever's who reads the answer.
         code, answer, _ = answer_of([*rows, plans.computed("idle-device.delta", parameters)])
         self.assertEqual(code, 0)
-        self.assertEqual([row["outcome"] for row in answer["rows"]], [{"skipped": {"reason": "PyTorch finds one GPU"}}] * 3)
+        self.assertEqual([row["outcome"] for row in answer["rows"]], [{"skipped": {"reason": "PyTorch finds one GPU"}}] * 2)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::Document;
 use super::text::{PrintedText, TextPlace};
+use crate::in_order::grouped;
 use crate::results::Parameters;
 
 /// A claim of a document.
@@ -139,13 +140,7 @@ impl Claim {
 
     /// Where it stands: each text once, with its title, its date and the lines.
     pub fn sources(&self, document: &Document) -> Vec<String> {
-        let mut texts: Vec<(&str, Vec<&TextPlace>)> = Vec::new();
-        for place in &self.places {
-            match texts.iter_mut().find(|(text, _)| *text == place.text) {
-                Some((_, places)) => places.push(place),
-                None => texts.push((&place.text, vec![place])),
-            }
-        }
+        let texts = grouped(self.places.iter().map(|place| (place.text.as_str(), place)));
         let source = |(name, places): (&str, Vec<&TextPlace>)| {
             let text = document.names.texts.get(name);
             let text = text.map_or_else(|| name.to_owned(), PrintedText::dated);

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Names, Panel, PanelScale, PanelSeries, Shows,
-    TableCase,
+    Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, PanelScale, PanelSeries, Shows, TableCase,
 };
+use crate::in_order::{each_once, grouped};
 use crate::present::escape;
 use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words};
 
@@ -20,7 +20,7 @@ use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_word
 const LINES: usize = 4;
 const BARS: usize = 16;
 /// The most letters of a name that is made of a title: of two, files are named.
-const MOST_LETTERS: usize = 80;
+const MAX_LETTERS: usize = 80;
 
 impl Document {
     /// The document with tables and plots of what no document of a book shows of its experiment: rows and recorded
@@ -38,21 +38,9 @@ impl Document {
             id: anchor(name),
             order,
             title: title(name),
-            source: None,
-            gpu: None,
             // The results' own words, which may be anybody's: the documents' are Markdown.
             question: summary.map(|summary| format!("{}.", escape(summary))).unwrap_or_default(),
-            answer: Vec::new(),
-            advice: None,
-            headline: None,
-            lesson: None,
-            method: String::new(),
-            listings: Vec::new(),
-            tables: Vec::new(),
-            figures: Vec::new(),
-            claims: Vec::new(),
-            exercises: Vec::new(),
-            names: Names::default(),
+            ..Self::default()
         };
         document.completed(name, results, &[])
     }
@@ -67,12 +55,7 @@ impl Document {
             }
         }
         let timelines = self.timelines(experiment, results);
-        let mut headings: Vec<&str> = Vec::new();
-        for spec in &rows {
-            if !headings.contains(&spec.group.as_str()) {
-                headings.push(&spec.group);
-            }
-        }
+        let headings = each_once(rows.iter().map(|spec| spec.group.as_str()));
         let mut taken: Vec<String> = Vec::new();
         for heading in headings {
             let name = untaken(&anchor(heading), &taken);
@@ -131,14 +114,11 @@ fn tables(heading: &str, name: &str, rows: &[&MetricSpec]) -> Vec<DocumentTable>
         match tables.iter_mut().find(|table| table.cases == cases) {
             Some(table) => table.rows.push(shown),
             None => tables.push(DocumentTable {
-                counts: false,
                 id: format!("{name}-{}", tables.len() + 1),
                 title: told_apart(heading, &cases),
-                caption: String::new(),
-                published_with: Parameters::new(),
                 cases,
-                each: None,
                 rows: vec![shown],
+                ..DocumentTable::default()
             }),
         }
     }
@@ -167,23 +147,15 @@ fn document_row(spec: &MetricSpec) -> DocumentRow {
 
 /// A case for each set of values of the parameters that differ among the rows; none where none does.
 fn cases(rows: &[&MetricSpec]) -> Vec<TableCase> {
-    let mut values: BTreeMap<&String, Vec<&Parameter>> = BTreeMap::new();
-    for (name, value) in rows.iter().flat_map(|row| &row.parameters) {
-        let known = values.entry(name).or_default();
-        if !known.contains(&value) {
-            known.push(value);
-        }
-    }
-    values.retain(|_, values| values.len() > 1);
-    let mut cases: Vec<TableCase> = Vec::new();
-    for row in rows {
-        let own = row.parameters.iter().filter(|(name, _)| values.contains_key(name));
-        let select: Parameters = own.map(|(name, value)| (name.clone(), value.clone())).collect();
-        if !select.is_empty() && !cases.iter().any(|case| case.select == select) {
-            cases.push(TableCase { label: in_words(&select), select });
-        }
-    }
-    cases
+    let values = grouped(each_once(rows.iter().flat_map(|row| &row.parameters)));
+    let differ: Vec<&String> =
+        values.into_iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name).collect();
+    let select = |row: &&MetricSpec| -> Parameters {
+        let own = row.parameters.iter().filter(|(name, _)| differ.contains(name));
+        own.map(|(name, value)| (name.clone(), value.clone())).collect()
+    };
+    let selects = each_once(rows.iter().map(select).filter(|select| !select.is_empty())).into_iter();
+    selects.map(|select| TableCase { label: in_words(&select), select }).collect()
 }
 
 /// The plot of a table: of the rows that share the first one's unit, in as many panels as they take.
@@ -221,14 +193,11 @@ fn parameter(table: &DocumentTable) -> Option<&String> {
 
 /// A line for each row and each set of the other parameters.
 fn series(table: &DocumentTable, drawn: &[&DocumentRow], x: &str) -> Vec<PanelSeries> {
-    let mut others: Vec<Parameters> = Vec::new();
-    for case in &table.cases {
+    let others = each_once(table.cases.iter().map(|case| {
         let mut other = case.select.clone();
         other.remove(x);
-        if !others.contains(&other) {
-            others.push(other);
-        }
-    }
+        other
+    }));
     let line = |row: &&DocumentRow, select: &Parameters| {
         let words = in_words(select);
         let label = if words.is_empty() { row.label.clone() } else { format!("{}, {words}", row.label) };
@@ -263,10 +232,10 @@ fn anchor(title: &str) -> String {
     let letters = title.to_lowercase();
     let words = letters.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join("-");
-    if name.len() <= MOST_LETTERS {
+    if name.len() <= MAX_LETTERS {
         return name;
     }
     let digest = Sha256::digest(title);
     let digest: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{digest}", &name[..MOST_LETTERS])
+    format!("{}-{digest}", &name[..MAX_LETTERS])
 }

@@ -64,38 +64,3 @@ pub struct QuizChoice {
     /// Why it is right, or wrong.
     pub rationale: Text,
 }
-
-impl Lesson {
-    /// The texts that stand for a choice, with their keys as [`texts`](Self::texts) has them: they hold no values.
-    pub(super) fn labels(&self) -> impl Iterator<Item = (Vec<(&'static str, Option<usize>)>, &Text)> {
-        let is_label = |keys: &[(&str, Option<usize>)]| {
-            matches!(keys, [("predict", _), ("choices", _)] | [("quiz", _), ("choices", _), ("say", _)])
-        };
-        self.texts().filter(move |(keys, _)| is_label(keys))
-    }
-
-    /// Its texts that are the same on every machine but for the values in them, with their keys from the lesson on; `None`
-    /// stands behind a key that is no list.
-    pub(super) fn texts(&self) -> impl Iterator<Item = (Vec<(&'static str, Option<usize>)>, &Text)> {
-        let lists = [("learn", &self.learn), ("know", &self.know), ("takeaways", &self.takeaways)];
-        let listed = lists.into_iter().flat_map(|(key, texts)| {
-            texts.iter().enumerate().map(move |(place, text)| (vec![(key, Some(place))], text))
-        });
-        let predict = &self.predict;
-        let asked = std::iter::once((vec![("predict", None), ("ask", None)], &predict.ask));
-        let expected = predict
-            .choices
-            .iter()
-            .enumerate()
-            .map(|(place, text)| (vec![("predict", None), ("choices", Some(place))], text));
-        let quiz = self.quiz.iter().enumerate().flat_map(|(number, question)| {
-            let asked = (vec![("quiz", Some(number)), ("ask", None)], &question.ask);
-            let choices = question.choices.iter().enumerate().flat_map(move |(place, choice)| {
-                let of = move |key| vec![("quiz", Some(number)), ("choices", Some(place)), (key, None)];
-                [(of("say"), &choice.say), (of("rationale"), &choice.rationale)]
-            });
-            std::iter::once(asked).chain(choices)
-        });
-        listed.chain(asked).chain(expected).chain(quiz)
-    }
-}

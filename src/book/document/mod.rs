@@ -46,17 +46,7 @@ use crate::units::Unit;
 use crate::yaml;
 
 /// A document: what it asks, and the figures that it prints.
-///
-/// ```
-/// use syncscope_book::BookProject;
-/// use syncscope_suite::experiment::Registry;
-///
-/// let documents = BookProject::embedded().documents(&Registry::builtin().catalog("cuda"))?;
-/// let overlap = documents.iter().find(|document| document.id == "overlap");
-/// assert!(overlap.is_some_and(|overlap| !overlap.claims.is_empty() && !overlap.tables.is_empty()));
-/// # Ok::<(), syncscope_book::error::BookError>(())
-/// ```
-#[derive(Clone, Debug, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
     /// The identifier; its chapter's file and its measurements begin with it.
@@ -128,7 +118,7 @@ pub(super) fn is_taken(id: &str, pages: &BTreeSet<String>) -> bool {
 }
 
 /// A table of a document.
-#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentTable {
     /// The identifier within the document.

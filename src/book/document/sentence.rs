@@ -224,7 +224,7 @@ impl Text {
     }
 
     /// Finds an expression that is none, or names what there is not.
-    pub(super) fn check(&self, document: &Document) -> Result<(), UnknownName> {
+    pub(crate) fn check(&self, document: &Document) -> Result<(), UnknownName> {
         for part in self.parts()? {
             let Part::Expression(text) = part else { continue };
             // What is wrong with the whole of it stands where it stands.

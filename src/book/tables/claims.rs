@@ -9,23 +9,17 @@ use crate::results::Results;
 /// with what they came to, and why.
 pub fn claims_text(documents: &[Document], results: &Results) -> String {
     let mut text = String::new();
-    let mut counts: Vec<(&'static str, usize)> = Vec::new();
+    let mut verdicts = Vec::new();
     for document in documents.iter().filter(|document| !document.claims.is_empty()) {
         text.push_str(&format!("{}: {}\n", document.id, document.title));
         for claim in &document.claims {
             let judgement = claim.judge(document, results);
-            let class = family(&judgement.verdict);
-            match counts.iter_mut().find(|(known, _)| *known == class) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((class, 1)),
-            }
             text.push_str(&lines(claim, document, &judgement));
+            verdicts.push(judgement.verdict);
         }
         text.push('\n');
     }
-    let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
-    text.push_str(&format!("{}\n", counts.join(", ")));
-    text
+    text + &verdict_totals(verdicts.iter()) + "\n"
 }
 
 fn lines(claim: &Claim, document: &Document, judgement: &Judgement) -> String {
@@ -65,15 +59,30 @@ fn case_text(case: &CaseResult) -> String {
     }
 }
 
-/// What verdicts are counted as.
-fn family(verdict: &ClaimVerdict) -> &'static str {
-    match verdict {
-        ClaimVerdict::Confirmed => "confirmed",
-        ClaimVerdict::Refuted => "refuted",
-        ClaimVerdict::Inconclusive => "inconclusive",
-        ClaimVerdict::CarriesOver => "carry over",
-        ClaimVerdict::DiffersHere => "differ here",
-        ClaimVerdict::GoodToWithin(_) => "models with their error",
-        ClaimVerdict::NotJudged(_) => "not judged",
+/// How many verdicts there are of each kind, in words.
+pub(crate) fn verdict_totals<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> String {
+    const KINDS: [&str; 7] = [
+        "confirmed",
+        "refuted",
+        "carries over",
+        "differs here",
+        "good to within an error",
+        "inconclusive",
+        "not judged",
+    ];
+    let mut counts = [0_usize; KINDS.len()];
+    for verdict in verdicts {
+        let kind = match verdict {
+            ClaimVerdict::Confirmed => 0,
+            ClaimVerdict::Refuted => 1,
+            ClaimVerdict::CarriesOver => 2,
+            ClaimVerdict::DiffersHere => 3,
+            ClaimVerdict::GoodToWithin(_) => 4,
+            ClaimVerdict::Inconclusive => 5,
+            ClaimVerdict::NotJudged(_) => 6,
+        };
+        counts[kind] += 1;
     }
+    let seen = KINDS.iter().zip(counts).filter(|(_, count)| *count > 0);
+    seen.map(|(words, count)| format!("{words} {count}")).collect::<Vec<_>>().join(", ")
 }

@@ -5,6 +5,7 @@
 
 use super::comparison::measured_value;
 use super::left_out::{LeftOut, Unmeasured};
+use super::matrix::matrix;
 use super::roofline::roofline;
 use crate::document::{
     DocumentRow, DocumentTable, Lines, Panel, PanelScale, PanelSeries, Shows, StackedParts, Systems, TableCase,
@@ -39,6 +40,9 @@ pub fn drawn(
     results: &Results,
     id: &str,
 ) -> Result<Drawn, PlotError> {
+    if let Some(rows) = &panel.matrix {
+        return matrix(rows, panel.title.as_deref().unwrap_or_default(), machine, results, id);
+    }
     let mut drawn = Drawn::default();
     for (number, systems) in (1..).zip(pictures(table, panel, results)) {
         let id = if number == 1 { id.to_owned() } else { format!("{id}-{number}") };
@@ -92,7 +96,7 @@ fn unmeasured(table: &DocumentTable, panel: &Panel, results: &Results, systems: 
         let row = table.row(&id)?;
         (TableEntry { table, row, case: &case }).drawn(&lookup).err()
     });
-    let title = panel.title.as_ref().unwrap_or(&table.title).clone() + &of_system(panel, results, systems);
+    let title = title(table, panel) + &of_system(panel, results, systems);
     Some(Unmeasured::of(&title, reasons))
 }
 
@@ -154,7 +158,7 @@ pub fn bar_plot(
         groups.push(BarGroup { label: heading.to_owned(), bars });
     }
     groups.retain(|group| !group.bars.is_empty());
-    let mut title = panel.title.clone().unwrap_or_else(|| table.title.clone());
+    let mut title = title(table, panel);
     if groups.len() > 1 && panel.bars.len() == 1 && systems.len() == 1 {
         if let (None, Some(bar)) = (&panel.title, groups[0].bars.first()) {
             title = format!("{title}: {}", bar.label);
@@ -200,7 +204,7 @@ pub(super) fn stack_plot(
         }
     }
     let parts = stacked.iter().take(stacked.len().saturating_sub(2)).map(|row| row.label.clone()).collect();
-    let title = panel.title.as_ref().unwrap_or(&table.title).clone() + &of_system(panel, results, systems);
+    let title = title(table, panel) + &of_system(panel, results, systems);
     let unit = stacked.first().map_or(Unit::Seconds, |row| row.unit);
     (StackPlot { title, machine: machine.to_owned(), unit, parts, bars }, LeftOut::collapsed(left_out, cases.len()))
 }
@@ -282,9 +286,8 @@ pub fn line_plot(
             }
         }
     }
-    let title = panel.title.as_ref().unwrap_or(&table.title).clone();
     let plot = LinePlot {
-        title: title + &sized(&sizes) + &of_system(panel, results, systems),
+        title: title(table, panel) + &sized(&sizes) + &of_system(panel, results, systems),
         machine: machine.to_owned(),
         x: lines.name.as_ref().unwrap_or(&lines.x).clone(),
         x_unit: lines.unit,
@@ -335,6 +338,10 @@ pub(crate) fn places(series: &PanelSeries, x: &str, lookup: &Lookup<'_>) -> Vec<
     places.sort_by(|a, b| a.0.total_cmp(&b.0));
     places.dedup_by(|a, b| a.0 == b.0);
     places
+}
+
+fn title(table: &DocumentTable, panel: &Panel) -> String {
+    panel.title.as_ref().unwrap_or(&table.title).clone()
 }
 
 fn spacing(scale: PanelScale) -> Spacing {

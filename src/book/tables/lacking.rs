@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::document::{DocumentTable, TableEntry};
+use crate::in_order::grouped;
 use crate::results::{Metric, MissingReason, Results};
 
 /// A run that lacks rows for one reason.
@@ -43,35 +44,22 @@ pub(crate) fn lacking_of(results: &Results) -> Vec<Lacks> {
     results.systems().into_iter().flat_map(of_system).collect()
 }
 
-/// A run, why it has nothing, and of which rows of which parts.
-type Found<'a> = (String, MissingReason, Vec<(&'a str, Vec<String>)>);
-
 /// What the runs of a system lack of its rows, each given with the part that it is of and with its name.
 fn lacking<'a>(rows: impl Iterator<Item = (&'a str, String, Metric<'a>)>) -> Vec<Lacks> {
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut found: Vec<Found<'_>> = Vec::new();
+    let mut found = Vec::new();
     for (part, row, metric) in rows {
         *count.entry(part).or_default() += 1;
-        for lacking in metric.lacking {
-            let known = |(run, reason, _): &Found<'_>| *run == lacking.run && *reason == lacking.reason;
-            let place = found.iter().position(known).unwrap_or_else(|| {
-                found.push((lacking.run.to_owned(), lacking.reason.clone(), Vec::new()));
-                found.len() - 1
-            });
-            let parts = &mut found[place].2;
-            match parts.iter_mut().find(|(known, _)| *known == part) {
-                Some((_, rows)) => rows.push(row.clone()),
-                None => parts.push((part, vec![row.clone()])),
-            }
-        }
+        let lacks = metric.lacking.into_iter().map(|lacking| (lacking.run.to_owned(), lacking.reason.clone()));
+        found.extend(lacks.map(|which| (which, (part, row.clone()))));
     }
-    let words = |(part, rows): &(&str, Vec<String>)| match rows.len() == count[part] {
+    let words = |(part, rows): (&str, Vec<String>)| match rows.len() == count[part] {
         true => format!("any row of {part}"),
         false => rows.join(", "),
     };
-    let lacks = |(run, reason, parts): Found<'_>| {
-        let rows = parts.iter().map(words).collect::<Vec<String>>().join(", ");
+    let lacks = |((run, reason), rows)| {
+        let rows = grouped(rows).into_iter().map(words).collect::<Vec<String>>().join(", ");
         Lacks { run, reason, rows }
     };
-    found.into_iter().map(lacks).collect()
+    grouped(found).into_iter().map(lacks).collect()
 }

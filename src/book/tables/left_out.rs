@@ -3,6 +3,7 @@
 
 use super::comparison::Machines;
 use crate::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
+use crate::in_order::{each_once, grouped};
 use crate::results::{Lookup, MissingReason, Results};
 
 /// Something that is left out.
@@ -17,7 +18,7 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    pub(crate) fn new(what: String, reason: String) -> Self {
+    pub(super) fn new(what: String, reason: String) -> Self {
         Self { what, case: None, reason }
     }
 
@@ -26,35 +27,23 @@ impl LeftOut {
     }
 
     /// The rows of each reason, with the cases that they have in common.
-    fn grouped(all: &[Self]) -> Vec<(String, &str, Vec<&str>)> {
-        let mut rows: Vec<(&str, &str, Vec<&str>)> = Vec::new();
-        for LeftOut { what, case, reason } in all {
-            let place = rows.iter().position(|(known, why, _)| known == what && why == reason).unwrap_or_else(|| {
-                rows.push((what, reason, Vec::new()));
-                rows.len() - 1
-            });
-            let cases = &mut rows[place].2;
-            cases.extend(case.as_deref().filter(|case| !cases.contains(case)));
-        }
+    fn by_reason<'a>(all: &'a [Self]) -> Vec<(String, &'a str, Vec<&'a str>)> {
+        let of_row = |one: &'a Self| ((one.what.as_str(), one.reason.as_str()), one.case.as_deref());
+        let rows = grouped(all.iter().map(of_row)).into_iter();
         // Rows of the same cases stand together.
-        let mut parts: Vec<(String, &str, Vec<&str>)> = Vec::new();
-        for (what, reason, cases) in rows {
-            match parts.iter_mut().find(|(_, why, of)| *why == reason && *of == cases) {
-                Some((known, ..)) => *known = format!("{known}, “{what}”"),
-                None => parts.push((format!("“{what}”"), reason, cases)),
-            }
-        }
-        parts
+        let by_cases =
+            rows.map(|((what, reason), cases)| ((reason, each_once(cases.into_iter().flatten())), format!("“{what}”")));
+        grouped(by_cases).into_iter().map(|((reason, cases), rows)| (rows.join(", "), reason, cases)).collect()
     }
 
     /// The same in words: each reason with the rows that share it and the same cases.
     pub(crate) fn listed(all: &[Self]) -> Vec<(&str, String)> {
-        Self::grouped(all).into_iter().map(|(what, reason, cases)| (reason, what + &in_brackets(&cases))).collect()
+        Self::by_reason(all).into_iter().map(|(what, reason, cases)| (reason, what + &in_brackets(&cases))).collect()
     }
 
     /// All of them in one sentence: what they are, for which cases, and why; nothing where nothing is left out.
     pub fn sentence(all: &[Self], machine: &str) -> Option<String> {
-        let (parts, mut sentence) = (Self::grouped(all), String::new());
+        let (parts, mut sentence) = (Self::by_reason(all), String::new());
         for (place, (what, reason, cases)) in parts.iter().enumerate() {
             let cases = in_brackets(cases);
             let last = parts.get(place + 1).is_none_or(|(_, next, _)| next != reason);
@@ -89,17 +78,12 @@ pub struct Unmeasured {
 }
 
 impl Unmeasured {
-    pub(crate) fn of(what: &str, reasons: impl Iterator<Item = MissingReason>) -> Self {
-        let mut known: Vec<String> = Vec::new();
-        for reason in reasons.map(|reason| reason.to_string()) {
-            if !known.contains(&reason) {
-                known.push(reason);
-            }
+    pub(super) fn of(what: &str, reasons: impl Iterator<Item = MissingReason>) -> Self {
+        let mut reasons = each_once(reasons.map(|reason| reason.to_string()));
+        if reasons.is_empty() {
+            reasons.push(MissingReason::NotInRun.to_string());
         }
-        if known.is_empty() {
-            known.push(MissingReason::NotInRun.to_string());
-        }
-        Self { what: what.to_owned(), reasons: known }
+        Self { what: what.to_owned(), reasons }
     }
 
     /// All of them in one sentence; nothing where there are none.
@@ -111,20 +95,36 @@ impl Unmeasured {
     }
 }
 
-/// Says that no run has a row of a table, where that is so: then it is left out. A table of a text's figures shows these.
-pub(crate) fn nothing_of(table: &DocumentTable, machines: &Machines<'_>) -> Option<String> {
-    let (cases, mut is_lacking) = (table.cases_in(machines.results), false);
-    for entry in TableEntry::all(table, &cases) {
-        for (_, lookup) in machines.systems.iter().flatten() {
-            match entry.measured(lookup) {
-                Err(MissingReason::NotInRun) => is_lacking = true,
-                Err(MissingReason::NotApplicable(_)) => {}
+/// Why there is none of some measurements.
+#[derive(Default)]
+struct Lacking {
+    is_in_no_run: bool,
+    no_meaning: Option<String>,
+}
+
+impl Lacking {
+    /// `None` where there is one, or was to be.
+    fn of<T>(found: impl Iterator<Item = Result<T, MissingReason>>) -> Option<Self> {
+        let mut lacking = Self::default();
+        for found in found {
+            match found {
+                Err(MissingReason::NotInRun) => lacking.is_in_no_run = true,
+                Err(MissingReason::NotApplicable(why)) => lacking.no_meaning = lacking.no_meaning.or(Some(why)),
                 _ => return None,
             }
         }
+        Some(lacking)
     }
-    let is_left_out = is_lacking && !table.has_published();
-    is_left_out
+}
+
+/// Says that no run has a row of a table, where that is so: then it is left out. A table of a text's figures shows these.
+pub(crate) fn nothing_of(table: &DocumentTable, machines: &Machines<'_>) -> Option<String> {
+    let cases = table.cases_in(machines.results);
+    let of_all = |entry: TableEntry<'_>| {
+        machines.systems.iter().flatten().map(|(_, lookup)| entry.measured(lookup).map(drop)).collect::<Vec<_>>()
+    };
+    let lacking = Lacking::of(TableEntry::all(table, &cases).flat_map(of_all))?;
+    (lacking.is_in_no_run && !table.has_published())
         .then(|| format!("Left out, since no row of this table is in the run of {}.", machines.labels.join(" and ")))
 }
 
@@ -132,15 +132,9 @@ pub(crate) fn nothing_of(table: &DocumentTable, machines: &Machines<'_>) -> Opti
 /// meaning in it: then it has no column. A table of a text's figures sets all against them.
 pub(super) fn without_meaning(table: &DocumentTable, machines: &Machines<'_>, place: usize) -> Option<String> {
     let (_, lookup) = machines.systems[place].first().filter(|_| !table.has_published())?;
-    let (cases, mut reason) = (table.cases_in(machines.results), None);
-    for entry in TableEntry::all(table, &cases).filter(|entry| left_out(*entry, machines).is_none()) {
-        match entry.measured(lookup) {
-            Err(MissingReason::NotApplicable(why)) => reason = reason.or(Some(why)),
-            Err(MissingReason::NotInRun) => {}
-            _ => return None,
-        }
-    }
-    reason
+    let cases = table.cases_in(machines.results);
+    let shown = TableEntry::all(table, &cases).filter(|entry| left_out(*entry, machines).is_none());
+    Lacking::of(shown.map(|entry| entry.measured(lookup)))?.no_meaning
 }
 
 /// Which columns of a table are left out, and why, in a sentence each.
@@ -159,18 +153,11 @@ pub(super) fn left_out(entry: TableEntry<'_>, machines: &Machines<'_>) -> Option
     if entry.published().is_some() {
         return None;
     }
-    let mut reason = None;
-    for systems in &machines.systems {
-        for (place, (_, lookup)) in systems.iter().enumerate() {
-            match entry.measured(lookup) {
-                Err(MissingReason::NotApplicable(why)) => reason = reason.or(Some(why)),
-                // Another system need not have the row.
-                Err(MissingReason::NotInRun) if place > 0 => {}
-                _ => return None,
-            }
-        }
-    }
-    reason
+    let own = machines.systems.iter().filter_map(|systems| systems.first());
+    // Another system need not have the row.
+    let is_own = !Lacking::of(own.map(|(_, lookup)| entry.measured(lookup)))?.is_in_no_run;
+    let all = machines.systems.iter().flatten();
+    Lacking::of(all.map(|(_, lookup)| entry.measured(lookup)))?.no_meaning.filter(|_| is_own)
 }
 
 /// Why there is no measurement on a machine; `None` where there is one. What has no meaning in the system of the first run is

@@ -1,34 +1,37 @@
 //! A matrix of a document's plot for the results of one machine.
 
+use super::figure::Drawn;
 use super::left_out::Unmeasured;
 use crate::document::{Matrix, MatrixColumn, MatrixTime};
 use crate::error::PlotError;
+use crate::in_order::grouped;
 use crate::present::{MatrixCell, MatrixPlot, MatrixRow};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Parameter, Parameters, Results};
 use crate::units::{Unit, byte_size, counted};
 
-/// A matrix as SVG, or why there is nothing to draw; `id` must be unique in the page.
+/// A matrix as a picture, or why there is nothing to draw; `id` must be unique in the page.
 ///
 /// # Errors
 /// What the drawing library reports.
-pub(crate) fn matrix(
+pub(super) fn matrix(
     matrix: &Matrix,
-    title: Option<&str>,
+    title: &str,
     machine: &str,
     results: &Results,
     id: &str,
-) -> Result<Result<String, Unmeasured>, PlotError> {
-    let title = title.unwrap_or_default();
+) -> Result<Drawn, PlotError> {
     let lookup = results.lookup_of(system(matrix, results));
     let found = shown_rows(matrix, &lookup);
     if found.iter().all(|(_, metric)| metric.is_err()) {
-        return Ok(Err(Unmeasured::of(title, found.into_iter().filter_map(|(_, metric)| metric.err()))));
+        let unmeasured = Unmeasured::of(title, found.into_iter().filter_map(|(_, metric)| metric.err()));
+        return Ok(Drawn { unmeasured: vec![unmeasured], ..Drawn::default() });
     }
-    matrix_plot(matrix, title, machine, results).to_svg(id).map(Ok)
+    let picture = matrix_plot(matrix, title, machine, results).to_svg(id)?;
+    Ok(Drawn { pictures: vec![picture], ..Drawn::default() })
 }
 
 /// The cells of a row of the matrix: what makes it, and its measurements.
-struct Drawn<'a> {
+struct Cells<'a> {
     select: Parameters,
     label: String,
     metrics: Vec<Found<'a>>,
@@ -37,14 +40,10 @@ struct Drawn<'a> {
 /// What is drawn. Rows stand in the order of the results.
 fn matrix_plot(matrix: &Matrix, title: &str, machine: &str, results: &Results) -> MatrixPlot {
     let lookup = results.lookup_of(system(matrix, results));
-    let mut drawn: Vec<Drawn<'_>> = Vec::new();
-    for (spec, metric) in selected(&matrix.id, &matrix.select, &lookup) {
-        let select = own(matrix, &spec.parameters);
-        match drawn.iter_mut().find(|row| row.select == select) {
-            Some(row) => row.metrics.push((spec, metric)),
-            None => drawn.push(Drawn { label: label(matrix, &select), select, metrics: vec![(spec, metric)] }),
-        }
-    }
+    let found = selected(&matrix.id, &matrix.select, &lookup).into_iter();
+    let found = grouped(found.map(|(spec, metric)| (own(matrix, &spec.parameters), (spec, metric)))).into_iter();
+    let cells = |(select, metrics)| Cells { label: label(matrix, &select), select, metrics };
+    let drawn: Vec<Cells<'_>> = found.map(cells).collect();
     let named = |(of, text): (&MatrixTime, String)| format!("{} {text}", of.name);
     let most = drawn.iter().filter_map(trials).max();
     let rows = drawn.iter().map(|row| {
@@ -126,12 +125,12 @@ fn label(matrix: &Matrix, select: &Parameters) -> String {
 }
 
 /// How many trials each measurement of a row has: the fewest.
-fn trials(row: &Drawn<'_>) -> Option<usize> {
+fn trials(row: &Cells<'_>) -> Option<usize> {
     row.metrics.iter().filter_map(|(_, metric)| Some(metric.as_ref().ok()?.count())).min()
 }
 
 /// All trials of the measurements of a row in one column.
-fn cell(row: &Drawn<'_>, matrix: &Matrix, column: &MatrixColumn, lookup: &Lookup<'_>) -> MatrixCell {
+fn cell(row: &Cells<'_>, matrix: &Matrix, column: &MatrixColumn, lookup: &Lookup<'_>) -> MatrixCell {
     let other = column.id.as_ref().map(|id| selected(id, &row.select, lookup));
     let value = matrix.across.as_ref().zip(column.value.as_ref());
     let is_here = |spec: &MetricSpec| value.is_none_or(|(across, value)| spec.parameters.get(across) == Some(value));
@@ -159,7 +158,7 @@ fn cell(row: &Drawn<'_>, matrix: &Matrix, column: &MatrixColumn, lookup: &Lookup
 }
 
 /// A time of the one measurement that the row is of, where it was measured.
-fn time(row: &Drawn<'_>, matrix: &Matrix, time: &MatrixTime, lookup: &Lookup<'_>) -> Option<String> {
+fn time(row: &Cells<'_>, matrix: &Matrix, time: &MatrixTime, lookup: &Lookup<'_>) -> Option<String> {
     let mut wanted = row.select.clone();
     wanted.extend(matrix.select.clone());
     wanted.extend(time.select.clone());

@@ -58,7 +58,7 @@ pub(super) struct SpanRun<'a> {
 }
 
 impl SpanRun<'_> {
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let name = self.name.split_whitespace().collect::<Vec<_>>().join(" ");
         if self.count == 1 { name } else { format!("{} × {name}", self.count) }
     }

@@ -2,8 +2,9 @@
 
 use super::{Extreme, Node, Operator, Part};
 
-/// The most characters of an expression, which is read by recursion.
-const MAX_CHARACTERS: usize = 500;
+/// The most characters of an expression, and the most brackets: what is in one is read by recursion.
+const MAX_CHARACTERS: usize = 1000;
+const MAX_BRACKETS: usize = 100;
 /// The filters that give a number.
 pub const FILTERS: [&str; 3] = ["abs", "max", "min"];
 
@@ -59,6 +60,9 @@ impl<'a> Parser<'a> {
         if self.text.chars().count() > MAX_CHARACTERS {
             let begin: String = self.text.chars().take(40).collect();
             return error(format!("`{begin}…` is longer than {MAX_CHARACTERS} characters"));
+        }
+        if self.text.matches(['(', '[']).count() > MAX_BRACKETS {
+            return Err(self.wrong(&format!("more than {MAX_BRACKETS} brackets")));
         }
         let root = self.binding(0)?;
         if self.rest().is_empty() { Ok(root) } else { Err(self.unexpected()) }

@@ -5,6 +5,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use super::Parameters;
+use crate::expression::Expression;
 use crate::measure::{Protocol, Rounds, StoppedBy};
 use crate::units::counted;
 
@@ -189,6 +191,18 @@ impl Outcome {
             let passes = vec![Pass { samples: samples.len(), warmup: warmup.len(), rows, began, ended }];
             Self::Measured(Measured { samples, warmup, passes, stopped_by })
         })
+    }
+
+    /// What a row's formula comes to in each round that all of its operands have.
+    pub fn computed(formula: &str, operands: &[(&str, &[f64])], parameters: &Parameters) -> Self {
+        let rounds = operands.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
+        let of_rounds = |formula: Expression| {
+            (0..rounds).map(|round| formula.evaluate_round(operands, parameters, round)).collect::<Option<_>>()
+        };
+        match Expression::formula(formula).and_then(of_rounds) {
+            Some(samples) => Self::Derived { samples },
+            None => Self::Failed { reason: format!("the formula `{formula}` has a word that stands for nothing") },
+        }
     }
 
     /// The values of its samples, where it has some.

@@ -15,9 +15,7 @@ use super::group::{Group, Part, Repeats};
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Progress, Protocol, Sampler, StoppedBy};
-use crate::results::{
-    Expression, FormulaOperand, MetricSpec, Outcome, Parameters, Piece, Provenance, Row, Selection, Series,
-};
+use crate::results::{FormulaOperand, MetricSpec, Outcome, Parameters, Piece, Provenance, Row, Selection, Series};
 use crate::tensor::Tensor;
 
 /// Told what a run is doing.
@@ -227,14 +225,7 @@ impl Bench {
             Ok(found) => found,
         };
         let found: Vec<(&str, &[f64])> = found.iter().map(|(name, samples)| (name.as_str(), &**samples)).collect();
-        let rounds = found.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
-        let of_rounds = |formula: Expression| {
-            (0..rounds).map(|round| formula.evaluate_round(&found, &spec.parameters, round)).collect::<Option<_>>()
-        };
-        match Expression::formula(formula).and_then(of_rounds) {
-            Some(samples) => Outcome::Derived { samples },
-            None => Outcome::Failed { reason: format!("the formula `{formula}` has a word that stands for nothing") },
-        }
+        Outcome::computed(formula, &found, &spec.parameters)
     }
 
     /// Whether this pass is to measure a row; one that it is not to stands here as it was left.

@@ -1,156 +1,107 @@
 //! Claims: each has a name of its own, stands where there is a text, and has what its kind needs.
 
+use super::at::At;
 use super::sentence::bounded;
-use super::{Source, twice};
-use crate::document::{Claim, ClaimKind, Document};
+use crate::document::{Claim, ClaimKind};
 use crate::error::FileError;
 use crate::measure::AcceptedRegion;
-use crate::predicate::{Checked, Test, operands_of, singled_out};
-use crate::results::{Dimension, Parameters, nearest};
-use crate::yaml::Way;
+use crate::predicate::{Checked, Test, operands_of};
+use crate::results::{Dimension, Parameters};
 
 /// Finds the first contradiction in the claims of a document.
-pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
-    for (place, claim) in document.claims.iter().enumerate() {
-        let way = Way::default().key("claims").item(place);
-        Subject { document, claim, way, source }.all()?;
+pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
+    for (at, claim) in top.each("claims", &top.document.claims) {
+        let at = at.about(format!("claim `{}`: ", claim.id));
+        for (at, place) in at.each("places", &claim.places) {
+            if let Some((what, hint)) = at.document.names.texts.unknown(place) {
+                return at.refuse_for(what, hint);
+            }
+        }
+        match (claim.kind, claim.on) {
+            (ClaimKind::Arithmetic, Some(_)) => {
+                at.name("on").refuse("arithmetic is about no system: it has no `on`")?;
+            }
+            (ClaimKind::Arithmetic, None) | (_, Some(_)) => {}
+            (_, None) => at.key("kind").refuse("it says nothing of the system that it is about: `on`")?,
+        }
+        check_tests(&at, claim)?;
+        check_cases(&at, claim)?;
     }
     Ok(())
 }
 
-struct Subject<'a> {
-    document: &'a Document,
-    claim: &'a Claim,
-    way: Way,
-    source: &'a Source<'a>,
+fn check_tests(at: &At<'_>, claim: &Claim) -> Result<(), FileError> {
+    if claim.tests.is_empty() {
+        return at.key("tests").refuse("there is no test");
+    }
+    for (at, text) in at.each("tests", &claim.tests) {
+        let (test, checked) = read(&at, claim, text)?;
+        check_kind(&at, claim, &test, &checked)?;
+    }
+    for (at, text) in at.each("shown", &claim.shown) {
+        read(&at, claim, text)?;
+    }
+    let Some(given) = &claim.given else { return Ok(()) };
+    let at = at.key("given");
+    bounded(&read(&at, claim, given)?.0).map_err(|unknown| at.unknown(unknown))
 }
 
-impl Subject<'_> {
-    fn all(&self) -> Result<(), FileError> {
-        self.places()?;
-        self.system()?;
-        self.tests()?;
-        self.cases()
-    }
+fn read(at: &At<'_>, claim: &Claim, text: &str) -> Result<(Test, Checked), FileError> {
+    let test = Test::parse(text).map_err(|unknown| at.unknown(unknown))?;
+    let none = [Parameters::new()];
+    let cases = if claim.cases.is_empty() { &none[..] } else { &claim.cases };
+    let checked = at.read(&test.quantity, cases, claim.each.as_deref())?;
+    Ok((test, checked))
+}
 
-    fn wrong(&self, key: &str, what: &str) -> FileError {
-        self.error(&self.way.key(key), what, String::new())
+/// What the kind asks of a test.
+fn check_kind(
+    at: &At<'_>,
+    claim: &Claim,
+    test: &Test,
+    Checked { operands, dimension }: &Checked,
+) -> Result<(), FileError> {
+    let measured = operands.iter().any(|(_, operand)| operand.measured().is_some());
+    match (claim.kind, test.region) {
+        (ClaimKind::Model, Some(_)) => {
+            at.refuse("a model has no bounds: its test is the error alone, such as `a / b - 1`")
+        }
+        (ClaimKind::Model, None) if claim.each.is_none() && claim.cases.is_empty() => {
+            at.refuse("the error of a model is a curve: it needs `each` or `cases`")
+        }
+        (ClaimKind::Model, None) if dimension.is_other_than(Dimension::NONE) => at
+            .refuse(format!("the error of a model is a share, such as `a / b - 1`, and this is {}", dimension.words())),
+        (kind, None) if kind != ClaimKind::Model => at.refuse("it has no bound"),
+        (ClaimKind::Arithmetic, _) if measured => at.refuse("arithmetic holds nothing that was measured"),
+        (kind, _) if kind != ClaimKind::Arithmetic && !measured => at.refuse("nothing that was measured stands in it"),
+        (ClaimKind::Sign, Some(region)) if !is_sign(&region) => at.refuse("a sign is a difference above or below 0"),
+        (ClaimKind::Value, Some(AcceptedRegion { low, high })) if low.is_none() || high.is_none() => {
+            at.refuse("a value has two bounds, between which the text's figure counts as found")
+        }
+        _ => Ok(()),
     }
+}
 
-    fn error(&self, way: &Way, what: &str, hint: String) -> FileError {
-        self.source.error(way, format!("claim `{}`: {what}", self.claim.id), hint)
+/// The parameters of the cases are those of its rows.
+fn check_cases(at: &At<'_>, claim: &Claim) -> Result<(), FileError> {
+    if claim.each.is_some() && !claim.cases.is_empty() {
+        let what = "it has `cases` and `each`: the cases are named, or taken from the results";
+        return at.name("each").refuse(what);
     }
-
-    fn places(&self) -> Result<(), FileError> {
-        for (number, place) in self.claim.places.iter().enumerate() {
-            if let Some((what, hint)) = self.document.names.texts.unknown(place) {
-                return Err(self.error(&self.way.key("places").item(number), &what, hint));
-            }
-        }
-        Ok(())
+    if claim.compare.is_some() && claim.each.is_none() && claim.cases.len() < 2 {
+        return at.key("compare").refuse("there are no cases to compare: `each`, or two `cases`");
     }
-
-    fn system(&self) -> Result<(), FileError> {
-        match (self.claim.kind, self.claim.on) {
-            (ClaimKind::Arithmetic, Some(_)) => {
-                Err(self.error(&self.way.name("on"), "arithmetic is about no system: it has no `on`", String::new()))
-            }
-            (ClaimKind::Arithmetic, None) | (_, Some(_)) => Ok(()),
-            (_, None) => Err(self.wrong("kind", "it says nothing of the system that it is about: `on`")),
-        }
+    let quantities = claim.tests.iter().chain(&claim.shown).filter_map(|text| Test::parse(text).ok());
+    let operands = quantities.flat_map(|test| operands_of(&test.quantity, at.document).unwrap_or_default());
+    let ids: Vec<String> = operands.filter_map(|(_, operand)| operand.measured()).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    for (at, select) in at.each("cases", &claim.cases) {
+        at.parameters(&ids, select, "no row of its tests has")?;
     }
-
-    fn tests(&self) -> Result<(), FileError> {
-        if self.claim.tests.is_empty() {
-            return Err(self.wrong("tests", "there is no test"));
-        }
-        for (number, text) in self.claim.tests.iter().enumerate() {
-            let way = self.way.key("tests").item(number);
-            let (test, checked) = self.read(&way, text)?;
-            self.kind(&way, &test, &checked)?;
-        }
-        for (number, text) in self.claim.shown.iter().enumerate() {
-            self.read(&self.way.key("shown").item(number), text)?;
-        }
-        match &self.claim.given {
-            Some(given) => {
-                let way = self.way.key("given");
-                let (test, _) = self.read(&way, given)?;
-                bounded(&test)
-                    .map_err(|unknown| self.source.unknown(&way, &format!("claim `{}`: ", self.claim.id), unknown))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn read(&self, way: &Way, text: &str) -> Result<(Test, Checked), FileError> {
-        let unknown = |unknown| self.source.unknown(way, &format!("claim `{}`: ", self.claim.id), unknown);
-        let test = Test::parse(text).map_err(unknown)?;
-        let checked = Checked::of(&test.quantity, self.document).map_err(unknown)?;
-        let none = [Parameters::new()];
-        let cases = if self.claim.cases.is_empty() { &none[..] } else { &self.claim.cases };
-        singled_out(&checked.operands, self.document, cases, self.claim.each.as_deref()).map_err(unknown)?;
-        Ok((test, checked))
-    }
-
-    /// What the kind asks of a test.
-    fn kind(&self, way: &Way, test: &Test, Checked { operands, dimension }: &Checked) -> Result<(), FileError> {
-        let measured = operands.iter().any(|(_, operand)| operand.measured().is_some());
-        let wrong = |what: &str| Err(self.error(way, what, String::new()));
-        match (self.claim.kind, test.region) {
-            (ClaimKind::Model, Some(_)) => {
-                wrong("a model has no bounds: its test is the error alone, such as `a / b - 1`")
-            }
-            (ClaimKind::Model, None) if self.claim.each.is_none() && self.claim.cases.is_empty() => {
-                wrong("the error of a model is a curve: it needs `each` or `cases`")
-            }
-            (ClaimKind::Model, None) if dimension.is_other_than(Dimension::NONE) => wrong(&format!(
-                "the error of a model is a share, such as `a / b - 1`, and this is {}",
-                dimension.words()
-            )),
-            (kind, None) if kind != ClaimKind::Model => wrong("it has no bound"),
-            (ClaimKind::Arithmetic, _) if measured => wrong("arithmetic holds nothing that was measured"),
-            (kind, _) if kind != ClaimKind::Arithmetic && !measured => wrong("nothing that was measured stands in it"),
-            (ClaimKind::Sign, Some(region)) if !is_sign(&region) => wrong("a sign is a difference above or below 0"),
-            (ClaimKind::Value, Some(AcceptedRegion { low, high })) if low.is_none() || high.is_none() => {
-                wrong("a value has two bounds, between which the text's figure counts as found")
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The parameters of the cases are those of its rows.
-    fn cases(&self) -> Result<(), FileError> {
-        let claim = self.claim;
-        if claim.each.is_some() && !claim.cases.is_empty() {
-            let what = "it has `cases` and `each`: the cases are named, or taken from the results";
-            return Err(self.error(&self.way.name("each"), what, String::new()));
-        }
-        if claim.compare.is_some() && claim.each.is_none() && claim.cases.len() < 2 {
-            return Err(self.wrong("compare", "there are no cases to compare: `each`, or two `cases`"));
-        }
-        let quantities = claim.tests.iter().chain(&claim.shown).filter_map(|text| Test::parse(text).ok());
-        let operands = quantities.flat_map(|test| operands_of(&test.quantity, self.document).unwrap_or_default());
-        let ids: Vec<String> = operands.filter_map(|(_, operand)| operand.measured()).collect();
-        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-        let rows = &self.document.names.rows;
-        for (number, select) in claim.cases.iter().enumerate() {
-            if let Some(unknown) = rows.unknown_parameter(&ids, select) {
-                let whose = format!("claim `{}`: no row of its tests has", claim.id);
-                return Err(self.source.parameter(&self.way.key("cases").item(number), &whose, unknown));
-            }
-        }
-        if let Some(place) = twice(claim.cases.iter()) {
-            return Err(self.error(&self.way.key("cases").item(place), "the case stands there twice", String::new()));
-        }
-        let known = rows.parameters(&ids);
-        match &claim.each {
-            Some(each) if !known.contains_key(each.as_str()) => {
-                let hint = nearest(each, known.keys().copied());
-                Err(self.error(&self.way.key("each"), &format!("no row of its tests has a parameter `{each}`"), hint))
-            }
-            _ => Ok(()),
-        }
+    at.key("cases").once(claim.cases.iter(), None, |_| "the case stands there twice".to_owned())?;
+    match &claim.each {
+        Some(each) => at.key("each").parameter(&ids, each, || format!("no row of its tests has a parameter `{each}`")),
+        None => Ok(()),
     }
 }
 

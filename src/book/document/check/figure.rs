@@ -1,68 +1,58 @@
 //! Figures: what they draw is there.
 
+use super::at::At;
 use super::single::{self, Several};
-use super::{Source, twice};
-use crate::document::{Document, DocumentTable, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows};
+use crate::document::{DocumentTable, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows, StackedParts};
 use crate::error::FileError;
 use crate::present::StackPlot;
-use crate::results::{Catalog, Parameter, Parameters, nearest};
+use crate::results::{Parameter, Parameters};
 use crate::units::Unit;
-use crate::yaml::Way;
 
 /// Finds the first contradiction in the figures of a document.
-pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
-    for (place, figure) in document.figures.iter().enumerate() {
-        let way = Way::default().key("figures").item(place);
-        let wrong =
-            |way: &Way, what: String, hint: String| source.error(way, format!("figure `{}` {what}", figure.id), hint);
-        for (place, panel) in figure.panels.iter().enumerate() {
-            check_panel(document, panel, &way.key("panels").item(place), &wrong)?;
-        }
+pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
+    for (at, figure) in top.each("figures", &top.document.figures) {
+        let at = at.about(format!("figure `{}` ", figure.id));
+        at.each("panels", &figure.panels).try_for_each(|(at, panel)| check_panel(&at, panel))?;
     }
     Ok(())
 }
 
-/// Says what is wrong with a figure, where, and what may have been meant.
-type Wrong<'a> = &'a dyn Fn(&Way, String, String) -> FileError;
+fn check_panel(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
+    let names = &at.document.names;
+    if let Some(chapter) = &panel.chapter {
+        let what = || format!("leads to a chapter `{chapter}`, which there is not");
+        at.key("chapter").known(chapter, names.chapters.iter().map(String::as_str), what)?;
+    }
+    let draws_rows =
+        !panel.table.is_empty() || !panel.bars.is_empty() || panel.lines.is_some() || panel.stack.is_some();
+    let kinds = [
+        ("timeline", panel.timeline.as_ref().map(|scenario| format!("the timeline `{scenario}`"))),
+        ("roofline", panel.roofline.then(|| "a roofline".to_owned())),
+        ("matrix", panel.matrix.as_ref().map(|matrix| format!("the matrix of `{}`", matrix.id))),
+    ];
+    let drawn: Vec<(&str, String)> = kinds.into_iter().filter_map(|(key, what)| Some((key, what?))).collect();
+    match drawn.first() {
+        None => check_rows(at, panel),
+        Some((key, what)) if draws_rows || drawn.len() > 1 => {
+            at.key(key).refuse(format!("draws {what} and something else"))
+        }
+        Some(_) => match (&panel.timeline, &panel.matrix) {
+            (Some(scenario), _) => {
+                let what = || format!("draws the timeline of a row `{scenario}`, which no experiment has");
+                at.key("timeline").known(scenario, names.rows.ids(), what)
+            }
+            (_, Some(matrix)) => check_matrix(&at.key("matrix"), matrix),
+            _ => Ok(()),
+        },
+    }
+}
 
-fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) -> Result<(), FileError> {
-    let rows = &document.names.rows;
-    if let Some(chapter) = panel.chapter.as_ref().filter(|chapter| !document.names.chapters.contains(*chapter)) {
-        let hint = nearest(chapter, document.names.chapters.iter().map(String::as_str));
-        return Err(wrong(&way.key("chapter"), format!("leads to a chapter `{chapter}`, which there is not"), hint));
-    }
-    if let Some(scenario) = &panel.timeline {
-        if draws_rows(panel) || panel.roofline || panel.matrix.is_some() {
-            let what = format!("draws the timeline `{scenario}` and something else");
-            return Err(wrong(&way.key("timeline"), what, String::new()));
-        }
-        if rows.get(scenario).is_none() {
-            let what = format!("draws the timeline of a row `{scenario}`, which no experiment has");
-            return Err(wrong(&way.key("timeline"), what, nearest(scenario, rows.ids())));
-        }
-        return Ok(());
-    }
-    if panel.roofline {
-        let what = || "draws a roofline and something else".to_owned();
-        let more = draws_rows(panel) || panel.matrix.is_some();
-        return if more { Err(wrong(&way.key("roofline"), what(), String::new())) } else { Ok(()) };
-    }
-    if let Some(matrix) = &panel.matrix {
-        if draws_rows(panel) {
-            let what = format!("draws the matrix of `{}` and something else", matrix.id);
-            return Err(wrong(&way.key("matrix"), what, String::new()));
-        }
-        check_matrix(rows, matrix, &way.key("matrix"), wrong)?;
-        let way = way.key("matrix");
-        for (key, times) in [("beside", &matrix.beside), ("below", &matrix.below)] {
-            one_each(single::in_matrix(document, matrix, times), &way.key(key), wrong)?;
-        }
-        return Ok(());
-    }
-    let Some(table) = document.table(&panel.table) else {
-        let hint = nearest(&panel.table, document.tables.iter().map(|table| table.id.as_str()));
-        return Err(wrong(&way.key("table"), format!("draws table `{}`, which there is not", panel.table), hint));
-    };
+/// A panel draws the rows of a table in one way, on one axis.
+fn check_rows(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
+    let tables = &at.document.tables;
+    let what = || format!("draws table `{}`, which there is not", panel.table);
+    at.key("table").known(&panel.table, tables.iter().map(|table| table.id.as_str()), what)?;
+    let Some(table) = at.document.table(&panel.table) else { return Ok(()) };
     let ways = [
         !panel.bars.is_empty(),
         panel.lines.as_ref().is_some_and(|lines| !lines.series.is_empty()),
@@ -70,172 +60,123 @@ fn check_panel(document: &Document, panel: &Panel, way: &Way, wrong: Wrong<'_>) 
     ];
     if ways.into_iter().filter(|way| *way).count() != 1 {
         let what = format!("draws table `{}` neither as bars nor as lines nor stacked, or in several ways", table.id);
-        return Err(wrong(&way.key("table"), what, String::new()));
+        return at.key("table").refuse(what);
     }
-    let mut units: Vec<Unit> = Vec::new();
-    if let Some(place) = twice(panel.bars.iter()) {
-        let what = format!("draws `{}` twice", panel.bars[place]);
-        return Err(wrong(&way.key("bars").item(place), what, String::new()));
-    }
-    for (place, id) in panel.bars.iter().enumerate() {
-        units.push(unit(table, id, &way.key("bars").item(place), wrong)?);
-    }
-    if let Some(stack) = &panel.stack {
-        let way = way.key("stack");
-        if stack.parts.len() > StackPlot::MOST_PARTS {
-            let what =
-                format!("draws a bar of {} parts, and {} can be told apart", stack.parts.len(), StackPlot::MOST_PARTS);
-            return Err(wrong(&way.key("parts"), what, String::new()));
+    let mut units: Vec<Unit> = each_once(at, "bars", &panel.bars, table)?;
+    if let Some(StackedParts { parts, whole, error }) = &panel.stack {
+        let at = at.key("stack");
+        if parts.len() > StackPlot::MOST_PARTS {
+            let (parts, most) = (parts.len(), StackPlot::MOST_PARTS);
+            return at.key("parts").refuse(format!("draws a bar of {parts} parts, and {most} can be told apart"));
         }
-        if let Some(place) = twice(stack.parts.iter()) {
-            let what = format!("draws `{}` twice", stack.parts[place]);
-            return Err(wrong(&way.key("parts").item(place), what, String::new()));
-        }
-        for (place, id) in stack.parts.iter().enumerate() {
-            units.push(unit(table, id, &way.key("parts").item(place), wrong)?);
-        }
-        units.push(unit(table, &stack.whole, &way.key("whole"), wrong)?);
-        units.push(unit(table, &stack.error, &way.key("error"), wrong)?);
+        units.extend(each_once(&at, "parts", parts, table)?);
+        units.extend([unit(&at.key("whole"), table, whole)?, unit(&at.key("error"), table, error)?]);
     }
     if let Some(lines) = &panel.lines {
-        units.extend(check_lines(document, table, lines, &way.key("lines"), wrong)?);
-        one_each(single::in_lines(document, table, lines), &way.key("lines").key("series"), wrong)?;
+        let at = at.key("lines");
+        units.extend(check_lines(&at, table, lines)?);
+        one_each(&at.key("series"), single::in_lines(at.document, table, lines))?;
     }
     if units.iter().any(|unit| *unit != units[0]) {
-        let what = format!("draws rows of table `{}` whose units differ on one axis", table.id);
-        return Err(wrong(&way.key("table"), what, String::new()));
+        return at.key("table").refuse(format!("draws rows of table `{}` whose units differ on one axis", table.id));
     }
     Ok(())
 }
 
-/// Refuses what stands for several measurements, in the list at the end of a way.
-fn one_each(several: Option<Several>, list: &Way, wrong: Wrong<'_>) -> Result<(), FileError> {
-    let refused = |(place, several): Several| {
-        let hint = "; name a parameter, by `select`".to_owned();
-        wrong(&list.item(place).key("id"), format!("draws a row of which {several}"), hint)
-    };
-    several.map_or(Ok(()), |several| Err(refused(several)))
+/// The units of the rows of a list under a key, each of which is one of a table and stands there once.
+fn each_once(at: &At<'_>, key: &str, ids: &[String], table: &DocumentTable) -> Result<Vec<Unit>, FileError> {
+    at.key(key).once(ids.iter(), None, |place| format!("draws `{}` twice", ids[place]))?;
+    at.each(key, ids).map(|(at, id)| unit(&at, table, id)).collect()
 }
 
-fn draws_rows(panel: &Panel) -> bool {
-    !panel.table.is_empty() || !panel.bars.is_empty() || panel.lines.is_some() || panel.stack.is_some()
+/// Refuses what stands for several measurements in a list.
+fn one_each(list: &At<'_>, several: Option<Several>) -> Result<(), FileError> {
+    let Some((place, several)) = several else { return Ok(()) };
+    let hint = "; name a parameter, by `select`".to_owned();
+    list.item(place).key("id").refuse_for(format!("draws a row of which {several}"), hint)
 }
 
-/// Finds what is wrong with a matrix: it draws rows that there are, of yes and no, by parameters that they have.
-fn check_matrix(rows: &Catalog, matrix: &Matrix, way: &Way, wrong: Wrong<'_>) -> Result<(), FileError> {
-    let named = |id: &str, way: &Way| {
-        let what = || format!("draws `{id}`, which no experiment has");
-        rows.get(id).ok_or_else(|| wrong(&way.key("id"), what(), nearest(id, rows.ids())))
+/// A matrix draws rows that there are, of yes and no, by parameters that they have.
+fn check_matrix(at: &At<'_>, matrix: &Matrix) -> Result<(), FileError> {
+    let rows = &at.document.names.rows;
+    let named = |at: &At<'_>, id: &str| {
+        at.key("id").known(id, rows.ids(), || format!("draws `{id}`, which no experiment has"))?;
+        Ok(rows.get(id).map(|spec| spec.unit))
     };
-    let is_share = |id: &str, way: &Way| match named(id, way)?.unit {
-        Unit::Ratio => Ok(()),
-        _ => Err(wrong(&way.key("id"), format!("draws `{id}`, which is no share of yes, as a matrix"), String::new())),
+    let is_share = |at: &At<'_>, id: &str| match named(at, id)? {
+        Some(Unit::Ratio) => Ok(()),
+        _ => at.key("id").refuse(format!("draws `{id}`, which is no share of yes, as a matrix")),
     };
-    is_share(&matrix.id, way)?;
-    let selects = |id: &str, select: &Parameters, way: &Way| match rows.unknown_parameter(&[id], select) {
-        Some(unknown) => {
-            let (name, way) = (&unknown.name, way.key("select"));
-            let (way, what) = match &unknown.value {
-                Some(value) => (way.key(name), format!("selects `{name}` that is `{value}`, which no row `{id}` has")),
-                None => (way.name(name), format!("selects by `{name}`, which is no parameter of `{id}`")),
-            };
-            Err(wrong(&way, what, unknown.hint))
-        }
-        None => Ok(()),
+    is_share(at, &matrix.id)?;
+    let selects = |at: &At<'_>, id: &str, key: &str, select: &Parameters| {
+        at.key(key).parameters(&[id], select, &format!("selects what is not there: row `{id}` has not"))
     };
-    selects(&matrix.id, &matrix.select, way)?;
-    let known = rows.parameters(&[&matrix.id]);
-    let rows_of = matrix.rows.iter().enumerate().map(|(place, name)| (way.key("rows").item(place), name));
-    let mut parameters = rows_of.chain(matrix.across.iter().map(|name| (way.key("across"), name)));
-    if let Some((way, name)) = parameters.find(|(_, name)| !known.contains_key(name.as_str())) {
-        let what = format!("names `{name}`, which is no parameter of `{}`", matrix.id);
-        return Err(wrong(&way, what, nearest(name, known.keys().copied())));
+    selects(at, &matrix.id, "select", &matrix.select)?;
+    let across = matrix.across.iter().map(|name| (at.key("across"), name));
+    for (at, name) in at.each("rows", &matrix.rows).chain(across) {
+        let what = || format!("names `{name}`, which is no parameter of `{}`", matrix.id);
+        at.parameter(&[&matrix.id], name, what)?;
     }
-    for (place, column) in matrix.columns.iter().enumerate() {
-        let way = way.key("columns").item(place);
+    for (at, column) in at.each("columns", &matrix.columns) {
         let id = column.id.as_ref().unwrap_or(&matrix.id);
-        is_share(id, &way)?;
-        let of_rows =
-            matrix.rows.iter().chain(&matrix.across).find(|name| !rows.parameters(&[id]).contains_key(name.as_str()));
-        if let Some(name) = of_rows {
-            let what = format!("has a column of `{id}`, which has no parameter `{name}`");
-            return Err(wrong(&way.key("id"), what, String::new()));
+        is_share(&at, id)?;
+        let known = rows.parameters(&[id]);
+        let mut of_rows = matrix.rows.iter().chain(&matrix.across);
+        if let Some(name) = of_rows.find(|name| !known.contains_key(name.as_str())) {
+            return at.key("id").refuse(format!("has a column of `{id}`, which has no parameter `{name}`"));
         }
         match (&matrix.across, &column.value) {
             (Some(across), Some(value)) => {
                 let select = Parameters::from([(across.clone(), value.clone())]);
                 if let Some(unknown) = rows.unknown_parameter(&[id], &select) {
                     let what = format!("has a column for `{across}` that is `{value}`, which no row has");
-                    return Err(wrong(&way.key("value"), what, unknown.hint));
+                    return at.key("value").refuse_for(what, unknown.hint);
                 }
             }
-            (Some(across), None) => {
-                return Err(wrong(&way, format!("has a column without a `value` of `{across}`"), String::new()));
-            }
+            (Some(across), None) => return at.refuse(format!("has a column without a `value` of `{across}`")),
             (None, Some(value)) => {
                 let what = format!("has a column for `{value}`, and no parameter in `across` that has the value");
-                return Err(wrong(&way.key("value"), what, String::new()));
+                return at.key("value").refuse(what);
             }
             (None, None) => {}
         }
     }
-    let told_apart =
-        |column: &MatrixColumn| (column.id.clone().unwrap_or_else(|| matrix.id.clone()), column.value.clone());
-    if let Some(place) = twice(matrix.columns.iter().map(told_apart)) {
+    let told_apart = |column: &MatrixColumn| (column.id.as_ref().unwrap_or(&matrix.id).clone(), column.value.clone());
+    at.key("columns").once(matrix.columns.iter().map(told_apart), None, |place| {
         let (id, value) = told_apart(&matrix.columns[place]);
-        let what = format!("has two columns for `{}`", value.map_or(id, |value| value.to_string()));
-        return Err(wrong(&way.key("columns").item(place), what, String::new()));
-    }
-    let placed = |key: &str, times: &[MatrixTime]| {
-        times.iter().enumerate().try_for_each(|(place, time)| {
-            let way = way.key(key).item(place);
-            if named(&time.id, &way)?.unit != Unit::Seconds {
-                let what = format!("sets `{}` {key} its cells, which is no time", time.id);
-                return Err(wrong(&way.key("id"), what, String::new()));
+        format!("has two columns for `{}`", value.map_or(id, |value| value.to_string()))
+    })?;
+    for (key, times) in [("beside", &matrix.beside), ("below", &matrix.below)] {
+        for (at, time) in at.each(key, times) {
+            if named(&at, &time.id)? != Some(Unit::Seconds) {
+                return at.key("id").refuse(format!("sets `{}` {key} its cells, which is no time", time.id));
             }
-            selects(&time.id, &matrix.select, &way)?;
-            selects(&time.id, &time.select, &way)?;
-            selects(&time.id, &time.prefer, &way)
-        })
-    };
-    placed("beside", &matrix.beside)?;
-    placed("below", &matrix.below)?;
+            selects(&at, &time.id, "select", &matrix.select)?;
+            selects(&at, &time.id, "select", &time.select)?;
+            selects(&at, &time.id, "prefer", &time.prefer)?;
+        }
+        one_each(&at.key(key), single::in_matrix(at.document, matrix, times))?;
+    }
     Ok(())
 }
 
 /// The unit of a row that is drawn.
-fn unit(table: &DocumentTable, id: &str, way: &Way, wrong: Wrong<'_>) -> Result<Unit, FileError> {
-    let unknown = || {
-        let hint = nearest(id, table.rows.iter().map(|row| row.id.as_str()));
-        wrong(way, format!("draws `{id}`, which table `{}` does not hold", table.id), hint)
-    };
-    table.row(id).map(|row| row.unit).ok_or_else(unknown)
+fn unit(at: &At<'_>, table: &DocumentTable, id: &str) -> Result<Unit, FileError> {
+    let what = || format!("draws `{id}`, which table `{}` does not hold", table.id);
+    at.known(id, table.rows.iter().map(|row| row.id.as_str()), what)?;
+    Ok(table.row(id).map_or(Unit::Seconds, |row| row.unit))
 }
 
 /// Finds what is wrong with lines; the units of the rows that they draw.
-fn check_lines(
-    document: &Document,
-    table: &DocumentTable,
-    lines: &Lines,
-    way: &Way,
-    wrong: Wrong<'_>,
-) -> Result<Vec<Unit>, FileError> {
-    let rows = &document.names.rows;
+fn check_lines(at: &At<'_>, table: &DocumentTable, lines: &Lines) -> Result<Vec<Unit>, FileError> {
+    let drawn: Vec<&str> = lines.series.iter().map(|series| series.id.as_str()).collect();
     let mut units = Vec::new();
-    for (place, PanelSeries { id, select, predicts, .. }) in lines.series.iter().enumerate() {
-        let way = way.key("series").item(place);
-        units.push(unit(table, id, &way.key("id"), wrong)?);
-        if let Some(unknown) = rows.unknown_parameter(&[id], select) {
-            let (way, what) = match &unknown.value {
-                Some(value) => (way.key("select").key(&unknown.name), format!("`{}` that is `{value}`", unknown.name)),
-                None => (way.key("select").name(&unknown.name), format!("parameter `{}`", unknown.name)),
-            };
-            return Err(wrong(&way, format!("selects what is not there: row `{id}` has no {what}"), unknown.hint));
-        }
-        let drawn = || lines.series.iter().map(|series| series.id.as_str());
-        if let Some(other) = predicts.as_ref().filter(|other| !drawn().any(|id| id == other.as_str())) {
-            let what = format!("predicts `{other}`, which it does not draw");
-            return Err(wrong(&way.key("predicts"), what, nearest(other, drawn())));
+    for (at, PanelSeries { id, select, predicts, .. }) in at.each("series", &lines.series) {
+        units.push(unit(&at.key("id"), table, id)?);
+        at.key("select").parameters(&[id], select, &format!("selects what is not there: row `{id}` has not"))?;
+        if let Some(other) = predicts {
+            let what = || format!("predicts `{other}`, which it does not draw");
+            at.key("predicts").known(other, drawn.iter().copied(), what)?;
         }
     }
     let fits = |unit: &Unit| match lines.shows {
@@ -244,27 +185,20 @@ fn check_lines(
         Shows::Rate => *unit == Unit::Seconds,
         Shows::Throughput => *unit == Unit::Seconds && lines.unit == Some(Unit::Bytes),
     };
-    if let Some(unit) = units.iter().find(|unit| !fits(unit)) {
-        let what = match lines.shows {
-            Shows::Rate => format!("draws how many there are in a second of values in {unit:?}"),
-            Shows::Throughput => format!("draws `{}` by values in {unit:?}, which is no throughput of bytes", lines.x),
-            _ => format!("draws by how much values in {unit:?} exceed `{}`, whose unit is another", lines.x),
-        };
-        return Err(wrong(&way.key("shows"), what, String::new()));
-    }
-    let ids: Vec<&str> = lines.series.iter().map(|series| series.id.as_str()).collect();
-    let known = rows.parameters(&ids);
     let x = lines.x.as_str();
-    match known.get(x) {
-        None => {
-            let what = format!("draws lines over `{x}`, which is no parameter of its rows");
-            Err(wrong(&way.key("x"), what, nearest(x, known.keys().copied())))
-        }
-        Some(values) if !values.iter().any(|value| Parameter::number(value).is_some()) => {
-            let what = format!("draws lines over `{x}`, whose values are no numbers");
-            Err(wrong(&way.key("x"), what, String::new()))
-        }
-        Some(_) => Ok(units),
+    if let Some(unit) = units.iter().find(|unit| !fits(unit)) {
+        return at.key("shows").refuse(match lines.shows {
+            Shows::Rate => format!("draws how many there are in a second of values in {unit:?}"),
+            Shows::Throughput => format!("draws `{x}` by values in {unit:?}, which is no throughput of bytes"),
+            _ => format!("draws by how much values in {unit:?} exceed `{x}`, whose unit is another"),
+        });
+    }
+    let at = at.key("x");
+    at.parameter(&drawn, x, || format!("draws lines over `{x}`, which is no parameter of its rows"))?;
+    let known = at.document.names.rows.parameters(&drawn);
+    match known.get(x).is_some_and(|values| values.iter().any(|value| Parameter::number(value).is_some())) {
+        true => Ok(units),
+        false => at.refuse(format!("draws lines over `{x}`, whose values are no numbers")),
     }
 }
 

@@ -1,66 +1,56 @@
 //! What a lesson names: values, one right answer to each question, and chapters that there are.
 
-use super::super::{Document, Text};
+use super::super::Text;
+use super::at::At;
 use super::sentence::of_sentence;
-use super::{Source, twice};
 use crate::error::FileError;
-use crate::results::nearest;
-use crate::yaml::Way;
 
 /// The fewest answers that leave something to choose.
 const CHOICES: usize = 2;
 
 /// Finds the first thing that is wrong with the lesson of a document, where it has one.
-pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
-    let Some(lesson) = &document.lesson else { return Ok(()) };
-    let top = Way::default().key("lesson");
-    for (keys, text) in lesson.texts() {
-        check_text(document, &way_of(&top, keys), text, source)?;
+pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
+    let Some(lesson) = &top.document.lesson else { return Ok(()) };
+    let top = top.key("lesson");
+    for (key, texts) in [("learn", &lesson.learn), ("know", &lesson.know), ("takeaways", &lesson.takeaways)] {
+        top.each(key, texts).try_for_each(|(at, text)| at.text(text))?;
     }
-    if let Some((keys, _)) = lesson.labels().find(|(_, text)| text.is_measured()) {
-        let message = "a choice holds no values: it stands before they are shown".to_owned();
-        return Err(source.error(&way_of(&top, keys), message, String::new()));
+    let predict = top.key("predict");
+    predict.key("ask").text(&lesson.predict.ask)?;
+    predict.each("choices", &lesson.predict.choices).try_for_each(|(at, text)| label(&at, text))?;
+    if lesson.predict.choices.len() < CHOICES {
+        return predict.key("choices").refuse(format!("a prediction has {CHOICES} choices or more"));
     }
-    of_sentence(document, &top.key("predict").key("answer"), &lesson.predict.answer, source)?;
-    for (place, measured) in lesson.measured.iter().enumerate() {
-        of_sentence(document, &top.key("measured").item(place), measured, source)?;
-    }
-    for (place, question) in lesson.quiz.iter().enumerate() {
-        let way = top.key("quiz").item(place);
+    of_sentence(&predict.key("answer"), &lesson.predict.answer)?;
+    for (at, question) in top.each("quiz", &lesson.quiz) {
+        at.key("ask").text(&question.ask)?;
+        for (at, choice) in at.each("choices", &question.choices) {
+            label(&at.key("say"), &choice.say)?;
+            at.key("rationale").text(&choice.rationale)?;
+        }
         let right = question.choices.iter().filter(|choice| choice.right).count();
         if question.choices.len() < CHOICES || right != 1 {
-            let message = format!("a question has {CHOICES} answers or more, of which one is `right`");
-            return Err(source.error(&way.key("choices"), message, String::new()));
+            let what = format!("a question has {CHOICES} answers or more, of which one is `right`");
+            return at.key("choices").refuse(what);
         }
     }
-    if lesson.predict.choices.len() < CHOICES {
-        let message = format!("a prediction has {CHOICES} choices or more");
-        return Err(source.error(&top.key("predict").key("choices"), message, String::new()));
-    }
-    if let Some(place) = twice(lesson.next.iter()) {
-        let message = format!("the chapter `{}` stands there twice", lesson.next[place]);
-        return Err(source.error(&top.key("next").item(place), message, String::new()));
-    }
-    let known = &document.names.chapters;
-    for (place, next) in lesson.next.iter().enumerate() {
-        if !known.contains(next) && *next != document.id {
-            let message = format!("there is no chapter `{next}`");
-            let hint = nearest(next, known.iter().map(String::as_str));
-            return Err(source.error(&top.key("next").item(place), message, hint));
-        }
+    top.each("measured", &lesson.measured).try_for_each(|(at, measured)| of_sentence(&at, measured))?;
+    top.key("next")
+        .once(lesson.next.iter(), None, |place| format!("the chapter `{}` stands there twice", lesson.next[place]))?;
+    let own = std::iter::once(top.document.id.as_str());
+    for (at, next) in top.each("next", &lesson.next) {
+        let known = top.document.names.chapters.iter().map(String::as_str).chain(own.clone());
+        at.known(next, known, || format!("there is no chapter `{next}`"))?;
     }
     Ok(())
 }
 
-fn way_of(top: &Way, keys: Vec<(&str, Option<usize>)>) -> Way {
-    keys.into_iter().fold(top.clone(), |way, (key, place)| {
-        let way = way.key(key);
-        place.map_or(way.clone(), |place| way.item(place))
-    })
-}
-
-fn check_text(document: &Document, way: &Way, text: &Text, source: &Source<'_>) -> Result<(), FileError> {
-    text.check(document).map_err(|unknown| source.unknown(way, "", unknown))
+/// The text of a choice.
+fn label(at: &At<'_>, text: &Text) -> Result<(), FileError> {
+    match text.is_measured() {
+        true => at.refuse("a choice holds no values: it stands before they are shown"),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]

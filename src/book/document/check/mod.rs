@@ -1,5 +1,6 @@
 //! What the shape of a document file cannot say: that names are unique, and that every name stands for something.
 
+mod at;
 mod claim;
 mod figure;
 mod lesson;
@@ -7,37 +8,32 @@ mod sentence;
 #[cfg(test)]
 mod shown;
 mod single;
-mod source;
 mod table;
 
 use std::collections::BTreeSet;
 
-use source::Source;
+use at::At;
 
 use super::{Document, Language, is_taken};
 use crate::error::FileError;
 use crate::results::nearest;
-use crate::yaml::Way;
 
 /// Finds the first contradiction in a document.
 pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(), FileError> {
-    let source = Source { origin, text };
-    let top = Way::default();
-    if !is_name(&document.id) {
-        return Err(source.no_name(&top.key("id"), &document.id));
-    }
+    let top = At::of(document, origin, text);
+    check_name(&top.key("id"), &document.id)?;
     if is_taken(&document.id, &document.names.pages) {
-        let message = format!("the book has a page `{}` of its own: a chapter takes another name", document.id);
-        return Err(source.error(&top.key("id"), message, String::new()));
+        let what = format!("the book has a page `{}` of its own: a chapter takes another name", document.id);
+        return top.key("id").refuse(what);
     }
-    check_source(document, &source)?;
-    check_listings(document, &source)?;
-    check_anchors(document, &source)?;
-    table::check(document, &source)?;
-    figure::check(document, &source)?;
-    claim::check(document, &source)?;
-    sentence::check(document, &source)?;
-    lesson::check(document, &source)
+    check_source(&top)?;
+    check_listings(&top)?;
+    check_anchors(&top)?;
+    table::check(&top)?;
+    figure::check(&top)?;
+    claim::check(&top)?;
+    sentence::check(&top)?;
+    lesson::check(&top)
 }
 
 /// Finds what two documents of a course may not share.
@@ -47,78 +43,64 @@ pub(super) fn check_beside(
     origin: &str,
     text: &str,
 ) -> Result<(), FileError> {
-    let source = Source { origin, text };
+    let top = At::of(document, origin, text);
     if let Some(other) = others.iter().find(|other| other.id == document.id) {
-        let message = format!("another file has the document `{}`, too", other.id);
-        return Err(source.error(&Way::default().key("id"), message, String::new()));
+        return top.key("id").refuse(format!("another file has the document `{}`, too", other.id));
     }
-    if let Some(other) = others.iter().find(|other| other.order == document.order) {
-        let message = format!("the document `{}` has the order {}, too", other.id, other.order);
-        return Err(source.error(&Way::default().key("order"), message, String::new()));
+    match others.iter().find(|other| other.order == document.order) {
+        Some(other) => {
+            top.key("order").refuse(format!("the document `{}` has the order {}, too", other.id, other.order))
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// A listing is a file of the book, and the only one in its language.
-fn check_listings(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
-    let files = &document.names.files;
-    for (place, name) in document.listings.iter().enumerate() {
-        let wrong =
-            |message: String, hint| Err(source.error(&Way::default().key("listings").item(place), message, hint));
-        if !files.contains(name) {
-            let hint = nearest(name, files.iter().map(String::as_str));
-            return wrong(format!("the book has no file `{name}` in `src`"), hint);
-        }
+fn check_listings(top: &At<'_>) -> Result<(), FileError> {
+    let (listings, files) = (&top.document.listings, &top.document.names.files);
+    for (place, (at, name)) in top.each("listings", listings).enumerate() {
+        at.known(name, files.iter().map(String::as_str), || format!("the book has no file `{name}` in `src`"))?;
         let Some(language) = Language::of(name) else {
-            return wrong(format!("`{name}` does not end with the {}", Language::endings()), String::new());
+            return at.refuse(format!("`{name}` does not end with the {}", Language::endings()));
         };
-        if document.listings[..place].iter().any(|other| Language::of(other) == Some(language)) {
-            return wrong(format!("another listing is in {}, too", language.name()), String::new());
+        if listings[..place].iter().any(|other| Language::of(other) == Some(language)) {
+            return at.refuse(format!("another listing is in {}, too", language.name()));
         }
     }
     Ok(())
 }
 
 /// A text that the project does not name is cited by its file; one that is nearly named is a mistake.
-fn check_source(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
-    let Some(file) = document.source.as_deref() else { return Ok(()) };
-    let texts = &document.names.texts;
+fn check_source(top: &At<'_>) -> Result<(), FileError> {
+    let Some(file) = top.document.source.as_deref() else { return Ok(()) };
+    let texts = &top.document.names.texts;
     let hint = nearest(file, texts.files());
     if texts.of_file(file).is_some() || hint.is_empty() {
         return Ok(());
     }
-    Err(source.error(&Way::default().key("source"), format!("the project has no text in the file `{file}`"), hint))
+    top.key("source").refuse_for(format!("the project has no text in the file `{file}`"), hint)
 }
 
 /// Tables, figures and claims are anchors of one page: each identifier is a name, and there once.
-fn check_anchors(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
-    let tables = document.tables.iter().map(|table| table.id.as_str()).enumerate();
-    let figures = document.figures.iter().map(|figure| figure.id.as_str()).enumerate();
-    let claims = document.claims.iter().map(|claim| claim.id.as_str()).enumerate();
-    let all = tables.map(|own| ("table", own)).chain(figures.map(|own| ("figure", own)));
+fn check_anchors(top: &At<'_>) -> Result<(), FileError> {
+    let Document { tables, figures, claims, .. } = top.document;
+    let tables = top.each("tables", tables).map(|(at, table)| ("table", at, &table.id));
+    let figures = top.each("figures", figures).map(|(at, figure)| ("figure", at, &figure.id));
+    let claims = top.each("claims", claims).map(|(at, claim)| ("claim", at, &claim.id));
     let mut taken = BTreeSet::new();
-    for (what, (place, id)) in all.chain(claims.map(|own| ("claim", own))) {
-        let way = Way::default().key(&format!("{what}s")).item(place).key("id");
-        if !is_name(id) {
-            return Err(source.no_name(&way, id));
-        }
+    for (what, at, id) in tables.chain(figures).chain(claims) {
+        check_name(&at.key("id"), id)?;
         if !taken.insert(id) {
-            let message = format!("{what} `{id}` has the name of another table, figure or claim");
-            return Err(source.error(&way, message, String::new()));
+            return at.key("id").refuse(format!("{what} `{id}` has the name of another table, figure or claim"));
         }
     }
     Ok(())
 }
 
-/// The place of the first item that is like one before it.
-fn twice<T: PartialEq>(items: impl Iterator<Item = T>) -> Option<usize> {
-    let items: Vec<T> = items.collect();
-    (1..items.len()).find(|place| items[..*place].contains(&items[*place]))
-}
-
-/// Whether `id` can be the name of a file and an anchor.
-fn is_name(id: &str) -> bool {
-    !id.is_empty() && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+/// An identifier can be the name of a file and an anchor.
+fn check_name(at: &At<'_>, id: &str) -> Result<(), FileError> {
+    let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    if is_name { Ok(()) } else { at.refuse(format!("`{id}` is no identifier: lower-case letters, digits and hyphens")) }
 }
 
 #[cfg(test)]
@@ -128,7 +110,7 @@ mod tests {
     use super::super::{Names, Texts};
     use super::*;
     use crate::measure::Clock;
-    use crate::results::{Catalog, MetricSpec, Parameter, Provenance, Results};
+    use crate::results::{Catalog, MetricSpec, Parameter, Provenance};
     use crate::units::Unit;
 
     const TEXTS: &str = "'003': {file: f.txt, title: T, lines: 9}";
@@ -173,11 +155,11 @@ tables:
         }
     }
 
-    pub(crate) fn parse(text: &str) -> Result<Document, FileError> {
+    pub(super) fn parse(text: &str) -> Result<Document, FileError> {
         Document::parse("d.yaml", text, &names())
     }
 
-    pub(crate) fn error(tail: &str) -> String {
+    pub(super) fn error(tail: &str) -> String {
         parse(&format!("{HEAD}{tail}")).unwrap_err().to_string()
     }
 
@@ -337,17 +319,7 @@ tables:
 
     #[test]
     fn every_name_of_the_own_documents_stands_for_one_row_of_each_kept_file() {
-        let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results");
-        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-        let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "gz"));
-        let kept: Vec<Results> = files.map(|path| Results::read(&path).unwrap()).collect();
-        assert!(!kept.is_empty());
-        let together = |catalog: Catalog, (results, system): (&Results, &str)| {
-            catalog.with_together(results.lookup_of(system).specs().cloned())
-        };
-        let systems = kept.iter().flat_map(|results| results.systems().into_iter().map(move |own| (results, own)));
-        let catalog = systems.fold(syncscope_suite::experiment::Registry::builtin().catalog("cuda"), together);
-        let read = crate::BookProject::embedded().documents(&catalog);
+        let read = crate::BookProject::embedded().documents(&crate::kept::catalog());
         assert!(read.is_ok(), "{}", read.unwrap_err());
     }
 }

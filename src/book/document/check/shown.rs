@@ -4,12 +4,12 @@
 use super::super::{AdviceRow, Document, DocumentTable, Matrix};
 use super::single::{holds, of_row, published_with};
 use crate::BookProject;
+use crate::kept;
 use crate::predicate::{Operand, Test, is_selected, operands_of, parsed};
 use crate::results::{MetricSpec, Parameters, preferred};
-use syncscope_suite::experiment::Registry;
 
 fn documents() -> Vec<Document> {
-    BookProject::embedded().documents(&Registry::builtin().catalog("cuda")).unwrap()
+    BookProject::embedded().documents(&kept::catalog()).unwrap()
 }
 
 /// The rows in the tables and the matrices of a document.
@@ -116,8 +116,8 @@ fn every_measurement_of_the_experiment_that_a_document_is_about_is_shown() {
     let documents = documents();
     let rows = |document| [in_tables_and_matrices(document), in_lines(document)].concat();
     let shown: Vec<&MetricSpec> = documents.iter().flat_map(rows).collect();
-    let specs = Registry::builtin().plan("cuda");
-    let missing = specs.iter().filter(|spec| {
+    let catalog = kept::catalog();
+    let missing = catalog.specs().iter().filter(|spec| {
         let about = documents.iter().find(|one| one.id == spec.experiment() && !one.tables.is_empty());
         about.is_some_and(|document| match document.source {
             Some(_) => shown.iter().all(|known| known.id != spec.id),

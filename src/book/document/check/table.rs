@@ -2,128 +2,97 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Document, DocumentRow, DocumentTable, TableCase};
-use super::{Source, single, twice};
+use super::super::{DocumentRow, DocumentTable, TableCase};
+use super::at::At;
+use super::single;
 use crate::error::FileError;
-use crate::results::nearest;
-use crate::yaml::Way;
 
 /// Finds the first contradiction in the tables of a document.
-pub(super) fn check(document: &Document, source: &Source<'_>) -> Result<(), FileError> {
+pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
     let mut rows = BTreeSet::new();
-    for (place, table) in document.tables.iter().enumerate() {
-        let way = Way::default().key("tables").item(place);
+    for (at, table) in top.each("tables", &top.document.tables) {
         if table.rows.is_empty() {
-            let message = format!("table `{}` has no rows", table.id);
-            return Err(source.error(&way.key("rows"), message, String::new()));
+            return at.key("rows").refuse(format!("table `{}` has no rows", table.id));
         }
-        check_rows(document, table, &way, &mut rows, source)?;
-        check_cases(document, table, &way, source)?;
-        if let Some((place, several)) = single::in_table(document, table) {
+        for (at, row) in at.each("rows", &table.rows) {
+            if !rows.insert(&row.id) {
+                return at.key("id").refuse(format!("row `{}` is named twice", row.id));
+            }
+            check_row(&at, table, row)?;
+        }
+        check_cases(&at, table)?;
+        if let Some((place, several)) = single::in_table(at.document, table) {
             let hint = "; name a parameter, by `select`, `cases`, `each` or `published_with`".to_owned();
-            return Err(source.error(&way.key("rows").item(place).key("id"), several, hint));
+            return at.key("rows").item(place).key("id").refuse_for(several, hint);
         }
     }
     Ok(())
 }
 
-/// Every row is one that there is, once, set against rows of its table and with parameters of its own.
-fn check_rows<'a>(
-    document: &Document,
-    table: &'a DocumentTable,
-    way: &Way,
-    rows: &mut BTreeSet<&'a str>,
-    source: &Source<'_>,
-) -> Result<(), FileError> {
-    let known = &document.names.rows;
-    for (place, row) in table.rows.iter().enumerate() {
-        let way = way.key("rows").item(place);
-        if !rows.insert(&row.id) {
-            return Err(source.error(&way.key("id"), format!("row `{}` is named twice", row.id), String::new()));
-        }
-        if known.get(&row.id).is_none() {
-            let message = format!("no experiment has a row `{}`", row.id);
-            return Err(source.error(&way.key("id"), message, nearest(&row.id, known.ids())));
-        }
-        for (key, parameters) in [("published_with", &row.published_with), ("select", &row.select)] {
-            if let Some(unknown) = known.unknown_parameter(&[&row.id], parameters) {
-                let whose = format!("row `{}` does not have", row.id);
-                return Err(source.parameter(&way.key(key), &whose, unknown));
-            }
-        }
-        if let Some(relative) = row.relative.as_ref().filter(|relative| table.row(&relative.to).is_none()) {
-            let message = format!("row `{}` is relative to `{}`, which its table does not hold", row.id, relative.to);
-            let hint = nearest(&relative.to, table.rows.iter().map(|row| row.id.as_str()));
-            return Err(source.error(&way.key("relative").key("to"), message, hint));
-        }
-        check_published(table, row, &way, source)?;
+/// A row is one that there is, set against a row of its table, and with parameters of its own.
+fn check_row(at: &At<'_>, table: &DocumentTable, row: &DocumentRow) -> Result<(), FileError> {
+    let id = row.id.as_str();
+    at.key("id").known(id, at.document.names.rows.ids(), || format!("no experiment has a row `{id}`"))?;
+    for (key, parameters) in [("published_with", &row.published_with), ("select", &row.select)] {
+        at.key(key).parameters(&[id], parameters, &format!("row `{id}` does not have"))?;
     }
-    Ok(())
+    if let Some(relative) = &row.relative {
+        let what = || format!("row `{id}` is relative to `{}`, which its table does not hold", relative.to);
+        at.key("relative").key("to").known(&relative.to, table.rows.iter().map(|row| row.id.as_str()), what)?;
+    }
+    check_published(at, table, row)
 }
 
 /// Every figure of a row is one for a case of its table.
-fn check_published(table: &DocumentTable, row: &DocumentRow, way: &Way, source: &Source<'_>) -> Result<(), FileError> {
+fn check_published(at: &At<'_>, table: &DocumentTable, row: &DocumentRow) -> Result<(), FileError> {
     let mut known: BTreeSet<&str> = table.cases.iter().map(|case| case.label.as_str()).collect();
     if table.cases.is_empty() && table.each.is_none() {
         known.insert(TableCase::ALL);
     }
-    let own = (way.key("published"), &row.published);
-    let relative = row.relative.iter().map(|relative| (way.key("relative").key("published"), &relative.published));
-    for (way, published) in std::iter::once(own).chain(relative) {
-        let Some(case) = published.keys().find(|case| !known.contains(case.as_str())) else { continue };
-        let hint = nearest(case, known.iter().copied());
-        let cases = match &table.each {
-            Some(each) => format!("each value of `{each}` is a case"),
-            None => format!("its cases are {}", known.into_iter().collect::<Vec<_>>().join(", ")),
-        };
-        let message = format!("row `{}` has a figure for `{case}`; {cases}", row.id);
-        return Err(source.error(&way.name(case), message, hint));
+    let own = (at.key("published"), &row.published);
+    let relative = row.relative.iter().map(|relative| (at.key("relative").key("published"), &relative.published));
+    for (at, case) in
+        std::iter::once(own).chain(relative).flat_map(|(at, all)| all.keys().map(move |case| (at.clone(), case)))
+    {
+        at.name(case).known(case, known.iter().copied(), || {
+            let cases = match &table.each {
+                Some(each) => format!("each value of `{each}` is a case"),
+                None => format!("its cases are {}", known.iter().copied().collect::<Vec<_>>().join(", ")),
+            };
+            format!("row `{}` has a figure for `{case}`; {cases}", row.id)
+        })?;
     }
     Ok(())
 }
 
 /// The cases of a table, and the parameters with which the document measured: each is one that its rows have.
-fn check_cases(document: &Document, table: &DocumentTable, way: &Way, source: &Source<'_>) -> Result<(), FileError> {
+fn check_cases(at: &At<'_>, table: &DocumentTable) -> Result<(), FileError> {
     if table.each.is_some() && !table.cases.is_empty() {
-        let message =
+        let what =
             format!("table `{}` has `cases` and `each`: the cases are named, or taken from the results", table.id);
-        return Err(source.error(&way.name("each"), message, String::new()));
+        return at.name("each").refuse(what);
     }
-    let cases = way.key("cases");
-    if let Some(place) = twice(table.cases.iter().map(|case| &case.label)) {
-        let message = format!("table `{}` has two cases `{}`", table.id, table.cases[place].label);
-        return Err(source.error(&cases.item(place).key("label"), message, String::new()));
-    }
-    if let Some(place) = twice(table.cases.iter().map(|case| &case.select)) {
-        let message = format!("the case `{}` selects what another one selects", table.cases[place].label);
-        return Err(source.error(&cases.item(place).key("select"), message, String::new()));
-    }
+    let cases = at.key("cases");
+    cases.once(table.cases.iter().map(|case| &case.label), Some("label"), |place| {
+        format!("table `{}` has two cases `{}`", table.id, table.cases[place].label)
+    })?;
+    cases.once(table.cases.iter().map(|case| &case.select), Some("select"), |place| {
+        format!("the case `{}` selects what another one selects", table.cases[place].label)
+    })?;
     let ids: Vec<&str> = table.rows.iter().map(|row| row.id.as_str()).collect();
-    let known = &document.names.rows;
     let whose = format!("no row of table `{}` has", table.id);
-    let selects = table.cases.iter().enumerate().map(|(place, case)| (case_way(way, place), &case.select));
-    for (way, parameters) in std::iter::once((way.key("published_with"), &table.published_with)).chain(selects) {
-        if let Some(unknown) = known.unknown_parameter(&ids, parameters) {
-            return Err(source.parameter(&way, &whose, unknown));
+    at.key("published_with").parameters(&ids, &table.published_with, &whose)?;
+    let selects = || at.each("cases", &table.cases).map(|(at, case)| (at.key("select"), case));
+    selects().try_for_each(|(at, case)| at.parameters(&ids, &case.select, &whose))?;
+    for (at, case) in selects() {
+        if !ids.iter().any(|id| at.document.names.rows.unknown_parameter(&[id], &case.select).is_none()) {
+            return at.refuse(format!("{whose} all parameters of the case `{}`", case.label));
         }
     }
-    for (place, case) in table.cases.iter().enumerate() {
-        if !ids.iter().any(|id| known.unknown_parameter(&[id], &case.select).is_none()) {
-            let message = format!("{whose} all parameters of the case `{}`", case.label);
-            return Err(source.error(&case_way(way, place), message, String::new()));
-        }
+    match &table.each {
+        Some(each) => at.key("each").parameter(&ids, each, || format!("{whose} a parameter `{each}`")),
+        None => Ok(()),
     }
-    let each: Option<&String> = table.each.as_ref();
-    let parameters = known.parameters(&ids);
-    if let Some(each) = each.filter(|each| !parameters.contains_key(each.as_str())) {
-        let hint = nearest(each, parameters.keys().copied());
-        return Err(source.error(&way.key("each"), format!("{whose} a parameter `{each}`"), hint));
-    }
-    Ok(())
-}
-
-fn case_way(table: &Way, place: usize) -> Way {
-    table.key("cases").item(place).key("select")
 }
 
 #[cfg(test)]

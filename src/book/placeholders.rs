@@ -1,10 +1,9 @@
-//! The pictures and the tables of values of a book's pages, which mdBook does not read.
+//! Placeholders for the pictures and the tables of values of a book's pages, which mdBook does not read.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
-use super::folder::at;
+use super::folder::has_ending;
 use super::policy;
 use super::source::Source;
 use crate::error::BookError;
@@ -12,9 +11,9 @@ use crate::error::BookError;
 /// The pictures and the tables of values of all pages, which mdBook is not to read: their numbers would be a large part of the
 /// index that a search loads. Each of their words is searched for once.
 #[derive(Default)]
-pub(super) struct SetAside(Vec<String>);
+pub(super) struct Placeholders(Vec<String>);
 
-impl SetAside {
+impl Placeholders {
     /// How they begin and end.
     const KINDS: [(&str, &str); 2] = [("<svg class=\"plot\" ", "</svg>"), ("<table class=\"results\">", "</table>")];
     const PLACE: &str = "<svg data-aside=\"";
@@ -42,11 +41,6 @@ impl SetAside {
         out + &page[done..]
     }
 
-    /// What was taken, as it will stand in the site.
-    pub(super) fn taken(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
-    }
-
     fn place(number: usize, words: &str) -> String {
         format!("{}{number}\"><desc>{words}</desc></svg>", Self::PLACE)
     }
@@ -55,11 +49,10 @@ impl SetAside {
     pub(super) fn put_back(&self, source: &Source, site: &Path) -> Result<(), BookError> {
         policy::each_file(site, &mut |path| {
             let is_copied = path.strip_prefix(site).is_ok_and(|path| source.is_copied(path));
-            if is_copied || path.extension().is_none_or(|ending| ending != "html") {
+            if is_copied || !has_ending(path, "html") {
                 return Ok(());
             }
-            let page = fs::read_to_string(path).map_err(at(path))?;
-            fs::write(path, self.put_into(&page)).map_err(at(path))
+            policy::rewrite(path, |page| Ok(self.put_into(&page)))
         })
     }
 
@@ -121,14 +114,14 @@ mod tests {
     fn what_is_set_aside_is_put_back_where_it_was_and_nothing_else_is_taken_for_it() {
         let page = "a <svg class=\"plot\" viewBox=\"0\"><text>word</text></svg> b <svg>own</svg> \
                     <table class=\"results\"><tr><td>1&#46;5 row</td></tr></table> <svg class=\"plot\" id=\"2\"></svg>";
-        let mut aside = SetAside::default();
-        let without = aside.taken_from(page);
+        let mut places = Placeholders::default();
+        let without = places.taken_from(page);
         assert!(!without.contains("1&#46;5") && without.contains("<svg>own</svg>"), "{without}");
         assert!(without.contains("<desc>word</desc>") && without.contains("<desc>row</desc>"), "{without}");
-        assert_eq!(aside.put_into(&without), page.replace("&#46;", "."));
+        assert_eq!(places.put_into(&without), page.replace("&#46;", "."));
         assert_eq!(plain("&#40;a&#41; &#60;b&#62; &#38;amp; &#300; &#x"), "(a) &#60;b&#62; &#38;amp; &#300; &#x");
         let foreign = "<svg data-aside=\"9\"></svg> <svg data-aside=\"x";
-        assert_eq!(aside.put_into(foreign), foreign);
+        assert_eq!(places.put_into(foreign), foreign);
     }
 
     #[test]
@@ -141,11 +134,11 @@ mod tests {
     #[test]
     fn of_elements_that_do_not_end_and_of_many_that_do_each_is_looked_at_once() {
         let (open, one) = ("<svg class=\"plot\" ", "<svg class=\"plot\" x></svg>");
-        let mut aside = SetAside::default();
+        let mut places = Placeholders::default();
         // One after the other from the page's begin this would take hours.
         let page = [one.repeat(100_000), open.repeat(300_000)].concat();
-        let without = aside.taken_from(&page);
-        assert!(aside.taken().count() == 100_000 && without.ends_with(open));
-        assert_eq!(aside.put_into(&without), page);
+        let without = places.taken_from(&page);
+        assert!(places.0.len() == 100_000 && without.ends_with(open));
+        assert_eq!(places.put_into(&without), page);
     }
 }

@@ -1,0 +1,167 @@
+//! Where in the text of a document something is wrong.
+
+use super::super::super::predicate::{Checked, UnknownName, parsed, singled_out};
+use super::super::{Document, Text};
+use crate::error::FileError;
+use crate::results::{Dimension, Expression, Parameters, UnknownParameter, nearest};
+use crate::yaml::Way;
+
+/// A place in the text that a document was read from, where something may be wrong.
+#[derive(Clone)]
+pub(super) struct At<'a> {
+    pub(super) document: &'a Document,
+    origin: &'a str,
+    text: &'a str,
+    way: Way,
+    /// What stands before each message: which claim or figure it is about.
+    about: String,
+}
+
+impl<'a> At<'a> {
+    /// The whole text of a document, whose file messages call `origin`.
+    pub(super) fn of(document: &'a Document, origin: &'a str, text: &'a str) -> Self {
+        Self { document, origin, text, way: Way::default(), about: String::new() }
+    }
+
+    /// The value of a key.
+    pub(super) fn key(&self, key: &str) -> Self {
+        Self { way: self.way.key(key), ..self.clone() }
+    }
+
+    /// An item of a list.
+    pub(super) fn item(&self, item: usize) -> Self {
+        Self { way: self.way.item(item), ..self.clone() }
+    }
+
+    /// A key itself.
+    pub(super) fn name(&self, key: &str) -> Self {
+        Self { way: self.way.name(key), ..self.clone() }
+    }
+
+    /// The items of a list that stands under a key.
+    pub(super) fn each<'b, T>(
+        &self,
+        key: &str,
+        items: &'b [T],
+    ) -> impl Iterator<Item = (Self, &'b T)> + use<'a, 'b, T> {
+        let list = self.key(key);
+        items.iter().enumerate().map(move |(place, item)| (list.item(place), item))
+    }
+
+    /// The same place, with words before each message.
+    pub(super) fn about(self, about: String) -> Self {
+        Self { about, ..self }
+    }
+
+    /// Says what is wrong here.
+    pub(super) fn refuse<T>(&self, what: impl AsRef<str>) -> Result<T, FileError> {
+        self.refuse_for(what, String::new())
+    }
+
+    /// Says what is wrong here, and what may have been meant.
+    pub(super) fn refuse_for<T>(&self, what: impl AsRef<str>, hint: String) -> Result<T, FileError> {
+        Err(self.way.error(self.text, self.origin, format!("{}{}", self.about, what.as_ref()), hint))
+    }
+
+    /// Refuses a name that stands here and is none of those that are known.
+    pub(super) fn known<'n>(
+        &self,
+        name: &str,
+        known: impl Iterator<Item = &'n str> + Clone,
+        what: impl FnOnce() -> String,
+    ) -> Result<(), FileError> {
+        match known.clone().any(|known| known == name) {
+            true => Ok(()),
+            false => self.refuse_for(what(), nearest(name, known)),
+        }
+    }
+
+    /// Refuses the first item of the list here that is like one before it, at its part `key`.
+    pub(super) fn once<T: PartialEq>(
+        &self,
+        items: impl Iterator<Item = T>,
+        key: Option<&str>,
+        what: impl FnOnce(usize) -> String,
+    ) -> Result<(), FileError> {
+        let items: Vec<T> = items.collect();
+        let Some(place) = (1..items.len()).find(|place| items[..*place].contains(&items[*place])) else {
+            return Ok(());
+        };
+        let item = self.item(place);
+        key.map_or(item.clone(), |key| item.key(key)).refuse(what(place))
+    }
+
+    /// Refuses a parameter, of those here, that none of some rows has.
+    pub(super) fn parameters(&self, ids: &[&str], select: &Parameters, whose: &str) -> Result<(), FileError> {
+        let Some(UnknownParameter { name, value, hint }) = self.document.names.rows.unknown_parameter(ids, select)
+        else {
+            return Ok(());
+        };
+        match value {
+            Some(value) => self.key(&name).refuse_for(format!("{whose} a `{name}` that is `{value}`"), hint),
+            None => self.name(&name).refuse_for(format!("{whose} a parameter `{name}`"), hint),
+        }
+    }
+
+    /// Refuses a parameter that stands here by its name and that none of some rows has.
+    pub(super) fn parameter(&self, ids: &[&str], name: &str, what: impl FnOnce() -> String) -> Result<(), FileError> {
+        self.known(name, self.document.names.rows.parameters(ids).keys().copied(), what)
+    }
+
+    /// Refuses the text here where an expression in it is none, or names what there is not.
+    pub(super) fn text(&self, text: &Text) -> Result<(), FileError> {
+        text.check(self.document).map_err(|unknown| self.unknown(unknown))
+    }
+
+    /// The unit of the expression here: each of its names is one that there is, and stands for one row.
+    pub(super) fn expression(&self, expression: &str) -> Result<Dimension, FileError> {
+        let expression = parsed(expression, &[]).map_err(|unknown| self.unknown(unknown))?;
+        self.read(&expression, &[Parameters::new()], None).map(|checked| checked.dimension)
+    }
+
+    /// What the expression here names, where each name stands for one row in each of some cases.
+    pub(super) fn read(
+        &self,
+        expression: &Expression,
+        cases: &[Parameters],
+        each: Option<&str>,
+    ) -> Result<Checked, FileError> {
+        let checked = Checked::of(expression, self.document).and_then(|checked| {
+            singled_out(&checked.operands, self.document, cases, each)?;
+            Ok(checked)
+        });
+        checked.map_err(|unknown| self.unknown(unknown))
+    }
+
+    /// An error for a name in the text here that stands for nothing.
+    pub(super) fn unknown(&self, unknown: UnknownName) -> FileError {
+        if unknown.is_of_id {
+            return Way::default().key("id").error(self.text, self.origin, unknown.message, unknown.hint);
+        }
+        let error = self.way.error(self.text, self.origin, format!("{}{}", self.about, unknown.message), unknown.hint);
+        match (error, unknown.name) {
+            (FileError::Invalid { origin, line, column, message, hint }, Some(name)) => {
+                let (line, column) = self.word(&name, (line, column)).unwrap_or((line, column));
+                FileError::Invalid { origin, line, column, message, hint }
+            }
+            (error, _) => error,
+        }
+    }
+
+    /// Where `name` stands as a whole word, from a place on.
+    fn word(&self, name: &str, (line, column): (usize, usize)) -> Option<(usize, usize)> {
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_');
+        let lines = self.text.lines().enumerate().skip(line.checked_sub(1)?);
+        for (place, text) in lines {
+            let from = if place + 1 == line { text.char_indices().nth(column - 1).map_or(0, |(at, _)| at) } else { 0 };
+            let whole = |at: &usize| {
+                let (before, after) = (&text[..*at], &text[at + name.len()..]);
+                !before.ends_with(is_part) && !after.starts_with(is_part)
+            };
+            if let Some(at) = text[from..].match_indices(name).map(|(at, _)| at + from).find(whole) {
+                return Some((place + 1, text[..at].chars().count() + 1));
+            }
+        }
+        None
+    }
+}
