@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::engine::{DeviceMemory, EngineStream, Operation, Region, Result, Transfer};
+use super::engine::{DeviceMemory, EngineStream, Result, Transfer};
+use super::operation::{Operation, Region};
 use super::recording;
 use super::tracer::{self, CallInfo, Kind, Scope, Site, SyncKind, Tracer};
 use super::{DType, Device, Element, Event, Gate};

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use super::{Result, Tensor, elements, invalid};
-use crate::device::engine::Operation;
+use crate::device::operation::Operation;
 use crate::device::{Element, Float, HostBuffer, Stream};
 
 /// Making tensors. All but [`tensor`](Stream::tensor) enqueue and return.

@@ -48,7 +48,8 @@ mod read;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::device::engine::{DeviceMemory, Region};
+use crate::device::engine::DeviceMemory;
+use crate::device::operation::Region;
 use crate::device::{Element, Stream};
 use crate::error::DeviceError;
 

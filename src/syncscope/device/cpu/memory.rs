@@ -14,8 +14,9 @@ use half::{bf16, f16};
 
 use super::CpuDevice;
 use super::kernels::Fault;
-use crate::device::engine::{DeviceMemory, HostMemory, Region, Result, own};
+use crate::device::engine::{DeviceMemory, HostMemory, Result, own};
 use crate::device::host::available_memory;
+use crate::device::operation::Region;
 use crate::device::reserved::{NoRoom, copied};
 use crate::device::{DType, Element};
 use crate::error::DeviceError;

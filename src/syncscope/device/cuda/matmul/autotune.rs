@@ -20,8 +20,8 @@ use half::{bf16, f16};
 
 use crate::device::cuda::driver::blas::{self, Algorithm, Descriptors, MatmulShape};
 use crate::device::cuda::driver::{Allocation, Event, PoolSpan};
-use crate::device::cuda::gpu::Opened;
 use crate::device::cuda::memory::pinned::{SLOT_BYTES, Slot};
+use crate::device::cuda::opened::Opened;
 use crate::device::cuda::stream::guard::{Scratch, StreamInner, WORKSPACE_BYTES};
 use crate::device::cuda::stream::limbo::Kept;
 use crate::device::cuda::stream::operations;

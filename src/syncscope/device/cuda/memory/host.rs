@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::device::DType;
 use crate::device::cuda::driver::{HostBlock, no_room};
-use crate::device::cuda::gpu::{Opened, lock};
+use crate::device::cuda::gpu::lock;
+use crate::device::cuda::opened::Opened;
 use crate::device::engine::{HostKind, HostMemory, Result, own};
 use crate::device::injection::Injected;
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::fault::Recorded;
 use super::guard::StreamGuard;
 use crate::device::cuda::driver::Event;
-use crate::device::cuda::gpu::{Opened, lock};
+use crate::device::cuda::gpu::lock;
+use crate::device::cuda::opened::Opened;
 use crate::device::engine::{EngineEvent, Result, own};
 use crate::error::DeviceError;
 

@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::guard::StreamGuard;
 use crate::device::cuda::driver::{HostPiece, arguments};
-use crate::device::cuda::gpu::Opened;
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::pinned::Purpose;
+use crate::device::cuda::opened::Opened;
 use crate::device::cuda::raw;
 use crate::device::engine::{EngineGate, Result, own};
 use crate::error::DeviceError;

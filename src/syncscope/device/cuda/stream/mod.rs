@@ -24,15 +24,16 @@ use gate::CudaGate;
 use graph::CudaGraph;
 use guard::StreamInner;
 
-use super::gpu::Opened;
 use super::memory::device::CudaMemory;
 use super::memory::pinned::SLOT_BYTES;
 use super::memory::transfers;
+use super::opened::Opened;
 use crate::device::DType;
 use crate::device::engine::{
-    Captured, DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostKind, HostMemory, Operation,
-    Region, Result, Transfer, own,
+    Captured, DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostKind, HostMemory, Result, Transfer,
+    own,
 };
+use crate::device::operation::{Operation, Region};
 
 /// A stream of a CUDA device.
 pub(crate) struct CudaStream {

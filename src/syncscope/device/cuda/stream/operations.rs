@@ -13,7 +13,8 @@ use super::guard::{Scratch, StreamGuard, StreamInner};
 use crate::device::cuda::driver::{PoolSpan, arguments};
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::device::CudaMemory;
-use crate::device::engine::{Binary, Operation, Region, Result};
+use crate::device::engine::Result;
+use crate::device::operation::{Binary, Operation, Region};
 use crate::device::philox;
 use crate::device::{DType, Float};
 

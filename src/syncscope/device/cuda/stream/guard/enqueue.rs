@@ -15,8 +15,9 @@ use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::free_list;
 use crate::device::cuda::stream::event::CudaEvent;
 use crate::device::cuda::stream::fault::Recorded;
-use crate::device::engine::{Captured, Operation, Result};
+use crate::device::engine::{Captured, Result};
 use crate::device::injection::Injected;
+use crate::device::operation::Operation;
 use crate::error::DeviceError;
 
 /// So much of a pageable block the driver copies aside at once; with more it may wait for the stream (driver 580 does with 40 MB).

@@ -20,8 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crate::device::cuda::driver::{Allocation, Capture, Stream, exit};
-use crate::device::cuda::gpu::{Gpu, Opened, lock, now, within};
+use crate::device::cuda::gpu::{Gpu, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
+use crate::device::cuda::opened::Opened;
 use crate::device::cuda::stream::fault::Fault;
 use crate::device::cuda::stream::limbo::Limbo;
 use crate::device::engine::{Captured, Result};
