@@ -1,7 +1,7 @@
 //! What the calls of CUDA's driver wait for: the trials behind the experiments about them.
 //!
-//! An engine offers a catalogue of calls ([`catalogue`]) and a [`Rig`]: streams that can be held or kept busy, and each
-//! call of the catalogue as [`Steps`]. A call is prepared while nothing is pending, made while a gate holds a stream, and
+//! An engine offers a catalogue of calls ([`catalogue`]) and a rig: streams that can be held or kept busy, and each
+//! call of the catalogue as steps. A call is prepared while nothing is pending, made while a gate holds a stream, and
 //! what it made is ended when the gate is open and all work is over. A watchdog opens the gate, so that no call hangs.
 //!
 //! On a GPU the calls are the driver's: the rig has streams of its own, and touches nothing that a user of the device has
