@@ -16,7 +16,7 @@ use syncscope_audit::AuditReport;
 use syncscope_book::{self as book, BookProject, Warning};
 use syncscope_results::{
     Catalog, Derivation, ExperimentRun, FormulaOperand, Outcome, Parameter, Parameters, Provenance, Results, Row,
-    Tolerance, compare,
+    Sample, Tolerance, compare,
 };
 use syncscope_suite::experiment::Registry;
 use syncscope_suite::runner::{Suite, length, planned};
@@ -175,15 +175,16 @@ fn rows_of(n: usize) -> Results {
 fn samples_of(n: usize, factor: f64) -> Results {
     let mut results = rows_of(1);
     for outcome in results.rows.iter_mut().flat_map(|row| &mut row.series).map(|series| &mut series.outcome) {
-        // When each sample began, in which place and pass, and beside what, is not told: a file may leave it out.
-        if let Outcome::Measured { order, started, slowdown, passes, .. } = outcome {
-            order.clear();
-            started.clear();
-            slowdown.clear();
-            passes.clear();
-        }
-        if let Outcome::Measured { samples, .. } | Outcome::Derived { samples } = outcome {
-            *samples = (0..n).map(|i| factor * (1.0 + ((i * 7919) % n) as f64 / n as f64)).collect();
+        let value = |i| factor * (1.0 + ((i * 7919) % n) as f64 / n as f64);
+        match outcome {
+            // When each sample began, in which place and pass, and beside what, is not told: a file may leave it out.
+            Outcome::Measured(measured) => {
+                let sample = |i| Sample { value: value(i), order: None, started: None, slowdown: None };
+                measured.samples = (0..n).map(sample).collect();
+                measured.passes.clear();
+            }
+            Outcome::Derived { samples } => *samples = (0..n).map(value).collect(),
+            _ => {}
         }
     }
     results

@@ -9,7 +9,7 @@ mod truths;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal};
 use syncscope::measure::{
-    Clock, Comparison, Estimate, Protocol, Sampler, Samples, diagnose, judge, near_floor, timer_cost, timer_resolution,
+    Clock, Comparison, Protocol, Sampler, Samples, diagnose, judge, near_floor, timer_cost, timer_resolution,
 };
 use syncscope_results::statistics::{Ratio, change_points, outliers, smallest_shift};
 use truths::*;
@@ -128,7 +128,8 @@ fn equal_rows_with_two_regimes_within_their_runs_are_said_to_differ_in_no_more_t
 /// The tables are what `cargo run --example coverage -- runs` prints.
 #[test]
 fn the_tables_of_the_method_chapter_hold_what_is_simulated_for_every_kind_of_runs() {
-    let page = std::fs::read_to_string("report-templates/machine.md.j2").unwrap();
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../report-templates/machine.md.j2")).unwrap();
     let table = |heading: &str| -> Vec<Vec<&str>> {
         let lines = page.lines().skip_while(|line| !line.starts_with(heading)).take_while(|line| line.starts_with('|'));
         lines.map(|line| line.split('|').map(str::trim).collect()).collect()

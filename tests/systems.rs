@@ -145,7 +145,7 @@ fn what_follows_from_the_rows_of_a_system_is_computed_when_its_file_is_read() {
     let mut system = twice_as_slow(&OF);
     let rows = parsed(&system).unwrap().rows;
     let samples =
-        |id: &str| rows.iter().find(|row| row.id == id).and_then(|row| row.outcome.samples()).unwrap().to_vec();
+        |id: &str| rows.iter().find(|row| row.id == id).and_then(|row| row.outcome.values()).unwrap().to_vec();
     let differences: Vec<f64> = samples(OF[0]).iter().zip(samples(OF[1])).map(|(one, other)| one - other).collect();
     assert_eq!(computed(&system)[0], Outcome::Derived { samples: differences });
     // What one of its rows lacks, it lacks, too; without one of them it is not there.

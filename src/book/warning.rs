@@ -120,13 +120,10 @@ impl Warning {
                 sensed.entry(name).or_default().push(samples);
             }
         }
+        let engine = &results.environment().device.engine;
         let about = |name: &str| {
             let (ran, sensed) = (ran.get(name), sensed.get(name));
-            Self::about(
-                (name, &results.environment().device.engine),
-                ran.map_or(&[], Vec::as_slice),
-                sensed.map_or(&[], Vec::as_slice),
-            )
+            Self::about((name, engine), ran.map_or(&[], Vec::as_slice), sensed.map_or(&[], Vec::as_slice))
         };
         names.iter().copied().flat_map(about).collect()
     }
@@ -203,8 +200,8 @@ impl fmt::Display for Warning {
 mod tests {
     use super::super::trial::nothing;
     use super::*;
-    use crate::results::code_of;
     use crate::results::{ExperimentRun, MetricSpec, Outcome, Parameters, Provenance, Series, TelemetrySample};
+    use crate::results::{code_of, code_of_system};
     use crate::units::Unit;
     use syncscope::device::Telemetry;
 

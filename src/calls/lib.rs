@@ -1,7 +1,7 @@
 //! What the calls of CUDA's driver wait for: the trials behind the experiments about them.
 //!
-//! An engine offers a catalogue of calls ([`catalogue`]) and a [`Rig`]: streams that can be held or kept busy, and each
-//! call of the catalogue as [`Steps`]. A call is prepared while nothing is pending, made while a gate holds a stream, and
+//! An engine offers a catalogue of calls ([`catalogue`]) and a rig: streams that can be held or kept busy, and each
+//! call of the catalogue as steps. A call is prepared while nothing is pending, made while a gate holds a stream, and
 //! what it made is ended when the gate is open and all work is over. A watchdog opens the gate, so that no call hangs.
 //!
 //! On a GPU the calls are the driver's: the rig has streams of its own, and touches nothing that a user of the device has
@@ -15,7 +15,6 @@
 pub mod catalogue;
 mod clock;
 mod cuda;
-pub mod layer;
 mod made;
 mod own;
 mod own_waiting;
@@ -29,11 +28,11 @@ pub mod ways;
 
 use std::time::Duration;
 
+pub use cuda::layers;
 use made::Made;
-pub use own::OwnCall;
 use own::OwnCalls;
 
-use catalogue::{Action, Call};
+use catalogue::Call;
 use syncscope::device::{Device, Gate, raw};
 use syncscope::error::DeviceError;
 
@@ -162,7 +161,7 @@ trait Rig {
     ///
     /// # Errors
     /// [`NotApplicable`](DeviceError::NotApplicable) says what it needs that is not here.
-    fn steps(&self, action: &Action) -> Result<Box<dyn Steps>>;
+    fn steps(&self, call: &Call) -> Result<Box<dyn Steps>>;
 
     /// Has a stream wait for a gate, which is closed and opens when it is dropped.
     ///
@@ -235,7 +234,7 @@ impl CallUnderTest {
     }
 
     fn on(rig: Box<dyn Rig>, call: &Call) -> Result<Self> {
-        let steps = rig.steps(&call.action)?;
+        let steps = rig.steps(call)?;
         Ok(Self { rig, steps, call: call.clone() })
     }
 }

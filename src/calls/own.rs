@@ -1,6 +1,6 @@
-//! The calls of an engine's own interface: the catalogue of the CPU engine, which declares what each of them waits for.
+//! The calls of the library's own interface: the catalogue of the CPU engine, of which it is known what each of them waits for.
 //!
-//! They test the method where there is no GPU: what a gate shows must be what is declared ([`OwnCall::waits`]).
+//! They test the method where there is no GPU: what a gate shows must be what is known.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,9 +8,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-#[cfg(test)]
-use super::Gated;
-use super::catalogue::Action;
+use super::catalogue::{Call, Make};
 use super::made::plain;
 use super::own_waiting::OwnWaiting;
 use super::own_ways::OwnTransfers;
@@ -20,109 +18,15 @@ use super::ways::{MovedBy, Transfers};
 use super::{Family, Made, On, Rig, RigStream, Steps, WaitMode};
 use crate::Result;
 use syncscope::affinity;
-use syncscope::device::{Device, Event, Gate, Graph, HostKind, Stream};
+use syncscope::device::{Device, Event, Gate, Graph, HostBuffer, HostKind, Stream};
 use syncscope::error::DeviceError;
 use syncscope::tensor::Tensor;
 
 /// How many elements the calls that move some move.
 const ELEMENTS: usize = 1024;
 
-/// A call of the interface.
-#[allow(missing_docs, reason = "each is named by its method in the table below")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OwnCall {
-    SynchronizeDevice,
-    SynchronizeStream,
-    SynchronizeEvent,
-    QueryStream,
-    QueryEvent,
-    Record,
-    WaitEvent,
-    WaitGate,
-    Upload,
-    Download,
-    CopyFromBuffer,
-    CopyToBuffer,
-    CopyWithinDevice,
-    Fill,
-    Allocate,
-    Free,
-    AllocateHost,
-    Trim,
-    CreateStream,
-    DropPendingStream,
-    CreateEvent,
-    DropPendingEvent,
-    Capture,
-    LaunchGraph,
-    Launch,
-    OpenDevice,
-}
-
-impl OwnCall {
-    const ALL: [(Self, Family, &'static str); 26] = [
-        (Self::SynchronizeDevice, Family::Wait, "Device::synchronize"),
-        (Self::SynchronizeStream, Family::Wait, "Stream::synchronize"),
-        (Self::SynchronizeEvent, Family::Wait, "Event::synchronize"),
-        (Self::QueryStream, Family::Wait, "Stream::is_complete"),
-        (Self::QueryEvent, Family::Wait, "Event::is_complete"),
-        (Self::Record, Family::Wait, "Stream::record"),
-        (Self::WaitEvent, Family::Wait, "Stream::wait"),
-        (Self::WaitGate, Family::Wait, "Stream::wait_gate"),
-        (Self::Upload, Family::Copy, "Stream::tensor"),
-        (Self::Download, Family::Copy, "Tensor::to_vec"),
-        (Self::CopyFromBuffer, Family::Copy, "Tensor::copy_from"),
-        (Self::CopyToBuffer, Family::Copy, "Tensor::copy_to"),
-        (Self::CopyWithinDevice, Family::Copy, "Tensor::contiguous"),
-        (Self::Fill, Family::Fill, "Stream::full"),
-        (Self::Allocate, Family::Memory, "Stream::allocate"),
-        (Self::Free, Family::Memory, "Tensor::drop"),
-        (Self::AllocateHost, Family::Memory, "Device::host_buffer"),
-        (Self::Trim, Family::Memory, "Device::trim"),
-        (Self::CreateStream, Family::Object, "Device::stream"),
-        (Self::DropPendingStream, Family::Object, "Stream::drop"),
-        (Self::CreateEvent, Family::Object, "Device::event"),
-        (Self::DropPendingEvent, Family::Object, "Event::drop"),
-        (Self::Capture, Family::Graph, "Stream::capture"),
-        (Self::LaunchGraph, Family::Graph, "GraphCall::launch"),
-        (Self::Launch, Family::Launch, "Stream::spin"),
-        (Self::OpenDevice, Family::Device, "Device::open"),
-    ];
-
-    /// The calls of a family.
-    pub fn of(family: Family) -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(move |(_, of, _)| *of == family).map(|(call, ..)| call)
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::ALL.into_iter().find(|(call, ..)| *call == self).map_or("", |(.., name)| name)
-    }
-
-    /// The stream that it is given.
-    pub fn on(self) -> On {
-        match self {
-            Self::SynchronizeDevice
-            | Self::AllocateHost
-            | Self::Trim
-            | Self::CreateStream
-            | Self::CreateEvent
-            | Self::Capture
-            | Self::OpenDevice => On::Nothing,
-            _ => On::Stream,
-        }
-    }
-
-    /// Whether it waits for a gate that holds a stream, as the engine declares.
-    #[cfg(test)]
-    pub fn waits(self, held: Gated) -> bool {
-        match self {
-            Self::SynchronizeDevice => held != Gated::Device,
-            Self::SynchronizeStream | Self::SynchronizeEvent | Self::Download => held == Gated::Same,
-            _ => false,
-        }
-    }
-}
+/// No work.
+const NONE: Duration = Duration::ZERO;
 
 /// A rig of an engine's own streams.
 pub(super) struct OwnCalls {
@@ -130,7 +34,7 @@ pub(super) struct OwnCalls {
     waiting: RefCell<Option<JoinHandle<Result<()>>>>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     device: Device,
     other_device: Device,
     own: Stream,
@@ -178,15 +82,14 @@ impl OwnCalls {
 }
 
 impl Rig for OwnCalls {
-    fn steps(&self, action: &Action) -> Result<Box<dyn Steps>> {
-        match action {
-            Action::Own(call) => Ok(self.shared.steps(*call)),
-            Action::Layer(_) | Action::Graph(_) => Err(DeviceError::NotApplicable {
+    fn steps(&self, call: &Call) -> Result<Box<dyn Steps>> {
+        match call.make {
+            Make::Own(make) => Ok(make(&self.shared)),
+            Make::Driver(_) => Err(DeviceError::NotApplicable {
                 what: "a call of the driver".to_owned(),
                 device: self.shared.device.name().to_owned(),
                 reason: "this engine stands on no driver".to_owned(),
             }),
-            other => Err(DeviceError::InvalidArgument { operation: "steps", reason: format!("{other:?}") }),
         }
     }
 
@@ -289,65 +192,86 @@ impl Shared {
             .behind(move |made| made.as_ref().map_or(Ok(()), |made| behind(&shared, made)))
             .boxed()
     }
+}
 
-    fn steps(self: &Rc<Self>, call: OwnCall) -> Box<dyn Steps> {
-        let buffer = |s: &Self| s.device.host_buffer::<f32>(HostKind::Pageable, ELEMENTS);
-        match call {
-            OwnCall::SynchronizeDevice => self.plain(|s| s.device.synchronize()),
-            OwnCall::SynchronizeStream => self.plain(|s| s.own.synchronize()),
-            OwnCall::SynchronizeEvent => self.recorded(|_, event| event.synchronize()),
-            OwnCall::QueryStream => self.plain(|s| s.own.is_complete().map(drop)),
-            OwnCall::QueryEvent => self.recorded(|_, event| event.is_complete().map(drop)),
-            OwnCall::Record => self.made(|s| s.device.event(), |s, event| s.own.record(event)).boxed(),
-            OwnCall::WaitEvent => self.recorded(|s, event| s.own.wait(event)),
-            OwnCall::WaitGate => {
-                let opened = |s: &Self| s.device.gate().inspect(Gate::open);
-                self.made(opened, |s, gate| s.own.wait_gate(gate)).boxed()
-            }
-            OwnCall::Upload => self.plain(|s| s.own.tensor(&[0.0f32; ELEMENTS], [ELEMENTS]).map(drop)),
-            OwnCall::Download => self.plain(|s| s.tensor.to_vec().map(drop)),
-            OwnCall::CopyFromBuffer => self.made(buffer, |s, buffer| s.tensor.copy_from(buffer)).boxed(),
-            OwnCall::CopyToBuffer => self.made(buffer, |s, buffer| s.tensor.copy_to(buffer)).boxed(),
-            OwnCall::CopyWithinDevice => {
-                self.made(|s| s.own.empty::<f32>([ELEMENTS]), |s, out| out.assign(&s.tensor)).boxed()
-            }
-            OwnCall::Fill => self.plain(|s| s.own.full::<f32>([ELEMENTS], 1.0).map(drop)),
-            OwnCall::Allocate => {
-                let kept = |s: &Self, made: &mut Option<Tensor<f32>>| {
+/// What makes a call ready on a rig.
+pub(super) type OwnMake = fn(&Rc<Shared>) -> Box<dyn Steps>;
+
+fn buffer(shared: &Shared) -> Result<HostBuffer<f32>> {
+    shared.device.host_buffer(HostKind::Pageable, ELEMENTS)
+}
+
+/// The calls of a family, by the names of their methods.
+pub(super) fn calls(family: Family) -> Vec<Call> {
+    let on = |on| move |name, make: OwnMake| Call::new(name, on, Make::Own(make));
+    let (given, none) = (on(On::Stream), on(On::Nothing));
+    match family {
+        Family::Wait => vec![
+            none("Device::synchronize", |s| s.plain(|s| s.device.synchronize())),
+            given("Stream::synchronize", |s| s.plain(|s| s.own.synchronize())),
+            given("Event::synchronize", |s| s.recorded(|_, event| event.synchronize())),
+            given("Stream::is_complete", |s| s.plain(|s| s.own.is_complete().map(drop))),
+            given("Event::is_complete", |s| s.recorded(|_, event| event.is_complete().map(drop))),
+            given("Stream::record", |s| s.made(|s| s.device.event(), |s, event| s.own.record(event)).boxed()),
+            given("Stream::wait", |s| s.recorded(|s, event| s.own.wait(event))),
+            given("Stream::wait_gate", |s| {
+                s.made(|s| s.device.gate().inspect(Gate::open), |s, gate| s.own.wait_gate(gate)).boxed()
+            }),
+        ],
+        Family::Copy => vec![
+            given("Stream::tensor", |s| s.plain(|s| s.own.tensor(&[0.0f32; ELEMENTS], [ELEMENTS]).map(drop))),
+            given("Tensor::to_vec", |s| s.plain(|s| s.tensor.to_vec().map(drop))),
+            given("Tensor::copy_from", |s| s.made(buffer, |s, buffer| s.tensor.copy_from(buffer)).boxed()),
+            given("Tensor::copy_to", |s| s.made(buffer, |s, buffer| s.tensor.copy_to(buffer)).boxed()),
+            given("Tensor::contiguous", |s| {
+                s.made(|s| s.own.empty::<f32>([ELEMENTS]), |s, out| out.assign(&s.tensor)).boxed()
+            }),
+        ],
+        Family::Fill => {
+            vec![given("Stream::full", |s| s.plain(|s| s.own.full::<f32>([ELEMENTS], 1.0).map(drop)))]
+        }
+        Family::Memory => vec![
+            given("Stream::allocate", |s| {
+                let kept = |s: &Shared, made: &mut Option<Tensor<f32>>| {
                     *made = Some(s.own.empty([ELEMENTS])?);
                     Ok(())
                 };
-                self.made(|_| Ok(None), kept).boxed()
-            }
-            OwnCall::Free => self.dropped(|s| s.own.empty::<f32>([ELEMENTS]), |_, _| Ok(())),
-            OwnCall::AllocateHost => self.plain(move |s| buffer(s).map(drop)),
-            OwnCall::Trim => self.plain(|s| s.device.trim()),
-            OwnCall::CreateStream => self.plain(|s| s.device.stream().map(drop)),
-            OwnCall::DropPendingStream => {
-                let made = |s: &Self| Ok((s.device.stream()?, s.device.event()?));
-                self.dropped(made, |s, (stream, event)| s.own.record(event).and_then(|()| stream.wait(event)))
-            }
-            OwnCall::CreateEvent => self.plain(|s| s.device.event().map(drop)),
-            OwnCall::DropPendingEvent => self.dropped(|s| s.device.event(), |s, event| s.own.record(event)),
-            OwnCall::Capture => {
-                let capture = |_: &Self, stream: &mut Stream| stream.capture(|| stream.spin(Duration::ZERO)).map(drop);
-                self.made(|s| s.device.stream(), capture).boxed()
-            }
-            OwnCall::LaunchGraph => {
-                let captured = |s: &Self| s.own.capture(|| s.own.spin(Duration::ZERO)).map(|(_, graph)| graph);
-                self.made(captured, |_, graph: &mut Graph| graph.launch()).boxed()
-            }
-            OwnCall::Launch => self.plain(|s| s.own.spin(Duration::ZERO)),
-            OwnCall::OpenDevice => self.plain(|s| Device::open(s.device.name()).map(drop)),
-        }
+                s.made(|_| Ok(None), kept).boxed()
+            }),
+            given("Tensor::drop", |s| s.dropped(|s| s.own.empty::<f32>([ELEMENTS]), |_, _| Ok(()))),
+            none("Device::host_buffer", |s| s.plain(|s| buffer(s).map(drop))),
+            none("Device::trim", |s| s.plain(|s| s.device.trim())),
+        ],
+        Family::Code => Vec::new(),
+        Family::Object => vec![
+            none("Device::stream", |s| s.plain(|s| s.device.stream().map(drop))),
+            given("Stream::drop", |s| {
+                let made = |s: &Shared| Ok((s.device.stream()?, s.device.event()?));
+                s.dropped(made, |s, (stream, event)| s.own.record(event).and_then(|()| stream.wait(event)))
+            }),
+            none("Device::event", |s| s.plain(|s| s.device.event().map(drop))),
+            given("Event::drop", |s| s.dropped(|s| s.device.event(), |s, event| s.own.record(event))),
+        ],
+        Family::Graph => vec![
+            none("Stream::capture", |s| {
+                let capture = |_: &Shared, stream: &mut Stream| stream.capture(|| stream.spin(NONE)).map(drop);
+                s.made(|s| s.device.stream(), capture).boxed()
+            }),
+            given("GraphCall::launch", |s| {
+                let captured = |s: &Shared| s.own.capture(|| s.own.spin(NONE)).map(|(_, graph)| graph);
+                s.made(captured, |_, graph: &mut Graph| graph.launch()).boxed()
+            }),
+        ],
+        Family::Launch => vec![given("Stream::spin", |s| s.plain(|s| s.own.spin(NONE)))],
+        Family::Device => vec![none("Device::open", |s| s.plain(|s| Device::open(s.device.name()).map(drop)))],
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CallUnderTest;
     use crate::catalogue::calls;
+    use crate::{CallUnderTest, Gated};
 
     const FAMILIES: [Family; 9] = [
         Family::Wait,
@@ -361,17 +285,25 @@ mod tests {
         Family::Device,
     ];
 
+    /// Whether a call waits for a gate that holds a stream, as the engine declares.
+    fn waits(call: &str, held: Gated) -> bool {
+        match call {
+            "Device::synchronize" => held != Gated::Device,
+            "Stream::synchronize" | "Event::synchronize" | "Tensor::to_vec" => held == Gated::Same,
+            _ => false,
+        }
+    }
+
     /// A call that does not wait comes back however long that takes; one that waits is let go by the watchdog.
     #[test]
     fn a_gate_shows_what_the_engine_declares_of_each_of_its_calls() {
         let device = Device::open("cpu:0").unwrap();
         let mut tried = 0;
         for call in FAMILIES.into_iter().flat_map(|family| calls("cpu", family, &[4])) {
-            let Action::Own(own) = call.action else { panic!("{call:?}") };
             let mut tested = CallUnderTest::new(&device, &call).unwrap();
             tested.rehearse().unwrap();
             for held in Gated::ALL {
-                let declared = own.waits(held);
+                let declared = waits(call.name, held);
                 let patience = Duration::from_millis(if declared { 20 } else { 60_000 });
                 match tested.trial(held, patience, Duration::ZERO) {
                     Ok(trial) => {

@@ -187,7 +187,7 @@ mod tests {
     use std::cell::Cell;
     use std::rc::Rc;
 
-    use super::super::catalogue::{Action, calls};
+    use super::super::catalogue::{Call, calls};
     use super::super::ranks::Ranks;
     use super::super::ways::{MovedBy, Transfers};
     use super::super::{Family, Made, OwnCalls, Rig, waiting};
@@ -224,8 +224,8 @@ mod tests {
     }
 
     impl Rig for Changed {
-        fn steps(&self, action: &Action) -> Result<Box<dyn Steps>> {
-            let (mut own, enqueueing) = (self.rig.steps(action)?, self.enqueueing);
+        fn steps(&self, call: &Call) -> Result<Box<dyn Steps>> {
+            let (mut own, enqueueing) = (self.rig.steps(call)?, self.enqueueing);
             own.prepare()?;
             let (held, fails, stands) = (Rc::clone(&self.held), self.fails, Rc::clone(&self.stands));
             let enqueued = Rc::clone(&self.stands);

@@ -2,7 +2,7 @@
 //!
 //! # Method
 //! The last action of the work writes the time of the device's own clock. The waiting thread reads the host's clock when its
-//! wait has returned. When all is over, the two clocks are compared ([`clock`](super::clock)), and the end of the work is told
+//! wait has returned. When all is over, the two clocks are compared (`clock`), and the end of the work is told
 //! on the host's clock. The difference is the latency of the wait, for every way to wait alike. No other thread looks on. The
 //! processor time is that of the waiting thread alone, by the clock that the system keeps for it.
 //!

@@ -128,15 +128,12 @@ impl System {
                 };
                 let found = operands.iter().map(of).collect::<Option<Vec<&Outcome>>>();
                 let Some(found) = found.filter(|_| !places.contains_key(&title)) else { continue };
-                let absent = found.iter().find(|outcome| outcome.values().is_none());
-                let outcome = match absent {
+                let outcome = match found.iter().find(|outcome| outcome.values().is_none()) {
                     Some(absent) => (*absent).clone(),
                     None => {
-                        let named = operands.iter().zip(&found);
-                        let values: Vec<_> =
-                            named.filter_map(|(own, outcome)| Some((own.name.as_str(), outcome.values()?))).collect();
-                        let samples: Vec<_> = values.iter().map(|(name, values)| (*name, &**values)).collect();
-                        Outcome::computed(formula, &samples, &parameters)
+                        let samples: Vec<_> = found.iter().filter_map(|outcome| outcome.values()).collect();
+                        let named = operands.iter().zip(&samples).map(|(own, samples)| (own.name.as_str(), &**samples));
+                        Outcome::computed(formula, &named.collect::<Vec<_>>(), &parameters)
                     }
                 };
                 places.insert(title, self.rows.len());

@@ -2,7 +2,7 @@
 //!
 //! A thread that the system moves between processors meets other caches and other clocks: what it measures changes from run
 //! to run by more than samples within a run show. So the thread that takes samples stays on one processor, where there are
-//! enough of them for everything else, until it is told to [`stay_on`] another. A thread or a process inherits the processors of
+//! enough of them for everything else, until it is told to `stay_on` another. A thread or a process inherits the processors of
 //! the thread that starts it: what a measurement starts is started [`elsewhere`], so that it does not compete with the thread
 //! that it is measured from: not on its processor, nor on one that shares a core with it, where enough others are left.
 //!

@@ -179,7 +179,6 @@ fn a_missing_device_experiment_or_file_is_named() {
         (&["run", "--with", "pytroch"], 2, "a similar value exists: 'pytorch'"),
         (&["man", "benhc"], 2, "did you mean `bench`?"),
         (&["--suite", "quick", "check"], 2, "`--suite` stands before `check`"),
-        (&["compare", "a.json", "b.json", "--format", "json"], 2, "`--format json` is called `--json` now"),
         (&["run", "--suite", "none.yaml"], 2, "none.yaml"),
         (&["run", "--suite", "quik"], 2, "there is no suite `quik` and no such file; did you mean `quick`?"),
         (&["run", "--course", "none"], 2, "none"),

@@ -181,7 +181,7 @@ fn a_course_may_have_scripts_pictures_and_pages_of_its_own() {
     render(folder.path());
     let site = |name: &str| fs::read_to_string(folder.path().join("out/site").join(name)).unwrap();
     assert_eq!(site("own.html"), page);
-    assert!(site("own.svg").contains("onload") && site("measuring.html").contains("rel=preconnect"));
+    assert!(site("own.svg").contains("onload") && site("measuring.html").contains("rel=\"preconnect\""));
     assert!(site("measuring.html").contains("src=\"theme/own-"), "{}", site("measuring.html"));
 }
 

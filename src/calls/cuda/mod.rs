@@ -14,13 +14,14 @@ use syncscope::device::raw::{self, Context};
 use syncscope::device::{Device, Gate};
 use syncscope::error::DeviceError;
 
-use crate::catalogue::Action;
+use crate::catalogue::{Call, Make};
 use crate::ranks::Ranks;
 use crate::waiting::Waiting;
 use crate::ways::{MovedBy, Transfers};
 use crate::{Result, Rig, RigStream, Steps, WaitMode};
-use driver::Calls;
 pub(crate) use driver::first::first_kernel;
+pub use driver::layers;
+pub(crate) use driver::{Calls, calls};
 use waiting::CudaWaiting;
 
 /// How long another thread is given to begin its wait: it has nothing else to do.
@@ -89,9 +90,12 @@ impl CudaRig {
 }
 
 impl Rig for CudaRig {
-    fn steps(&self, action: &Action) -> Result<Box<dyn Steps>> {
+    fn steps(&self, call: &Call) -> Result<Box<dyn Steps>> {
         self.calls.bind()?;
-        self.calls.steps(action)
+        match &call.make {
+            Make::Driver(make) => make(&self.calls),
+            Make::Own(_) => Err(DeviceError::InvalidArgument { operation: "steps", reason: format!("{call:?}") }),
+        }
     }
 
     fn hold(&self, line: RigStream) -> Result<Gate> {

@@ -73,7 +73,7 @@ impl Dimension {
 
 impl Node {
     pub(super) fn dimension(&self, text: &str, of: &dyn Fn(&str) -> Dimension) -> Result<Dimension, String> {
-        let children = self.children().iter().map(|node| Ok((node.dimension(text, of)?, &text[node.at.clone()])));
+        let children = self.children().iter().map(|node| Ok((node.dimension(text, of)?, text[node.at.clone()].trim())));
         let children: Vec<(Dimension, &str)> = children.collect::<Result<_, String>>()?;
         let first = children.first().map_or(Dimension::Free, |(first, _)| *first);
         Ok(match (&self.part, children.as_slice()) {

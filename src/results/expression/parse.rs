@@ -111,11 +111,20 @@ impl<'a> Parser<'a> {
 
     fn signed(&mut self) -> Result<Node> {
         self.rest();
-        let start = self.place;
-        if self.takes("−") || self.notation == Notation::Document && self.takes("-") {
-            let inner = Box::new(self.signed()?);
-            return Ok(Node { part: Part::Negated(inner), at: start..self.place });
+        let (start, mut is_negative) = (self.place, false);
+        while self.takes("−") || self.notation == Notation::Document && self.takes("-") {
+            is_negative = !is_negative;
         }
+        let value = self.value()?;
+        match is_negative {
+            true => Ok(Node { part: Part::Negated(Box::new(value)), at: start..self.place }),
+            false => Ok(value),
+        }
+    }
+
+    fn value(&mut self) -> Result<Node> {
+        self.rest();
+        let start = self.place;
         let part = match self.word() {
             "" if self.takes("(") => {
                 let inner = self.binding(0)?;

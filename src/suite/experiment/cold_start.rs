@@ -1,7 +1,7 @@
 //! `cold-start`: what a process pays once, before its first work on a device is done.
 //!
 //! Each round starts a process of its own, which makes its first steps on the device and says what each took
-//! ([`process`](crate::device::process)). All rows of a round are of one process.
+//! ([`process`](crate::calls::process)). All rows of a round are of one process.
 //!
 //! - The steps: the driver is loaded and initialized (*driver*), the context made (*context*), a kernel compiled or read from
 //!   the folder of compiled kernels (*code*), its module loaded (*module*), the kernel found (*function*), launched and waited

@@ -23,9 +23,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Experiment, Formula, Group, count, counts};
-use crate::calls::catalogue::{Action, Call, GraphCall};
-use crate::calls::layer::Layer;
-use crate::calls::{CallUnderTest, On};
+use crate::calls::catalogue::Call;
+use crate::calls::{CallUnderTest, layers};
 use crate::device::{Device, Graph};
 use crate::error::DeviceError;
 use crate::measure::{Clock, Stopwatch};
@@ -84,16 +83,16 @@ impl Layers {
     /// One launch through each layer: one group.
     fn launch(&self) -> Group {
         let launches = self.launches.get();
-        let through = move |layer: Layer| {
+        let through = move |call: Call| {
             move |device: &Device| {
-                let mut time = timed(device, &layer.call())?;
+                let mut time = timed(device, &call)?;
                 Ok(move || time().map(|seconds| seconds / launches as f64))
             }
         };
         Group::of("One launch through each layer", [("launches", launches.into())])
-            .time_by(Clock::Host, "layers.driver", "The driver's own call", through(Layer::Driver(launches)))
-            .time_by(Clock::Host, "layers.wrapper", "A safe wrapper of it", through(Layer::Wrapper(launches)))
-            .time_by(Clock::Host, "layers.extended", "The driver's extended call", through(Layer::Extended(launches)))
+            .time_by(Clock::Host, "layers.driver", "The driver's own call", through(layers::driver(launches)))
+            .time_by(Clock::Host, "layers.wrapper", "A safe wrapper of it", through(layers::wrapper(launches)))
+            .time_by(Clock::Host, "layers.extended", "The driver's extended call", through(layers::extended(launches)))
             .host_time("layers.library", "This library, the same kernel", move |device| {
                 let stream = device.stream()?;
                 Ok(move || (0..launches).try_for_each(|_| stream.spin(Duration::ZERO)))
@@ -180,7 +179,7 @@ impl Layers {
         let (launches, length) = (self.launches.get(), self.kernel.duration());
         let chain = move |programmatic: bool| {
             move |device: &Device| {
-                let mut time = timed(device, &Layer::Chain { launches, length, programmatic }.call())?;
+                let mut time = timed(device, &layers::chain(launches, length, programmatic))?;
                 Ok(move || time().map(|seconds| seconds / launches as f64))
             }
         };
@@ -213,26 +212,20 @@ impl Layers {
 
 /// What it takes to change an executable graph of one kernel: one group.
 fn updates() -> Group {
-    let change = |name: &'static str, action: GraphCall| {
-        let call = Call { name, way: None, memory: None, bytes: None, on: On::Nothing, action: Action::Graph(action) };
+    let change = |call: Call| {
         move |device: &Device| {
             let mut time = timed(device, &call)?;
             Ok(move || (0..SINGLE).try_fold(0.0, |sum, _| time().map(|seconds| sum + seconds)))
         }
     };
     Group::of("Changing a graph", [])
-        .time_by(
-            Clock::Host,
-            "layers.graph.update",
-            "Update a graph of one kernel",
-            change("cuGraphExecUpdate", GraphCall::Update),
-        )
+        .time_by(Clock::Host, "layers.graph.update", "Update a graph of one kernel", change(layers::graph_update()))
         .per(SINGLE)
         .time_by(
             Clock::Host,
             "layers.graph.set-parameters",
             "Set the arguments of its kernel",
-            change("cuGraphExecKernelNodeSetParams", GraphCall::SetParameters),
+            change(layers::graph_parameters()),
         )
         .per(SINGLE)
         .build()
@@ -240,7 +233,7 @@ fn updates() -> Group {
 
 /// A launch behind that of a kernel that has the device: one group.
 fn priorities() -> Group {
-    let launch = |highest: bool| move |device: &Device| timed(device, &Layer::Priority { highest }.call());
+    let launch = |highest: bool| move |device: &Device| timed(device, &layers::priority(highest));
     Group::of("Priority of a stream", [])
         .time_by(Clock::Host, "layers.priority.lowest", "Launch both and wait, lowest priority", launch(false))
         .time_by(Clock::Host, "layers.priority.highest", "Launch both and wait, highest priority", launch(true))

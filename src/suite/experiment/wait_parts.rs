@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 
 use super::each_round::EachRound;
 use super::{Experiment, Formula, Group};
-use crate::calls::catalogue::{Action, Allocate, Call, Code, Copy, CopyDirection, Launch, Memory, Wait, calls};
+use crate::calls::catalogue::{Call, Memory, calls};
 use crate::calls::parts::{CallInParts, Parts};
-use crate::calls::{Family, OwnCall, WaitMode};
+use crate::calls::{Family, WaitMode};
 use crate::device::Device;
 use crate::error::DeviceError;
 use crate::measure::Clock;
@@ -114,62 +114,54 @@ const ARRAY: Kind = Kind {
 /// full queue waits for launches that stand before it, which the work is not. Of graphs there is none: no call about them waited
 /// in the trials of `driver-calls`.
 fn kind(call: &Call) -> Option<(&'static Kind, &'static str)> {
-    let waits_by = match call.action {
-        Action::Wait(Wait::Context) | Action::Own(OwnCall::SynchronizeDevice) => "device",
-        Action::Wait(Wait::Stream) | Action::Own(OwnCall::SynchronizeStream) => "stream",
-        Action::Wait(Wait::Legacy) => "legacy stream",
-        Action::Wait(Wait::Event) | Action::Own(OwnCall::SynchronizeEvent) => "event",
-        Action::Wait(Wait::BlockingEvent) => "blocking event",
-        Action::Memory(Allocate::Free(bytes)) if bytes == SIZES[0] => "free",
-        Action::Own(OwnCall::Download) => return Some((&ITEM, "read")),
-        Action::Copy(copy) => return kind_of_copy(copy),
-        Action::Memory(call) => return of_memory(call).map(|name| (&OTHER, name)),
-        Action::Code(call) => return of_code(call).map(|name| (&OTHER, name)),
-        Action::Launch(Launch::SetStack) => return Some((&OTHER, "set the stack")),
-        Action::Fill { memory: Memory::Pinned, bytes, asynchronous: false } if bytes == SIZES[0] => {
-            return Some((&OTHER, "fill pinned"));
-        }
-        Action::Fill { memory: Memory::Managed, bytes, asynchronous: false } if bytes == SIZES[0] => {
-            return Some((&OTHER, "fill managed"));
-        }
-        _ => return None,
+    let waits_by = match (call.name, call.way) {
+        ("cuCtxSynchronize" | "Device::synchronize", _) => "device",
+        ("cuStreamSynchronize", Some(_)) => "legacy stream",
+        ("cuStreamSynchronize" | "Stream::synchronize", None) => "stream",
+        ("cuEventSynchronize", Some(_)) => "blocking event",
+        ("cuEventSynchronize" | "Event::synchronize", None) => "event",
+        ("cuMemFree", _) if of(call, Memory::Device, 0) => "free",
+        ("Tensor::to_vec", _) => return Some((&ITEM, "read")),
+        (name, _) if name.starts_with("cuMemcpy") => return kind_of_copy(call),
+        _ => return by_the_way(call).map(|name| (&OTHER, name)),
     };
     Some((&SYNCHRONIZE, waits_by))
 }
 
+/// Whether it is about this kind of memory, and the size at this place.
+fn of(call: &Call, memory: Memory, size: usize) -> bool {
+    call.memory == Some(memory) && call.bytes == Some(SIZES[size])
+}
+
 /// Copies from or to the host, by the call that takes no stream or, of pageable memory, which it may wait for, too, by the one
 /// that does.
-fn kind_of_copy(copy: Copy) -> Option<(&'static Kind, &'static str)> {
-    let kind = if copy.bytes == SIZES[0] { &ITEM } else { &ARRAY };
-    let name = match (copy.direction, copy.memory, copy.asynchronous) {
-        (CopyDirection::ToHost, _, false) => "read",
-        (CopyDirection::ToDevice, _, false) => "write",
-        (CopyDirection::WithinHost, _, false) => "host to host",
-        (CopyDirection::ToHost, Memory::Pageable, true) => "asynchronous read",
-        (CopyDirection::ToDevice, Memory::Pageable, true) if copy.bytes != SIZES[0] => "asynchronous write",
+fn kind_of_copy(call: &Call) -> Option<(&'static Kind, &'static str)> {
+    let is_small = call.bytes == Some(SIZES[0]);
+    let name = match (call.name, call.to) {
+        ("cuMemcpyDtoH", _) => "read",
+        ("cuMemcpyHtoD", _) => "write",
+        ("cuMemcpy", None) => "host to host",
+        ("cuMemcpyDtoHAsync", _) if call.memory == Some(Memory::Pageable) => "asynchronous read",
+        ("cuMemcpyHtoDAsync", _) if call.memory == Some(Memory::Pageable) && !is_small => "asynchronous write",
         _ => return None,
     };
-    Some((kind, name))
+    Some((if is_small { &ITEM } else { &ARRAY }, name))
 }
 
-/// Calls that give memory back.
-fn of_memory(call: Allocate) -> Option<&'static str> {
-    match call {
-        Allocate::FreeManaged(bytes) if bytes == SIZES[0] => Some("free managed"),
-        Allocate::FreeHost(bytes) if bytes == SIZES[0] => Some("free pinned"),
-        Allocate::Unregister(bytes) if bytes == SIZES[0] => Some("unregister"),
-        _ => None,
-    }
-}
-
-/// Calls that load or unload code.
-fn of_code(call: Code) -> Option<&'static str> {
-    match call {
-        Code::LoadModule => Some("load a module"),
-        Code::UnloadModule => Some("unload a module"),
-        Code::FirstLaunchOfLibrary => Some("first launch"),
-        Code::KernelFunction => Some("function of a kernel"),
-        Code::UnloadUsedLibrary => Some("unload a library"),
+/// Calls that give memory back, fill it, load or unload code, or set a limit.
+fn by_the_way(call: &Call) -> Option<&'static str> {
+    match (call.name, call.way) {
+        ("cuMemFree", _) if of(call, Memory::Managed, 0) => Some("free managed"),
+        ("cuMemFreeHost", _) if of(call, Memory::Pinned, 0) => Some("free pinned"),
+        ("cuMemHostUnregister", _) if of(call, Memory::Registered, 0) => Some("unregister"),
+        ("cuMemsetD8", _) if of(call, Memory::Pinned, 0) => Some("fill pinned"),
+        ("cuMemsetD8", _) if of(call, Memory::Managed, 0) => Some("fill managed"),
+        ("cuModuleLoadData", _) => Some("load a module"),
+        ("cuModuleUnload", _) => Some("unload a module"),
+        ("cuLaunchKernel", Some("first of a library")) => Some("first launch"),
+        ("cuKernelGetFunction", _) => Some("function of a kernel"),
+        ("cuLibraryUnload", Some(_)) => Some("unload a library"),
+        ("cuCtxSetLimit", Some("stack")) => Some("set the stack"),
         _ => None,
     }
 }
@@ -178,7 +170,7 @@ fn of_code(call: Code) -> Option<&'static str> {
 fn parameters(call: &Call, waits_by: &str, length: Duration) -> Vec<(&'static str, Parameter)> {
     let mut parameters = vec![("wait", waits_by.into()), ("call", call.name.into())];
     // The CPU engine has no other memory.
-    let copies = matches!(call.action, Action::Copy(_) | Action::Own(OwnCall::Download));
+    let copies = call.name.starts_with("cuMemcpy") || call.name == "Tensor::to_vec";
     parameters.extend(copies.then(|| ("memory", call.memory.unwrap_or(Memory::Pageable).name().into())));
     parameters.push(("work_seconds", length.as_secs_f64().into()));
     parameters

@@ -9,7 +9,8 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
-use super::engine::{HostKind, HostMemory, Region, Result, Transfer};
+use super::engine::{HostKind, HostMemory, Result, Transfer};
+use super::operation::Region;
 use super::pending::Pending;
 use super::tracer::{CallInfo, Kind, Site, SyncKind};
 use super::{Device, Element, Stream};

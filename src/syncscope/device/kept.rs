@@ -1,9 +1,9 @@
 //! What a recording keeps, within a bound of memory.
 //!
 //! # Method
-//! Whatever is kept first takes its bytes from a [`Room`]: its own, those of the index by which it is found, and those of
+//! Whatever is kept first takes its bytes from a [`ByteBudget`]: its own, those of the index by which it is found, and those of
 //! the spans that it becomes, with their texts. What finds no room is counted as dropped. So the bound holds whatever is
-//! kept: calls, work, threads or names. Calls and work have a room each, so that neither leaves the other without.
+//! kept: calls, work, threads or names. Calls and work have a budget each, so that neither leaves the other without.
 //!
 //! # Limits
 //! Texts are counted as an allocator rounds them. What a driver keeps of its own (the events around calls, the buffers of
@@ -13,7 +13,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// What a recording and its timeline take at most, in bytes.
-pub(crate) const MOST_BYTES: usize = 192 << 20;
+pub(crate) const MAX_BYTES: usize = 192 << 20;
 
 /// What lists and indexes take beside their entries.
 const FIXED_BYTES: usize = 8 << 20;
@@ -29,16 +29,16 @@ pub(crate) const CALL_NAME_BYTES: usize = text_bytes(32);
 
 /// Bytes that can still be taken.
 #[derive(Debug)]
-pub(crate) struct Room(usize);
+pub(crate) struct ByteBudget(usize);
 
-impl Default for Room {
+impl Default for ByteBudget {
     /// For one of the two that have one.
     fn default() -> Self {
-        Self((MOST_BYTES - FIXED_BYTES) / 2)
+        Self((MAX_BYTES - FIXED_BYTES) / 2)
     }
 }
 
-impl Room {
+impl ByteBudget {
     /// Takes all of `bytes`, or nothing.
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
         let left = self.0.checked_sub(bytes);
@@ -80,9 +80,9 @@ impl Deref for Name {
 /// A list that never moves what it has: it grows without a moment in which it takes its memory twice, and gives it back as it
 /// is consumed.
 #[derive(Debug)]
-pub(crate) struct Pile<T>(Vec<Vec<T>>);
+pub(crate) struct ChunkedVec<T>(Vec<Vec<T>>);
 
-impl<T> Pile<T> {
+impl<T> ChunkedVec<T> {
     pub(crate) fn push(&mut self, value: T) {
         match self.0.last_mut() {
             Some(chunk) if chunk.len() < chunk.capacity() => chunk.push(value),
@@ -121,17 +121,17 @@ impl<T> Pile<T> {
     }
 }
 
-impl<T> Default for Pile<T> {
+impl<T> Default for ChunkedVec<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T> FromIterator<T> for Pile<T> {
+impl<T> FromIterator<T> for ChunkedVec<T> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
-        let mut pile = Self::default();
-        values.into_iter().for_each(|value| pile.push(value));
-        pile
+        let mut all = Self::default();
+        values.into_iter().for_each(|value| all.push(value));
+        all
     }
 }
 
@@ -141,18 +141,18 @@ mod tests {
 
     #[test]
     fn room_is_taken_whole_or_not_at_all() {
-        let mut room = Room(10);
+        let mut room = ByteBudget(10);
         assert_eq!([room.take(7), room.take(4), room.take(3), room.take(1)], [true, false, true, false]);
         room.give_back(1);
         assert!(room.take(1));
     }
 
     #[test]
-    fn a_pile_keeps_its_order_and_forgets_what_does_not_fit() {
-        let mut pile: Pile<usize> = (0..5000).collect();
-        assert!(pile.iter().copied().eq(0..5000));
-        pile.retain(|x| x % 2 == 0);
-        assert_eq!((pile.len(), pile.iter().nth(9).copied()), (2500, Some(18)));
-        assert_eq!(pile.into_vec().len(), 2500);
+    fn a_chunked_vector_keeps_its_order_and_forgets_what_does_not_fit() {
+        let mut values: ChunkedVec<usize> = (0..5000).collect();
+        assert!(values.iter().copied().eq(0..5000));
+        values.retain(|x| x % 2 == 0);
+        assert_eq!((values.len(), values.iter().nth(9).copied()), (2500, Some(18)));
+        assert_eq!(values.into_vec().len(), 2500);
     }
 }

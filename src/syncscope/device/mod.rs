@@ -14,6 +14,7 @@ mod host;
 pub(crate) mod injection;
 pub(crate) mod kept;
 pub mod kind;
+pub(crate) mod operation;
 pub(crate) mod orphaned;
 mod pending;
 pub mod philox;
@@ -39,11 +40,12 @@ pub use cuda::{kernels, raw};
 pub use element::{DType, Element, Float, FloatType};
 #[doc(hidden)]
 pub use engine::Footprint;
-pub use engine::{Binary, HostKind, MatmulPrecision};
+pub use engine::HostKind;
 pub use graph::Graph;
 pub use host::{HostBuffer, HostSlice, HostSliceMut, available_memory};
 #[doc(hidden)]
 pub use injection::Injected;
+pub use operation::{Binary, MatmulPrecision};
 pub use properties::{Properties, Telemetry};
 pub use stream::Stream;
 

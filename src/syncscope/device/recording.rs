@@ -8,15 +8,15 @@ use std::thread::ThreadId;
 use std::time::Instant;
 
 use super::engine::{Engine, EngineEvent, EngineStream, Result};
-use super::kept::{Name, Pile, Room};
+use super::kept::{ByteBudget, ChunkedVec, Name};
 use super::tracer::{ActivitySource, CallInfo, DeviceWork, Kind, OpenCall, Stall, TraceSource, Traced, TracedCall};
 use crate::error::DeviceError;
 
 /// What a recording kept.
 #[derive(Debug)]
 pub(crate) struct Log {
-    pub(crate) calls: Pile<TracedCall>,
-    pub(crate) work: Pile<DeviceWork>,
+    pub(crate) calls: ChunkedVec<TracedCall>,
+    pub(crate) work: ChunkedVec<DeviceWork>,
     pub(crate) stalls: Vec<Stall>,
     pub(crate) threads: HashMap<ThreadId, String>,
     pub(crate) dropped: u64,
@@ -106,8 +106,8 @@ const EVENT_BYTES: usize = 256;
 
 #[derive(Default)]
 struct Pairs {
-    pairs: Pile<(CallInfo, u64, Pair)>,
-    room: Room,
+    pairs: ChunkedVec<(CallInfo, u64, Pair)>,
+    room: ByteBudget,
     dropped: u64,
     /// Of the first call that has no times.
     failure: Option<DeviceError>,
@@ -214,7 +214,7 @@ impl ActivitySource for EventPairs {
 
     fn finish(&self) -> Traced {
         let mut kept = std::mem::take(&mut *self.lock());
-        let mut work = Pile::default();
+        let mut work = ChunkedVec::default();
         for (info, correlation, events) in std::mem::take(&mut kept.pairs).into_values() {
             match self.work(info, correlation, events) {
                 Ok(known) => work.push(known),

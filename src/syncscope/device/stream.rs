@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::engine::{DeviceMemory, EngineStream, Operation, Region, Result, Transfer};
+use super::engine::{DeviceMemory, EngineStream, Result, Transfer};
+use super::operation::{Operation, Region};
 use super::recording;
 use super::tracer::{self, CallInfo, Kind, Scope, Site, SyncKind, Tracer};
 use super::{DType, Device, Element, Event, Gate};
@@ -29,19 +30,19 @@ use crate::error::DeviceError;
 pub struct Stream {
     device: Device,
     raw: Arc<dyn EngineStream>,
-    pub(super) own: Arc<Own>,
+    pub(super) shared: Arc<StreamShared>,
 }
 
 /// What a stream's handles share: its number on the device, the device's tracer, and where it stands in its random
 /// numbers.
-pub(super) struct Own {
+pub(super) struct StreamShared {
     number: u32,
     tracer: Arc<Tracer>,
     /// The seed of the next random numbers, and how many sequences of it are used up.
     sequence: Mutex<(u64, u64)>,
 }
 
-impl Own {
+impl StreamShared {
     fn sequence(&self) -> MutexGuard<'_, (u64, u64)> {
         self.sequence.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,8 +53,8 @@ impl Stream {
     pub(crate) fn new(device: &Device, number: u32) -> Result<Self> {
         let raw = device.engine().create_stream(number)?;
         let tracer = Arc::clone(device.engine().tracer());
-        let own = Own { number, tracer, sequence: Mutex::default() };
-        Ok(Self { device: device.clone(), raw, own: Arc::new(own) })
+        let shared = StreamShared { number, tracer, sequence: Mutex::default() };
+        Ok(Self { device: device.clone(), raw, shared: Arc::new(shared) })
     }
 
     /// The device of this stream.
@@ -73,11 +74,11 @@ impl Stream {
     /// # Ok::<(), syncscope::error::DeviceError>(())
     /// ```
     pub fn set_seed(&self, seed: u64) {
-        *self.own.sequence() = (seed, 0);
+        *self.shared.sequence() = (seed, 0);
     }
 
     pub(crate) fn next_sequence(&self) -> (u64, u64) {
-        let mut sequence = self.own.sequence();
+        let mut sequence = self.shared.sequence();
         let next = *sequence;
         sequence.1 = sequence.1.wrapping_add(1);
         next
@@ -97,8 +98,8 @@ impl Stream {
 
     /// Has `event` know which call records it: `call`, or the one that is open on this thread.
     pub(super) fn notes_recording(&self, event: &Event, call: Option<&tracer::OpenCall<'_>>) {
-        if self.own.tracer.is_on() {
-            let correlation = call.map(tracer::OpenCall::correlation).or_else(|| self.own.tracer.correlation());
+        if self.shared.tracer.is_on() {
+            let correlation = call.map(tracer::OpenCall::correlation).or_else(|| self.shared.tracer.correlation());
             event.recorded.by.store(correlation.unwrap_or(0), Ordering::Relaxed);
         }
     }
@@ -159,7 +160,7 @@ impl Stream {
     /// Its number among the streams of its device, from 0, in the order in which they were made: what timelines name
     /// it by.
     pub fn number(&self) -> u32 {
-        self.own.number
+        self.shared.number
     }
 
     /// Whether both handles are the same stream.
@@ -178,7 +179,7 @@ impl Stream {
     #[track_caller]
     pub(crate) fn enqueue_all(&self, operations: &[Operation<'_>]) -> Result<()> {
         // What is captured is enqueued by the graph's launch.
-        let Some(first) = operations.first().filter(|_| self.own.tracer.is_on() && !self.raw.is_capturing()) else {
+        let Some(first) = operations.first().filter(|_| self.shared.tracer.is_on() && !self.raw.is_capturing()) else {
             return self.raw.enqueue(operations);
         };
         let kind = if matches!(first, Operation::Copy { .. }) { Kind::Copy } else { Kind::Kernel };
@@ -232,13 +233,13 @@ impl Stream {
     /// Names the calls until it is dropped, while somebody records.
     #[inline]
     pub(crate) fn scope(&self, name: &'static str, site: Site) -> Option<Scope<'_>> {
-        self.own.tracer.scope(name, site)
+        self.shared.tracer.scope(name, site)
     }
 
     /// Opens a call on this stream, while somebody records.
     #[inline]
     pub(crate) fn call(&self, note: CallInfo, site: Site) -> Option<tracer::OpenCall<'_>> {
-        self.own.tracer.call(CallInfo { stream: Some(self.own.number), ..note }, site)
+        self.shared.tracer.call(CallInfo { stream: Some(self.shared.number), ..note }, site)
     }
 
     /// Runs a call that enqueues work.

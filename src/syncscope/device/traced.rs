@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::ThreadId;
 use std::time::Instant;
 
-use super::kept::{CALL_NAME_BYTES, INDEX_BYTES, Name, Pile, SPAN_BYTES, text_bytes};
+use super::kept::{CALL_NAME_BYTES, ChunkedVec, INDEX_BYTES, Name, SPAN_BYTES, text_bytes};
 use super::kind::{Kind, SyncKind};
 use crate::error::DeviceError;
 
@@ -98,7 +98,7 @@ pub(crate) struct Stall {
 /// What a tracer saw.
 #[derive(Debug, Default)]
 pub(crate) struct Traced {
-    pub(crate) work: Pile<DeviceWork>,
+    pub(crate) work: ChunkedVec<DeviceWork>,
     pub(crate) stalls: Vec<Stall>,
     pub(crate) dropped: u64,
     /// Why the first call whose work could not be recorded has none.

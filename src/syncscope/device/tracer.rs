@@ -10,7 +10,7 @@
 //! [`ActivitySource`] ([`TraceSource`]). Work without a call of the recording is not of the recording.
 //!
 //! # Limits
-//! A recording and its timeline take less than [`MOST_BYTES`](super::kept::MOST_BYTES), whatever the region does: some
+//! A recording and its timeline take less than [`MAX_BYTES`](super::kept::MAX_BYTES), whatever the region does: some
 //! 150,000 launches, or fewer with long names and many threads. Further calls and further work are counted as dropped.
 //! Times between events reach from when the stream came to the first to when it passed the second: on an idle stream, they
 //! hold the call itself.
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Instant;
 
-use super::kept::{Pile, Room, text_bytes};
+use super::kept::{ByteBudget, ChunkedVec, text_bytes};
 pub(crate) use super::kind::{Kind, SyncKind};
 pub(crate) use super::traced::{ActivitySource, CallInfo, DeviceWork, Site, Stall, TraceSource, Traced, TracedCall};
 
@@ -45,11 +45,11 @@ struct State {
     generation: u64,
     /// The last that was given to a call, in any recording.
     correlation: u64,
-    calls: Pile<TracedCall>,
+    calls: ChunkedVec<TracedCall>,
     /// For calls and threads.
-    room: Room,
-    work: Pile<DeviceWork>,
-    room_for_work: Room,
+    room: ByteBudget,
+    work: ChunkedVec<DeviceWork>,
+    room_for_work: ByteBudget,
     dropped: u64,
     threads: HashMap<ThreadId, Thread>,
     source: Option<Arc<dyn ActivitySource>>,
@@ -190,7 +190,7 @@ impl Tracer {
     }
 
     /// Ends the recording, which was [closed](Self::close). The device has done the work of its calls.
-    pub(crate) fn finish(&self) -> (Traced, Pile<TracedCall>, HashMap<ThreadId, String>) {
+    pub(crate) fn finish(&self) -> (Traced, ChunkedVec<TracedCall>, HashMap<ThreadId, String>) {
         let State { calls, work, dropped, threads, source, .. } = self.renew();
         let own = || Traced { work, ..Traced::default() };
         let mut traced = source.map_or_else(own, |source| source.finish());

@@ -81,14 +81,14 @@ mod bounded {
 
     pub(super) fn warmup<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
         let rounds = usize::deserialize(deserializer)?;
-        let refused = super::excess("warmup", rounds, Protocol::MOST_WARMUP).map(D::Error::custom);
+        let refused = super::excess("warmup", rounds, Protocol::MAX_WARMUP).map(D::Error::custom);
         refused.map_or(Ok(rounds), Err)
     }
 
     pub(super) fn samples<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroUsize>, D::Error> {
         let samples = Option::<NonZeroUsize>::deserialize(deserializer)?;
         let count = samples.map_or(0, NonZeroUsize::get);
-        let refused = super::excess("samples", count, Protocol::MOST_SAMPLES).map(D::Error::custom);
+        let refused = super::excess("samples", count, Protocol::MAX_SAMPLES).map(D::Error::custom);
         refused.map_or(Ok(samples), Err)
     }
 }
@@ -119,13 +119,13 @@ impl Protocol {
     pub const MAXIMUM: usize = 10_000;
 
     /// The most rounds of warm-up that may be stated.
-    pub const MOST_WARMUP: usize = 100_000;
+    pub const MAX_WARMUP: usize = 100_000;
 
     /// The most samples of each case that may be stated.
-    pub const MOST_SAMPLES: usize = 1_000_000;
+    pub const MAX_SAMPLES: usize = 1_000_000;
 
     /// The longest time limit, in seconds: a day.
-    const MOST_SECONDS: f64 = 86_400.0;
+    const MAX_SECONDS: f64 = 86_400.0;
 
     /// Stops after `count` samples of each case. 0 states no rule.
     pub fn samples(count: usize) -> Self {
@@ -284,9 +284,9 @@ impl Protocol {
         }
         let samples = self.samples.map_or(0, NonZeroUsize::get);
         let excess = [
-            ("warmup", self.warmup, Self::MOST_WARMUP),
-            ("samples", samples, Self::MOST_SAMPLES),
-            ("fewest", self.least_rounds(), Self::MOST_SAMPLES),
+            ("warmup", self.warmup, Self::MAX_WARMUP),
+            ("samples", samples, Self::MAX_SAMPLES),
+            ("fewest", self.least_rounds(), Self::MAX_SAMPLES),
         ];
         if let Some(reason) = excess.into_iter().find_map(|(name, count, most)| self::excess(name, count, most)) {
             return refuse(reason);
@@ -304,7 +304,7 @@ impl Protocol {
             (Some(share), _) if !(share > 0.0 && share < 1.0) => {
                 refuse(format!("`relative_error` is {share}; it is a share between 0 and 1, such as 0.01 for ± 1 %"))
             }
-            (_, Some(seconds)) if !(seconds > 0.0 && seconds <= Self::MOST_SECONDS) => refuse(format!(
+            (_, Some(seconds)) if !(seconds > 0.0 && seconds <= Self::MAX_SECONDS) => refuse(format!(
                 "`time_limit` is {seconds}; it is a number of seconds greater than 0, and at most a day"
             )),
             _ => Ok(()),

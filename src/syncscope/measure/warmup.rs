@@ -30,7 +30,7 @@ const SHORT: f64 = 0.06;
 const BRIEF_ROUNDS: usize = 8;
 const BRIEF: f64 = 0.003;
 /// The limit, in rounds asked for.
-const MOST_ROUNDS: usize = 3;
+const MAX_ROUNDS: usize = 3;
 /// The rounds that are made of those asked for, however long they take: the first loads what the others only run.
 const FEWEST_ROUNDS: usize = 2;
 
@@ -69,7 +69,7 @@ impl<'a> Warmup<'a> {
         let is_late = limit.is_some_and(|limit| elapsed >= limit);
         let asked = if is_late { asked.min(FEWEST_ROUNDS) } else { asked };
         // Without a warm-up asked for there is none.
-        let is_long = || is_late || rounds >= asked.saturating_mul(MOST_ROUNDS);
+        let is_long = || is_late || rounds >= asked.saturating_mul(MAX_ROUNDS);
         let is_one = rounds == 1 && elapsed < SHORT;
         let is_brief = asked == 1 && rounds < BRIEF_ROUNDS && elapsed < BRIEF && !is_late;
         asked == 0 || rounds >= asked && !is_brief && (is_long() || !is_one && self.is_steady())

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 
 use super::{Result, Tensor, elements, invalid};
-use crate::device::engine::Operation;
+use crate::device::operation::Operation;
 use crate::device::{Element, Float, HostBuffer, Stream};
 
 /// Making tensors. All but [`tensor`](Stream::tensor) enqueue and return.
@@ -12,7 +12,7 @@ impl Stream {
     /// A tensor whose elements are undefined until something is enqueued that writes them.
     ///
     /// # Errors
-    /// No room; a shape of more than [`MOST_DIMENSIONS`](crate::tensor::MOST_DIMENSIONS) or whose number of elements does not fit
+    /// No room; a shape of more than [`MAX_DIMENSIONS`](crate::tensor::MAX_DIMENSIONS) or whose number of elements does not fit
     /// in memory.
     pub fn empty<T: Element>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         let shape = shape.into();

@@ -48,18 +48,19 @@ mod read;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::device::engine::{DeviceMemory, Region};
+use crate::device::engine::DeviceMemory;
+use crate::device::operation::Region;
 use crate::device::{Element, Stream};
 use crate::error::DeviceError;
 
 /// The most dimensions that a shape has. Every tensor and every part of one has a shape of its own, and what goes through it
 /// dimension by dimension, as printing does, needs some of the stack for each.
-pub const MOST_DIMENSIONS: usize = 64;
+pub const MAX_DIMENSIONS: usize = 64;
 
 /// The result of a call on a tensor.
 pub type Result<T> = std::result::Result<T, DeviceError>;
 
-/// An array of elements in a device's memory, contiguous and row-major, bound to a stream, of [`MOST_DIMENSIONS`] at most.
+/// An array of elements in a device's memory, contiguous and row-major, bound to a stream, of [`MAX_DIMENSIONS`] at most.
 ///
 /// Cloning shares the memory.
 ///
@@ -137,7 +138,7 @@ impl<T: Element> Tensor<T> {
     /// ```
     ///
     /// # Errors
-    /// The number of elements differs, or the shape has more than [`MOST_DIMENSIONS`].
+    /// The number of elements differs, or the shape has more than [`MAX_DIMENSIONS`].
     pub fn reshape(&self, shape: impl Into<Vec<usize>>) -> Result<Self> {
         let shape = shape.into();
         if elements("reshape", &shape)? != self.len() {
@@ -202,8 +203,8 @@ impl<T: Element> std::fmt::Debug for Tensor<T> {
 /// Too many dimensions, or a number of elements that no number says.
 fn elements(operation: &'static str, shape: &[usize]) -> Result<usize> {
     let dimensions = shape.len();
-    if dimensions > MOST_DIMENSIONS {
-        return Err(invalid(operation, format!("a shape of {dimensions} dimensions: {MOST_DIMENSIONS} are the most")));
+    if dimensions > MAX_DIMENSIONS {
+        return Err(invalid(operation, format!("a shape of {dimensions} dimensions: {MAX_DIMENSIONS} are the most")));
     }
     // Of the parts that are not 0, so that a part of a tensor without elements has a size, too.
     let product = shape.iter().filter(|n| **n > 0).try_fold(1usize, |product, n| product.checked_mul(*n));
@@ -224,14 +225,14 @@ mod tests {
     #[test]
     fn a_shape_of_more_dimensions_than_any_is_refused_wherever_it_is_given_and_the_most_are_printed() {
         let stream = Device::open("cpu:0").unwrap().stream().unwrap();
-        let most = stream.ones::<f32>([1; MOST_DIMENSIONS]).unwrap();
-        let [open, close] = ["[", "]"].map(|bracket| bracket.repeat(MOST_DIMENSIONS));
+        let most = stream.ones::<f32>([1; MAX_DIMENSIONS]).unwrap();
+        let [open, close] = ["[", "]"].map(|bracket| bracket.repeat(MAX_DIMENSIONS));
         assert_eq!(most.to_string(), format!("{open}1.0{close}"));
         let refused = |made: Result<Tensor<f32>>| match made {
             Err(DeviceError::InvalidArgument { reason, .. }) => reason.len() < 100,
             _ => false,
         };
-        for more in [vec![1; MOST_DIMENSIONS + 1], vec![1; 60_000], vec![0; 60_000]] {
+        for more in [vec![1; MAX_DIMENSIONS + 1], vec![1; 60_000], vec![0; 60_000]] {
             assert!(refused(stream.empty(more.clone())));
             assert!(refused(stream.ones(more.clone())));
             assert!(refused(stream.normal(more.clone())));

@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::{Result, Tensor, invalid};
-use crate::device::engine::{Binary, Operation, Region};
+use crate::device::operation::{Binary, Operation, Region};
 use crate::device::reserved::collected;
 use crate::device::{Element, Float, MatmulPrecision};
 

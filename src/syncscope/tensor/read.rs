@@ -7,7 +7,7 @@ use ndarray::{ArrayD, IxDyn};
 
 use super::{Result, Tensor, invalid};
 use crate::device::Element;
-use crate::device::engine::Operation;
+use crate::device::operation::Operation;
 
 impl<T: Element> Tensor<T> {
     /// Synchronization point: the elements, row-major. Where other threads enqueue on the stream meanwhile, a large tensor may be copied

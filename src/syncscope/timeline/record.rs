@@ -231,7 +231,7 @@ fn nanoseconds(count: u128) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::kept::{Name, Pile};
+    use crate::device::kept::{ChunkedVec, Name};
     use crate::device::tracer::Stall;
 
     fn device() -> Device {
@@ -406,12 +406,12 @@ mod tests {
         };
         let stall = |correlation, start, end| Stall { correlation, start: at(start), end: at(end) };
         let log = Log {
-            calls: Pile::from_iter([
+            calls: ChunkedVec::from_iter([
                 call(CallInfo::enqueue("matmul", Some(Kind::Kernel)), 1, (0, 50)),
                 call(CallInfo::barrier("Stream::synchronize", SyncKind::Stream), 2, (50, 90)),
             ]),
             // The trial of a plan, and the matmul.
-            work: Pile::from_iter([work(10, 30), work(45, 80)]),
+            work: ChunkedVec::from_iter([work(10, 30), work(45, 80)]),
             stalls: vec![stall(1, 12, 32), stall(2, 51, 89), stall(9, 0, 1)],
             threads: HashMap::new(),
             dropped: 0,

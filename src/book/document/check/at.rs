@@ -1,6 +1,6 @@
 //! Where in the text of a document something is wrong.
 
-use super::super::super::predicate::{Checked, UnknownName, parsed, singled_out};
+use super::super::super::predicate::{Checked, UnknownName, singled_out};
 use super::super::{Document, Text};
 use crate::error::FileError;
 use crate::results::{Dimension, Expression, Parameters, UnknownParameter, nearest};
@@ -114,9 +114,8 @@ impl<'a> At<'a> {
     }
 
     /// The unit of the expression here: each of its names is one that there is, and stands for one row.
-    pub(super) fn expression(&self, expression: &str) -> Result<Dimension, FileError> {
-        let expression = parsed(expression, &[]).map_err(|unknown| self.unknown(unknown))?;
-        self.read(&expression, &[Parameters::new()], None).map(|checked| checked.dimension)
+    pub(super) fn expression(&self, expression: &Expression) -> Result<Dimension, FileError> {
+        self.read(expression, &[Parameters::new()], None).map(|checked| checked.dimension)
     }
 
     /// What the expression here names, where each name stands for one row in each of some cases.

@@ -3,8 +3,8 @@
 use super::super::Sentence;
 use super::at::At;
 use crate::error::FileError;
-use crate::predicate::{Test, UnknownName};
-use crate::results::{Dimension, Parameters};
+use crate::predicate::{Test, UnknownName, parsed};
+use crate::results::Dimension;
 
 /// Every value in a sentence is one that there is.
 pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
@@ -23,7 +23,8 @@ pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
     }
     if let Some(headline) = &document.headline {
         let (top, at) = (top.key("headline"), top.key("headline").key("value"));
-        let dimension = at.expression(&headline.value)?;
+        let value = parsed(&headline.value, &[]).map_err(|unknown| at.unknown(unknown))?;
+        let dimension = at.expression(&value)?;
         if dimension.is_other_than(Dimension::NONE) {
             return at.refuse(format!("a headline is a ratio, and `{}` is {}", headline.value, dimension.words()));
         }
@@ -48,7 +49,7 @@ pub(super) fn of_sentence(at: &At<'_>, sentence: &Sentence) -> Result<(), FileEr
     let condition = at.key("if");
     for test in Test::all(&sentence.condition).map_err(|unknown| condition.unknown(unknown))? {
         bounded(&test).map_err(|unknown| condition.unknown(unknown))?;
-        condition.read(&test.quantity, &[Parameters::new()], None)?;
+        condition.expression(&test.quantity)?;
     }
     let texts = [("then", &sentence.then), ("else", &sentence.otherwise), ("unclear", &sentence.unclear)];
     texts.into_iter().try_for_each(|(key, text)| at.key(key).text(text))

@@ -2,8 +2,6 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::Arc;
-use std::time::Duration;
 
 use cudarc::driver::sys::{
     self, CUfunc_cache, CUfunction, CUfunction_attribute, CUfunctionLoadingState, CUkernel, CUlibrary, CUmodule,
@@ -11,189 +9,159 @@ use cudarc::driver::sys::{
 };
 
 use super::owned::Owned;
-use super::{Calls, KERNEL, function, in_turn, launch, module};
-use crate::Result;
-use crate::catalogue::Code;
-use crate::made::plain;
-use crate::{Made, RigStream, Steps};
+use super::{
+    Calls, KERNEL, Status, call, creates, ends, find_function, function, in_turn, load, made, module, plain, start,
+};
+use crate::catalogue::Call;
+use crate::{On, Result, RigStream};
+
+pub(super) fn calls() -> Vec<Call> {
+    vec![
+        creates("cuModuleLoadData", On::Nothing, sys::cuModuleUnload, |c, module| Ok(load(module, &c.image))),
+        ends("cuModuleUnload", |c| module(&c.context, &c.image)),
+        made(
+            "cuModuleGetFunction",
+            On::Nothing,
+            |c| module(&c.context, &c.image),
+            |_, module| find_function(&mut ptr::null_mut(), module.get()?, KERNEL),
+        ),
+        of_module("cuLaunchKernel", On::Stream, |c, kernel| Ok(start(kernel, c.own.get()?))).way("first of a module"),
+        of_library(
+            "cuLibraryLoadData",
+            On::Nothing,
+            |c| Ok(Owned::empty(&c.context, sys::cuLibraryUnload)),
+            |c, place| place.make(|library| Ok(load_library(library, &c.image))),
+        ),
+        of_library("cuLibraryUnload", On::Nothing, library, |_, library| library.end()),
+        of_library("cuLibraryUnload", On::Nothing, used_library, |_, library| library.end())
+            .way("with a loaded kernel"),
+        of_library("cuLibraryGetKernel", On::Nothing, library, |_, library| {
+            find_kernel(&mut ptr::null_mut(), library.get()?)
+        }),
+        of_library("cuKernelGetFunction", On::Nothing, kernel_of_library, |_, (_, kernel)| {
+            let mut function = ptr::null_mut();
+            // Safety: the library is loaded; writes one handle.
+            Ok(unsafe { sys::cuKernelGetFunction(&mut function, *kernel) })
+        }),
+        // The driver takes either kind of handle.
+        of_library("cuLaunchKernel", On::Stream, kernel_of_library, |c, (_, kernel)| {
+            Ok(start(kernel.cast(), c.own.get()?))
+        })
+        .way("first of a library"),
+        call("cuFuncLoad", On::Nothing, |calls| {
+            ["cuFuncLoad", "cuModuleEnumerateFunctions", "cuFuncIsLoaded"]
+                .iter()
+                .try_for_each(|symbol| calls.require(symbol))?;
+            // Safety: the module is loaded.
+            let load = |_: &Calls, (_, kernel): &mut _| Ok(unsafe { sys::cuFuncLoad(*kernel) });
+            Ok(calls.made("cuFuncLoad", unloaded, load).boxed())
+        }),
+        plain("cuFuncGetAttribute", On::Nothing, |c| Ok(registers(c.kernel))),
+        of_module("cuFuncGetAttribute", On::Nothing, |_, kernel| Ok(registers(kernel))).way("first of a module"),
+        call("cuFuncSetAttribute", On::Nothing, |calls| {
+            let next = in_turn([16 << 10, 32 << 10]);
+            Ok(calls.plain("cuFuncSetAttribute", move |c| {
+                let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                // Safety: the module is loaded.
+                Ok(unsafe { sys::cuFuncSetAttribute(c.kernel, attribute, next()) })
+            }))
+        }),
+        call("cuFuncSetCacheConfig", On::Nothing, |calls| {
+            let next = in_turn([CUfunc_cache::CU_FUNC_CACHE_PREFER_SHARED, CUfunc_cache::CU_FUNC_CACHE_PREFER_L1]);
+            // Safety: as above.
+            let set = move |c: &Calls| Ok(unsafe { sys::cuFuncSetCacheConfig(c.kernel, next()) });
+            Ok(calls.plain("cuFuncSetCacheConfig", set))
+        }),
+        plain("cuOccupancyMaxActiveBlocksPerMultiprocessor", On::Nothing, |c| {
+            let mut blocks = 0;
+            // Safety: as above; writes one integer.
+            Ok(unsafe { sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, c.kernel, 128, 0) })
+        }),
+    ]
+}
 
 /// A module that was loaded for one time alone, and its kernel, which has not been used.
 type Loaded = (Owned<CUmodule>, CUfunction);
 
-pub(super) fn steps(calls: &Arc<Calls>, call: Code) -> Result<Box<dyn Steps>> {
-    let (c, context, image, kernel) = (Arc::clone(calls), calls.context.clone(), calls.image.clone(), calls.kernel);
-    Ok(match call {
-        Code::LoadModule => Made::new(
-            move || Ok(Owned::empty(&context, sys::cuModuleUnload)),
-            move |place| {
-                let mut raw = ptr::null_mut();
-                // Safety: an image carries its own length.
-                let status = unsafe { sys::cuModuleLoadData(&mut raw, image.as_ptr().cast::<c_void>()) };
-                place.keep("cuModuleLoadData", raw, status)
-            },
-        )
-        .boxed(),
-        Code::UnloadModule => {
-            Made::new(move || module(&context, &image), |module| module.end("cuModuleUnload")).boxed()
-        }
-        Code::GetFunction => Made::new(
-            move || module(&context, &image),
-            move |module| function(&c.context, module.get()?, KERNEL).map(drop),
-        )
-        .boxed(),
-        Code::FirstLaunch => {
-            let own = calls.own.get()?;
-            loaded(calls, move |c, (_, kernel)| launch(&c.context, *kernel, own, Duration::ZERO))
-        }
-        Code::LoadLibrary => {
-            c.require("cuLibraryLoadData")?;
-            Made::new(
-                move || Ok(Owned::empty(&context, sys::cuLibraryUnload)),
-                move |place| load_library(place, &image),
-            )
-            .boxed()
-        }
-        Code::UnloadLibrary => {
-            c.require("cuLibraryLoadData")?;
-            Made::new(move || library(&c, &image), |library| library.end("cuLibraryUnload")).boxed()
-        }
-        Code::UnloadUsedLibrary => {
-            c.require("cuLibraryLoadData")?;
-            let used = move || {
-                let library = library(&c, &image)?;
-                // The driver takes either kind of handle.
-                let kernel = kernel_of(&c, &library)?.cast();
-                launch(&c.context, kernel, c.own.get()?, Duration::ZERO)?;
-                c.synchronize(RigStream::Own).map(|()| library)
-            };
-            Made::new(used, |library| library.end("cuLibraryUnload")).boxed()
-        }
-        Code::GetKernel => {
-            c.require("cuLibraryLoadData")?;
-            let made = Arc::clone(calls);
-            Made::new(move || library(&made, &image), move |library| kernel_of(&c, library).map(drop)).boxed()
-        }
-        Code::KernelFunction => of_library(calls, |c, kernel| {
-            let mut function = ptr::null_mut();
-            // Safety: the library is loaded; writes one handle.
-            c.check("cuKernelGetFunction", unsafe { sys::cuKernelGetFunction(&mut function, kernel) })
-        })?,
-        // The driver takes either kind of handle.
-        Code::FirstLaunchOfLibrary => {
-            of_library(calls, |c, kernel| launch(&c.context, kernel.cast(), c.own.get()?, Duration::ZERO))?
-        }
-        Code::LoadFunction => {
-            c.require("cuFuncLoad")?;
-            unloaded(calls, |c, (_, kernel)| {
-                // Safety: the module is loaded.
-                c.check("cuFuncLoad", unsafe { sys::cuFuncLoad(*kernel) })
-            })?
-        }
-        Code::GetAttributeFirst => loaded(calls, |c, (_, kernel)| c.check("cuFuncGetAttribute", registers(*kernel))),
-        Code::GetAttribute => plain(move || c.check("cuFuncGetAttribute", registers(kernel))),
-        Code::SetAttribute => {
-            let next = in_turn([16 << 10, 32 << 10]);
-            plain(move || {
-                let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-                // Safety: the module is loaded.
-                let status = unsafe { sys::cuFuncSetAttribute(kernel, attribute, next()) };
-                c.check("cuFuncSetAttribute", status)
-            })
-        }
-        Code::SetCache => {
-            let next = in_turn([CUfunc_cache::CU_FUNC_CACHE_PREFER_SHARED, CUfunc_cache::CU_FUNC_CACHE_PREFER_L1]);
-            plain(move || {
-                // Safety: as above.
-                c.check("cuFuncSetCacheConfig", unsafe { sys::cuFuncSetCacheConfig(kernel, next()) })
-            })
-        }
-        Code::Occupancy => plain(move || {
-            let mut blocks = 0;
-            // Safety: as above; writes one integer.
-            let status = unsafe { sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, kernel, 128, 0) };
-            c.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", status)
-        }),
-    })
-}
-
 /// A call on the kernel of a module that is loaded anew each time.
-fn loaded(calls: &Arc<Calls>, call: impl Fn(&Calls, &Loaded) -> Result<()> + 'static) -> Box<dyn Steps> {
-    of_module(calls, |calls, module| function(&calls.context, module, KERNEL), call)
+fn of_module(name: &'static str, on: On, run: impl Fn(&Calls, CUfunction) -> Status + Copy + 'static) -> Call {
+    let loaded = |c: &Calls| -> Result<Loaded> {
+        let module = module(&c.context, &c.image)?;
+        let kernel = function(&c.context, module.get()?, KERNEL)?;
+        Ok((module, kernel))
+    };
+    made(name, on, loaded, move |c, (_, kernel)| run(c, *kernel))
 }
 
 /// The same, where the driver has not loaded the kernel yet. To ask for it by its name would load it (`cuModuleGetFunction`);
 /// the list of the module's kernels does not.
-fn unloaded(calls: &Arc<Calls>, call: impl Fn(&Calls, &Loaded) -> Result<()> + 'static) -> Result<Box<dyn Steps>> {
-    ["cuModuleEnumerateFunctions", "cuFuncIsLoaded"].iter().try_for_each(|symbol| calls.require(symbol))?;
-    let first = |calls: &Calls, module| {
-        let (mut kernel, mut state) = (ptr::null_mut(), CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_UNLOADED);
-        // Safety: the module is live, and has one kernel; writes one handle.
-        let status = unsafe { sys::cuModuleEnumerateFunctions(&mut kernel, 1, module) };
-        calls.check("cuModuleEnumerateFunctions", status)?;
-        // Safety: the module is live; writes one number that the type has.
-        calls.check("cuFuncIsLoaded", unsafe { sys::cuFuncIsLoaded(&mut state, kernel) })?;
-        match state {
-            CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_UNLOADED => Ok(kernel),
-            _ => Err(calls.missing("a kernel that is not loaded", "the driver loads a kernel with its module here")),
-        }
-    };
-    Ok(of_module(calls, first, call))
+fn unloaded(calls: &Calls) -> Result<Loaded> {
+    let module = module(&calls.context, &calls.image)?;
+    let (mut kernel, mut state) = (ptr::null_mut(), CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_UNLOADED);
+    // Safety: the module is live, and has one kernel; writes one handle.
+    let status = unsafe { sys::cuModuleEnumerateFunctions(&mut kernel, 1, module.get()?) };
+    calls.check("cuModuleEnumerateFunctions", status)?;
+    // Safety: the module is live; writes one number that the type has.
+    calls.check("cuFuncIsLoaded", unsafe { sys::cuFuncIsLoaded(&mut state, kernel) })?;
+    match state {
+        CUfunctionLoadingState::CU_FUNCTION_LOADING_STATE_UNLOADED => Ok((module, kernel)),
+        _ => Err(calls.missing("a kernel that is not loaded", "the driver loads a kernel with its module here")),
+    }
 }
 
-fn of_module(
-    calls: &Arc<Calls>,
-    kernel: impl Fn(&Calls, CUmodule) -> Result<CUfunction> + 'static,
-    call: impl Fn(&Calls, &Loaded) -> Result<()> + 'static,
-) -> Box<dyn Steps> {
-    let (made, c) = (Arc::clone(calls), Arc::clone(calls));
-    let load = move || {
-        let module = module(&made.context, &made.image)?;
-        let kernel = kernel(&made, module.get()?)?;
-        Ok((module, kernel))
-    };
-    Made::new(load, move |loaded| call(&c, loaded)).boxed()
+/// A call about a library, where the driver has them.
+fn of_library<T: 'static>(
+    name: &'static str,
+    on: On,
+    make: impl Fn(&Calls) -> Result<T> + Copy + 'static,
+    run: impl Fn(&Calls, &mut T) -> Status + Copy + 'static,
+) -> Call {
+    call(name, on, move |calls| {
+        calls.require("cuLibraryLoadData")?;
+        Ok(calls.made(name, make, run).boxed())
+    })
 }
 
-/// A call on the kernel of a library that is loaded anew each time: the driver has not loaded the kernel yet.
-fn of_library(calls: &Arc<Calls>, call: impl Fn(&Calls, CUkernel) -> Result<()> + 'static) -> Result<Box<dyn Steps>> {
-    calls.require("cuLibraryLoadData")?;
-    let (made, c) = (Arc::clone(calls), Arc::clone(calls));
-    let load = move || {
-        let library = library(&made, &made.image)?;
-        let kernel = kernel_of(&made, &library)?;
-        Ok((library, kernel))
-    };
-    Ok(Made::new(load, move |(_, kernel)| call(&c, *kernel)).boxed())
-}
-
-fn library(calls: &Calls, image: &[u8]) -> Result<Owned<CUlibrary>> {
-    let mut library = Owned::empty(&calls.context, sys::cuLibraryUnload);
-    load_library(&mut library, image).map(|()| library)
-}
-
-fn kernel_of(calls: &Calls, library: &Owned<CUlibrary>) -> Result<CUkernel> {
-    let (mut raw, name) = (ptr::null_mut(), terminated(KERNEL));
-    // Safety: the library is live, the name terminated; writes one handle.
-    let status = unsafe { sys::cuLibraryGetKernel(&mut raw, library.get()?, name.as_ptr().cast()) };
-    calls.check("cuLibraryGetKernel", status).map(|()| raw)
-}
-
-fn load_library(place: &mut Owned<CUlibrary>, image: &[u8]) -> Result<()> {
-    let (mut raw, none, nothing) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-    // Safety: an image carries its own length; there are no options.
-    let status = unsafe {
+fn load_library(library: &mut CUlibrary, image: &[u8]) -> CUresult {
+    let none = ptr::null_mut();
+    // Safety: an image carries its own length; there are no options. Writes one handle.
+    unsafe {
         sys::cuLibraryLoadData(
-            &mut raw,
+            library,
             image.as_ptr().cast::<c_void>(),
-            ptr::null_mut(),
             none,
+            none.cast(),
             0,
-            ptr::null_mut(),
-            nothing,
+            none.cast(),
+            none.cast(),
             0,
         )
-    };
-    place.keep("cuLibraryLoadData", raw, status)
+    }
+}
+
+fn library(calls: &Calls) -> Result<Owned<CUlibrary>> {
+    let load = |library: &mut CUlibrary| load_library(library, &calls.image);
+    Owned::new(&calls.context, "cuLibraryLoadData", sys::cuLibraryUnload, load)
+}
+
+/// A library and its kernel, which the driver has not loaded yet.
+fn kernel_of_library(calls: &Calls) -> Result<(Owned<CUlibrary>, CUkernel)> {
+    let (library, mut kernel) = (library(calls)?, ptr::null_mut());
+    calls.check("cuLibraryGetKernel", find_kernel(&mut kernel, library.get()?)?)?;
+    Ok((library, kernel))
+}
+
+/// A library whose kernel has run.
+fn used_library(calls: &Calls) -> Result<Owned<CUlibrary>> {
+    let (library, kernel) = kernel_of_library(calls)?;
+    // The driver takes either kind of handle.
+    calls.check("cuLaunchKernel", start(kernel.cast(), calls.own.get()?))?;
+    calls.synchronize(RigStream::Own).map(|()| library)
+}
+
+fn find_kernel(kernel: &mut CUkernel, library: CUlibrary) -> Status {
+    // Safety: the library is live, the name terminated; writes one handle.
+    Ok(unsafe { sys::cuLibraryGetKernel(kernel, library, KERNEL.as_ptr()) })
 }
 
 fn registers(kernel: CUfunction) -> CUresult {
@@ -201,8 +169,4 @@ fn registers(kernel: CUfunction) -> CUresult {
     let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS;
     // Safety: the module is loaded; writes one integer.
     unsafe { sys::cuFuncGetAttribute(&mut registers, attribute, kernel) }
-}
-
-fn terminated(name: &str) -> Vec<u8> {
-    name.bytes().chain([0]).collect()
 }

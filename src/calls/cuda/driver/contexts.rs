@@ -3,110 +3,94 @@
 use std::ptr;
 use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUcontext, CUctxCreateParams, CUdevice, CUdevice_attribute};
+use cudarc::driver::sys::{self, CUcontext, CUctxCreateParams, CUdevice, CUdevice_attribute, CUresult};
+use syncscope::device::raw::Context;
 
 use super::owned::{Block, Owned};
-use super::{Calls, Context, SETTABLE};
-use crate::Result;
-use crate::catalogue::{DeviceCall, Memory};
-use crate::made::plain;
-use crate::{Made, Steps};
+use super::{Calls, SETTABLE, call, creates, ends, plain};
+use crate::catalogue::{Call, Memory};
+use crate::{On, Result};
 
-pub(super) fn steps(calls: &Arc<Calls>, call: DeviceCall) -> Result<Box<dyn Steps>> {
-    let (c, context, device) = (Arc::clone(calls), calls.context.clone(), calls.context.device());
-    Ok(match call {
-        DeviceCall::GetAttribute => plain(move || {
+pub(super) fn calls() -> Vec<Call> {
+    vec![
+        plain("cuDeviceGetAttribute", On::Nothing, |c| {
             let (mut value, which) = (0, CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
             // Safety: writes one integer.
-            c.check("cuDeviceGetAttribute", unsafe { sys::cuDeviceGetAttribute(&mut value, which, device) })
+            Ok(unsafe { sys::cuDeviceGetAttribute(&mut value, which, c.context.device()) })
         }),
-        DeviceCall::RetainPrimary => Made::new(
-            move || Ok(Owned::empty(&context, sys::cuDevicePrimaryCtxRelease_v2)),
-            move |place: &mut Owned<CUdevice>| retain(place, device),
-        )
-        .boxed(),
-        DeviceCall::ReleasePrimary => Made::new(
-            move || {
-                let mut place = Owned::empty(&context, sys::cuDevicePrimaryCtxRelease_v2);
-                retain(&mut place, device).map(|()| place)
-            },
-            |place| place.end("cuDevicePrimaryCtxRelease"),
-        )
-        .boxed(),
-        DeviceCall::SetPrimaryFlags => {
-            let flags = state(calls)? & SETTABLE;
-            plain(move || {
+        creates("cuDevicePrimaryCtxRetain", On::Nothing, sys::cuDevicePrimaryCtxRelease_v2, |c, place| {
+            Ok(retain(c, place))
+        }),
+        ends("cuDevicePrimaryCtxRelease", |c| {
+            Owned::new(&c.context, "cuDevicePrimaryCtxRetain", sys::cuDevicePrimaryCtxRelease_v2, |p| retain(c, p))
+        }),
+        call("cuDevicePrimaryCtxSetFlags", On::Nothing, |calls| {
+            let mut flags = 0;
+            calls.check("cuDevicePrimaryCtxGetState", state(calls, &mut flags))?;
+            Ok(calls.plain("cuDevicePrimaryCtxSetFlags", move |c| {
                 // Safety: the flags are what they were.
-                let status = unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(device, flags) };
-                c.check("cuDevicePrimaryCtxSetFlags", status)
-            })
-        }
-        DeviceCall::GetPrimaryState => plain(move || state(&c).map(drop)),
-        DeviceCall::CreateContext => {
-            c.require("cuCtxCreate_v4")?;
-            Made::new(move || Ok(Owned::empty(&context, sys::cuCtxDestroy_v2)), move |place| create(place, device))
-                .boxed()
-        }
-        DeviceCall::DestroyContext => {
-            c.require("cuCtxCreate_v4")?;
-            Made::new(
-                move || {
-                    let mut place = Owned::empty(&context, sys::cuCtxDestroy_v2);
-                    create(&mut place, device)?;
-                    c.bind().map(|()| place)
-                },
-                |place| place.end("cuCtxDestroy"),
-            )
-            .boxed()
-        }
-        DeviceCall::CanAccessPeer => {
-            let other = calls.other()?.device();
-            plain(move || {
-                let mut can = 0;
-                // Safety: writes one integer.
-                c.check("cuDeviceCanAccessPeer", unsafe { sys::cuDeviceCanAccessPeer(&mut can, device, other) })
-            })
-        }
-        DeviceCall::EnablePeer => {
-            let other = calls.other()?;
-            Made::new(move || Ok(PeerDevice::new(&context, &other)), PeerDevice::enable).boxed()
-        }
-        DeviceCall::DisablePeer => {
-            let other = calls.other()?;
-            let enabled = move || {
-                let mut peer = PeerDevice::new(&context, &other);
-                peer.enable().map(|()| peer)
+                Ok(unsafe { sys::cuDevicePrimaryCtxSetFlags_v2(c.context.device(), flags & SETTABLE) })
+            }))
+        }),
+        plain("cuDevicePrimaryCtxGetState", On::Nothing, |c| Ok(state(c, &mut 0))),
+        call("cuCtxCreate", On::Nothing, |calls| {
+            calls.require("cuCtxCreate_v4")?;
+            let place = |c: &Calls| Ok(Owned::empty(&c.context, sys::cuCtxDestroy_v2));
+            let made = calls.made("cuCtxCreate", place, |c, place| place.make(|raw| Ok(create(c, raw))));
+            Ok(made.boxed())
+        }),
+        call("cuCtxDestroy", On::Nothing, |calls| {
+            calls.require("cuCtxCreate_v4")?;
+            let made = |c: &Calls| {
+                let made = Owned::new(&c.context, "cuCtxCreate", sys::cuCtxDestroy_v2, |raw| create(c, raw))?;
+                c.bind().map(|()| made)
             };
-            Made::new(enabled, PeerDevice::disable).boxed()
-        }
-        DeviceCall::CopyPeer(bytes) => copy(calls, &calls.other()?, bytes, false)?,
-        DeviceCall::CopyPeerAsync(bytes) => copy(calls, &calls.other()?, bytes, true)?,
-    })
+            Ok(calls.made("cuCtxDestroy", made, |_, context| context.end()).boxed())
+        }),
+        call("cuDeviceCanAccessPeer", On::Nothing, |calls| {
+            let other = calls.other()?;
+            Ok(calls.plain("cuDeviceCanAccessPeer", move |c| Ok(can_access(&mut 0, &c.context, &other))))
+        }),
+        call("cuCtxEnablePeerAccess", On::Nothing, |calls| {
+            let other = calls.other()?;
+            let off = move |c: &Calls| Ok(PeerDevice::new(&c.context, &other));
+            Ok(calls.made("cuCtxEnablePeerAccess", off, |_, peer| Ok(peer.enable())).boxed())
+        }),
+        call("cuCtxDisablePeerAccess", On::Nothing, |calls| {
+            let other = calls.other()?;
+            let enabled = move |c: &Calls| {
+                let mut peer = PeerDevice::new(&c.context, &other);
+                peer.set(true).map(|()| peer)
+            };
+            Ok(calls.made("cuCtxDisablePeerAccess", enabled, |_, peer| Ok(peer.disable())).boxed())
+        }),
+    ]
 }
 
-/// The place keeps the device, by which the context is released.
-fn retain(place: &mut Owned<CUdevice>, device: CUdevice) -> Result<()> {
+/// Keeps the device, by which the context is released.
+fn retain(calls: &Calls, device: &mut CUdevice) -> CUresult {
     let mut raw = ptr::null_mut();
+    *device = calls.context.device();
     // Safety: writes one handle, which is the context that this process has.
-    let status = unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, device) };
-    place.keep("cuDevicePrimaryCtxRetain", device, status)
+    unsafe { sys::cuDevicePrimaryCtxRetain(&mut raw, *device) }
 }
 
-fn state(calls: &Calls) -> Result<u32> {
-    let (mut flags, mut active) = (0, 0);
+fn state(calls: &Calls, flags: &mut u32) -> CUresult {
+    let mut active = 0;
     // Safety: writes two integers.
-    let status = unsafe { sys::cuDevicePrimaryCtxGetState(calls.context.device(), &mut flags, &mut active) };
-    calls.check("cuDevicePrimaryCtxGetState", status).map(|()| flags)
+    unsafe { sys::cuDevicePrimaryCtxGetState(calls.context.device(), flags, &mut active) }
 }
 
-fn create(place: &mut Owned<CUcontext>, device: CUdevice) -> Result<()> {
-    let (mut raw, mut parameters) = (
-        ptr::null_mut(),
-        CUctxCreateParams { execAffinityParams: ptr::null_mut(), numExecAffinityParams: 0, cigParams: ptr::null_mut() },
-    );
+fn create(calls: &Calls, context: &mut CUcontext) -> CUresult {
+    let (affinity, cig) = (ptr::null_mut(), ptr::null_mut());
+    let mut parameters = CUctxCreateParams { execAffinityParams: affinity, numExecAffinityParams: 0, cigParams: cig };
     // Safety: writes one handle, which becomes current on this thread until the context of the rig is bound again.
-    let status = unsafe { sys::cuCtxCreate_v4(&mut raw, &mut parameters, 0, device) };
-    place.keep("cuCtxCreate", raw, status)
+    unsafe { sys::cuCtxCreate_v4(context, &mut parameters, 0, calls.context.device()) }
+}
+
+fn can_access(can: &mut i32, from: &Context, to: &Context) -> CUresult {
+    // Safety: writes one integer.
+    unsafe { sys::cuDeviceCanAccessPeer(can, from.device(), to.device()) }
 }
 
 /// Access of a context to the memory of another device.
@@ -125,9 +109,7 @@ impl PeerDevice {
     /// Fails where there can be none.
     pub(super) fn is_possible(&self, calls: &Calls) -> Result<()> {
         let mut can = 0;
-        // Safety: writes one integer.
-        let status = unsafe { sys::cuDeviceCanAccessPeer(&mut can, self.context.device(), self.other.device()) };
-        self.context.check("cuDeviceCanAccessPeer", status)?;
+        self.context.check("cuDeviceCanAccessPeer", can_access(&mut can, &self.context, &self.other))?;
         match can {
             0 => Err(calls.missing("access to another device", "these GPUs cannot access each other's memory")),
             _ => Ok(()),
@@ -135,26 +117,25 @@ impl PeerDevice {
     }
 
     /// Turns it on; its context is current.
-    pub(super) fn enable(&mut self) -> Result<()> {
+    fn enable(&mut self) -> CUresult {
         // Safety: both contexts are live, and the own one is current.
         let status = unsafe { sys::cuCtxEnablePeerAccess(self.other.raw(), 0) };
-        self.context.check("cuCtxEnablePeerAccess", status)?;
-        self.enabled = true;
-        Ok(())
+        self.enabled = status == CUresult::CUDA_SUCCESS;
+        status
     }
 
     /// Turns it off; its context is current.
-    pub(super) fn disable(&mut self) -> Result<()> {
+    fn disable(&mut self) -> CUresult {
         self.enabled = false;
         // Safety: as above; no work uses the other device's memory.
-        let status = unsafe { sys::cuCtxDisablePeerAccess(self.other.raw()) };
-        self.context.check("cuCtxDisablePeerAccess", status)
+        unsafe { sys::cuCtxDisablePeerAccess(self.other.raw()) }
     }
 
-    /// Does it with the own context current.
-    pub(super) fn at_home(&mut self, change: fn(&mut Self) -> Result<()>) -> Result<()> {
+    /// Turns it on or off with the own context current.
+    pub(super) fn set(&mut self, on: bool) -> Result<()> {
         self.context.bind()?;
-        change(self)
+        let status = if on { self.enable() } else { self.disable() };
+        self.context.check(if on { "cuCtxEnablePeerAccess" } else { "cuCtxDisablePeerAccess" }, status)
     }
 }
 
@@ -162,26 +143,34 @@ impl Drop for PeerDevice {
     /// A drop cannot return an error.
     fn drop(&mut self) {
         if self.enabled {
-            let _ = self.at_home(Self::disable);
+            let _ = self.set(false);
         }
     }
 }
 
-/// A copy from this device to another.
-fn copy(calls: &Arc<Calls>, other: &Arc<Context>, bytes: usize, asynchronous: bool) -> Result<Box<dyn Steps>> {
-    let (from, to) = (Block::new(&calls.context, Memory::Device, bytes)?, Block::new(other, Memory::Device, bytes)?);
-    calls.bind()?;
-    let (c, other, own) = (Arc::clone(calls), other.clone(), calls.own.get()?);
-    let (source, target, bytes) = (from.address()?, to.address()?, from.bytes().min(to.bytes()));
-    Ok(plain(move || {
-        let _kept = (&from, &to);
-        let (here, there) = (c.context.raw(), other.raw());
-        // Safety: both blocks hold as many bytes, each in its context, and are kept until the copy is over.
-        unsafe {
-            match asynchronous {
-                false => c.check("cuMemcpyPeer", sys::cuMemcpyPeer(target, there, source, here, bytes)),
-                true => c.check("cuMemcpyPeerAsync", sys::cuMemcpyPeerAsync(target, there, source, here, bytes, own)),
-            }
-        }
-    }))
+/// Copies of so many bytes from this device to another.
+pub(super) fn copies(bytes: usize) -> impl Iterator<Item = Call> {
+    [copy("cuMemcpyPeer", On::Nothing, bytes), copy("cuMemcpyPeerAsync", On::Stream, bytes)].into_iter()
+}
+
+fn copy(name: &'static str, on: On, bytes: usize) -> Call {
+    let copy = call(name, on, move |calls| {
+        let other = calls.other()?;
+        let from = Block::new(&calls.context, Memory::Device, bytes)?;
+        let to = Block::new(&other, Memory::Device, bytes)?;
+        calls.bind()?;
+        let (source, target, bytes) = (from.address()?, to.address()?, from.bytes().min(to.bytes()));
+        Ok(calls.plain(name, move |c| {
+            let _kept = (&from, &to);
+            let (here, there, own) = (c.context.raw(), other.raw(), c.own.get()?);
+            // Safety: both blocks hold as many bytes, each in its context, and are kept until the copy is over.
+            Ok(unsafe {
+                match on {
+                    On::Stream => sys::cuMemcpyPeerAsync(target, there, source, here, bytes, own),
+                    _ => sys::cuMemcpyPeer(target, there, source, here, bytes),
+                }
+            })
+        }))
+    });
+    copy.of(Memory::Device, bytes)
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
 
-use super::{KERNEL, function, launch, module, stream};
+use super::{KERNEL, function, module, start, stream};
 use crate::Result;
 use syncscope::device::raw::Context;
 
@@ -17,7 +17,7 @@ pub(crate) fn first_kernel(context: &Arc<Context>, image: &[u8]) -> Result<[Dura
     let (module, load) = timed(|| module(context, image))?;
     let (kernel, find) = timed(|| function(context, module.get()?, KERNEL))?;
     let once = || {
-        launch(context, kernel, stream.get()?, Duration::ZERO)?;
+        context.check("cuLaunchKernel", start(kernel, stream.get()?))?;
         // Safety: the stream is live.
         context.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(stream.get()?) })
     };

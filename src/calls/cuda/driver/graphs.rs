@@ -7,118 +7,74 @@ use std::time::Duration;
 
 use cudarc::driver::sys::{
     self, CUDA_KERNEL_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphExecUpdateResult, CUgraphExecUpdateResultInfo,
-    CUgraphNode, CUstream, CUstream_flags, CUstreamCaptureMode,
+    CUgraphNode, CUresult, CUstream, CUstream_flags, CUstreamCaptureMode,
 };
 
 use super::owned::Owned;
-use super::{Calls, stream};
-use crate::Result;
-use crate::catalogue::GraphCall;
-use crate::{Made, RigStream, Steps};
+use super::{Calls, Status, call, creates, ends, made, stream};
+use crate::catalogue::Call;
+use crate::{On, Result, RigStream};
 
-pub(super) fn steps(calls: &Arc<Calls>, call: GraphCall) -> Result<Box<dyn Steps>> {
-    let (c, context, own) = (Arc::clone(calls), calls.context.clone(), calls.own.get()?);
-    Ok(match call {
-        GraphCall::BeginCapture => Made::new(
-            move || stream(&c.context, CUstream_flags::CU_STREAM_NON_BLOCKING).map(Capturing::idle),
-            begin(calls),
-        )
-        .boxed(),
-        GraphCall::EndCapture => {
-            let (begin, kernel) = (begin(calls), Arc::clone(calls));
-            let captured = move || {
-                let mut capturing = stream(&c.context, CUstream_flags::CU_STREAM_NON_BLOCKING).map(Capturing::idle)?;
-                begin(&mut capturing)?;
-                kernel.launch(capturing.stream.get()?, Duration::ZERO)?;
-                Ok((capturing, Owned::empty(&c.context, sys::cuGraphDestroy)))
-            };
-            let c = Arc::clone(calls);
-            Made::new(captured, move |(capturing, graph)| {
-                let mut raw = ptr::null_mut();
-                capturing.is_capturing = false;
-                // Safety: the stream captures; writes one handle.
-                let status = unsafe { sys::cuStreamEndCapture(capturing.stream.get()?, &mut raw) };
-                c.check("cuStreamEndCapture", status)?;
-                graph.keep("cuStreamEndCapture", raw, status)
-            })
-            .boxed()
-        }
-        GraphCall::Create => Made::new(move || Ok(Owned::empty(&context, sys::cuGraphDestroy)), create).boxed(),
-        GraphCall::AddKernel => Made::new(move || empty(&c), {
-            let c = Arc::clone(calls);
-            move |graph: &mut Owned<CUgraph>| add_kernel(&c, graph.get()?).map(drop)
+pub(super) fn calls() -> Vec<Call> {
+    vec![
+        made("cuStreamBeginCapture", On::Nothing, Capturing::idle, |_, capturing| capturing.begin()),
+        made("cuStreamEndCapture", On::Nothing, captured, |_, (capturing, graph)| {
+            capturing.is_capturing = false;
+            // Safety: the stream captures; writes one handle.
+            graph.make(|raw| Ok(unsafe { sys::cuStreamEndCapture(capturing.stream.get()?, raw) }))
+        }),
+        creates("cuGraphCreate", On::Nothing, sys::cuGraphDestroy, |_, graph| Ok(create(graph))),
+        made("cuGraphAddKernelNode", On::Nothing, empty, |c, graph| add_kernel(c, &mut ptr::null_mut(), graph.get()?)),
+        made(
+            "cuGraphInstantiate",
+            On::Nothing,
+            |c| Ok((one_kernel(c)?.0, Owned::empty(&c.context, sys::cuGraphExecDestroy))),
+            |_, (graph, place)| place.make(|raw| Ok(instantiate(raw, graph.get()?))),
+        ),
+        update(),
+        pending("cuGraphExecUpdate", |c| Ok((launched(c)?, one_kernel(c)?.0)), |pair| &pair.0, update_by),
+        set_parameters(),
+        made("cuGraphUpload", On::Stream, executable, |c, executable| {
+            // Safety: both are live.
+            Ok(unsafe { sys::cuGraphUpload(executable.raw.get()?, c.own.get()?) })
+        }),
+        made("cuGraphLaunch", On::Stream, executable, |c, executable| launch(c, executable)).way("first"),
+        made("cuGraphLaunch", On::Stream, launched, |c, executable| launch(c, executable)).way("again"),
+        pending("cuGraphLaunch", launched, |executable| executable, |c, executable| launch(c, executable)),
+        made("cuGraphExecDestroy", On::Nothing, launched, |_, executable| executable.raw.end()),
+        pending("cuGraphExecDestroy", launched, |executable| executable, |_, executable| executable.raw.end()),
+        ends("cuGraphDestroy", |c| one_kernel(c).map(|(graph, _)| graph)),
+    ]
+}
+
+/// An update of an executable graph by another one of the same nodes.
+pub(super) fn update() -> Call {
+    made("cuGraphExecUpdate", On::Nothing, |c| Ok((executable(c)?, one_kernel(c)?.0)), update_by)
+}
+
+/// A change of the arguments of one node.
+pub(super) fn set_parameters() -> Call {
+    made("cuGraphExecKernelNodeSetParams", On::Nothing, executable, |c, executable| {
+        with_parameters(c, |parameters| {
+            // Safety: the node is of the graph that the executable was made of.
+            Ok(unsafe { sys::cuGraphExecKernelNodeSetParams_v2(executable.raw.get()?, executable.node, parameters) })
         })
-        .boxed(),
-        GraphCall::Instantiate => {
-            let made = move || Ok((one_kernel(&c)?.0, Owned::empty(&c.context, sys::cuGraphExecDestroy)));
-            Made::new(made, |(graph, place)| instantiate(graph.get()?, place)).boxed()
-        }
-        GraphCall::Update => {
-            let made = move || Ok((executable(&c)?, one_kernel(&c)?.0));
-            let c = Arc::clone(calls);
-            Made::new(made, move |(executable, graph)| update(&c, executable, graph.get()?)).boxed()
-        }
-        GraphCall::UpdatePending => {
-            let (launcher, updater) = (Arc::clone(calls), Arc::clone(calls));
-            Made::new(
-                move || Ok((launched(&c, own)?, one_kernel(&c)?.0)),
-                move |(executable, graph)| update(&updater, executable, graph.get()?),
-            )
-            .behind(move |(executable, _)| launch(&launcher, executable.raw.get()?, own))
-            .boxed()
-        }
-        GraphCall::SetParameters => {
-            let made = move || executable(&c);
-            let c = Arc::clone(calls);
-            Made::new(made, move |executable| {
-                with_parameters(&c, |parameters| {
-                    // Safety: the node is of the graph that the executable was made of.
-                    let status = unsafe {
-                        sys::cuGraphExecKernelNodeSetParams_v2(executable.raw.get()?, executable.node, parameters)
-                    };
-                    c.check("cuGraphExecKernelNodeSetParams", status)
-                })
-            })
-            .boxed()
-        }
-        GraphCall::Upload => {
-            let made = move || executable(&c);
-            let c = Arc::clone(calls);
-            Made::new(made, move |executable| {
-                // Safety: both are live.
-                c.check("cuGraphUpload", unsafe { sys::cuGraphUpload(executable.raw.get()?, own) })
-            })
-            .boxed()
-        }
-        GraphCall::FirstLaunch => {
-            let made = move || executable(&c);
-            let c = Arc::clone(calls);
-            Made::new(made, move |executable| launch(&c, executable.raw.get()?, own)).boxed()
-        }
-        GraphCall::Launch => {
-            let made = move || launched(&c, own);
-            let c = Arc::clone(calls);
-            Made::new(made, move |executable| launch(&c, executable.raw.get()?, own)).boxed()
-        }
-        GraphCall::LaunchPending => {
-            let (launcher, again) = (Arc::clone(calls), Arc::clone(calls));
-            Made::new(move || launched(&c, own), move |executable| launch(&again, executable.raw.get()?, own))
-                .behind(move |executable| launch(&launcher, executable.raw.get()?, own))
-                .boxed()
-        }
-        GraphCall::DestroyExecutable => {
-            Made::new(move || launched(&c, own), |executable| executable.raw.end("cuGraphExecDestroy")).boxed()
-        }
-        GraphCall::DestroyPendingExecutable => {
-            let launcher = Arc::clone(calls);
-            Made::new(move || launched(&c, own), |executable| executable.raw.end("cuGraphExecDestroy"))
-                .behind(move |executable| launch(&launcher, executable.raw.get()?, own))
-                .boxed()
-        }
-        GraphCall::Destroy => {
-            Made::new(move || one_kernel(&c).map(|(graph, _)| graph), |graph| graph.end("cuGraphDestroy")).boxed()
-        }
     })
+}
+
+/// A call behind a launch of an executable graph that is part of what is made.
+fn pending<T: 'static>(
+    name: &'static str,
+    make: impl Fn(&Calls) -> Result<T> + Copy + 'static,
+    of: fn(&T) -> &Executable,
+    run: impl Fn(&Calls, &mut T) -> Status + Copy + 'static,
+) -> Call {
+    let pending = call(name, On::Stream, move |calls| {
+        let launcher = Arc::clone(calls);
+        let behind = move |made: &mut T| launcher.check("cuGraphLaunch", launch(&launcher, of(made))?);
+        Ok(calls.made(name, make, run).behind(behind).boxed())
+    });
+    pending.way("launched and not over")
 }
 
 /// A stream that may capture.
@@ -128,8 +84,18 @@ struct Capturing {
 }
 
 impl Capturing {
-    fn idle(stream: Owned<CUstream>) -> Self {
-        Self { stream, is_capturing: false }
+    fn idle(calls: &Calls) -> Result<Self> {
+        let stream = stream(&calls.context, CUstream_flags::CU_STREAM_NON_BLOCKING)?;
+        Ok(Self { stream, is_capturing: false })
+    }
+
+    /// Begins a capture that forbids no calls of other threads.
+    fn begin(&mut self) -> Status {
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // Safety: the stream is live.
+        let status = unsafe { sys::cuStreamBeginCapture_v2(self.stream.get()?, mode) };
+        self.is_capturing = status == CUresult::CUDA_SUCCESS;
+        Ok(status)
     }
 }
 
@@ -149,33 +115,25 @@ impl Drop for Capturing {
     }
 }
 
-/// Begins a capture that forbids no calls of other threads.
-fn begin(calls: &Arc<Calls>) -> impl Fn(&mut Capturing) -> Result<()> + 'static {
-    let c = Arc::clone(calls);
-    move |capturing| {
-        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // Safety: the stream is live.
-        let status = unsafe { sys::cuStreamBeginCapture_v2(capturing.stream.get()?, mode) };
-        c.check("cuStreamBeginCapture", status)?;
-        capturing.is_capturing = true;
-        Ok(())
-    }
+/// A capture of one launch, and a place for its graph.
+fn captured(calls: &Calls) -> Result<(Capturing, Owned<CUgraph>)> {
+    let mut capturing = Capturing::idle(calls)?;
+    calls.check("cuStreamBeginCapture", capturing.begin()?)?;
+    calls.launch(capturing.stream.get()?, Duration::ZERO)?;
+    Ok((capturing, Owned::empty(&calls.context, sys::cuGraphDestroy)))
 }
 
-fn create(place: &mut Owned<CUgraph>) -> Result<()> {
-    let mut raw = ptr::null_mut();
+fn create(graph: &mut CUgraph) -> CUresult {
     // Safety: writes one handle.
-    let status = unsafe { sys::cuGraphCreate(&mut raw, 0) };
-    place.keep("cuGraphCreate", raw, status)
+    unsafe { sys::cuGraphCreate(graph, 0) }
 }
 
 fn empty(calls: &Calls) -> Result<Owned<CUgraph>> {
-    let mut graph = Owned::empty(&calls.context, sys::cuGraphDestroy);
-    create(&mut graph).map(|()| graph)
+    Owned::new(&calls.context, "cuGraphCreate", sys::cuGraphDestroy, create)
 }
 
 /// Calls `run` with a launch of the kernel.
-fn with_parameters(calls: &Calls, run: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS) -> Result<()>) -> Result<()> {
+fn with_parameters(calls: &Calls, run: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS) -> Status) -> Status {
     let mut nanoseconds = 0u64;
     let mut arguments = [(&raw mut nanoseconds).cast::<c_void>()];
     run(&CUDA_KERNEL_NODE_PARAMS {
@@ -194,27 +152,22 @@ fn with_parameters(calls: &Calls, run: impl FnOnce(&CUDA_KERNEL_NODE_PARAMS) -> 
     })
 }
 
-fn add_kernel(calls: &Calls, graph: CUgraph) -> Result<CUgraphNode> {
-    let mut node = ptr::null_mut();
+fn add_kernel(calls: &Calls, node: &mut CUgraphNode, graph: CUgraph) -> Status {
     with_parameters(calls, |parameters| {
         // Safety: the graph is live; the driver copies the arguments. Writes one handle.
-        let status = unsafe { sys::cuGraphAddKernelNode_v2(&mut node, graph, ptr::null(), 0, parameters) };
-        calls.check("cuGraphAddKernelNode", status)
-    })?;
-    Ok(node)
+        Ok(unsafe { sys::cuGraphAddKernelNode_v2(node, graph, ptr::null(), 0, parameters) })
+    })
 }
 
 fn one_kernel(calls: &Calls) -> Result<(Owned<CUgraph>, CUgraphNode)> {
-    let graph = empty(calls)?;
-    let node = add_kernel(calls, graph.get()?)?;
+    let (graph, mut node) = (empty(calls)?, ptr::null_mut());
+    calls.check("cuGraphAddKernelNode", add_kernel(calls, &mut node, graph.get()?)?)?;
     Ok((graph, node))
 }
 
-fn instantiate(graph: CUgraph, place: &mut Owned<CUgraphExec>) -> Result<()> {
-    let mut raw = ptr::null_mut();
+fn instantiate(executable: &mut CUgraphExec, graph: CUgraph) -> CUresult {
     // Safety: the graph is live; writes one handle.
-    let status = unsafe { sys::cuGraphInstantiateWithFlags(&mut raw, graph, 0) };
-    place.keep("cuGraphInstantiate", raw, status)
+    unsafe { sys::cuGraphInstantiateWithFlags(executable, graph, 0) }
 }
 
 /// An executable graph, and the graph that it was made of, to which the node belongs.
@@ -227,34 +180,32 @@ struct Executable {
 
 fn executable(calls: &Calls) -> Result<Executable> {
     let (graph, node) = one_kernel(calls)?;
-    let mut raw = Owned::empty(&calls.context, sys::cuGraphExecDestroy);
-    instantiate(graph.get()?, &mut raw)?;
+    let of = graph.get()?;
+    let raw = Owned::new(&calls.context, "cuGraphInstantiate", sys::cuGraphExecDestroy, |raw| instantiate(raw, of))?;
     Ok(Executable { raw, node, graph })
 }
 
 /// One that has been launched once, and is over.
-fn launched(calls: &Calls, own: CUstream) -> Result<Executable> {
+fn launched(calls: &Calls) -> Result<Executable> {
     let executable = executable(calls)?;
-    launch(calls, executable.raw.get()?, own)?;
+    calls.check("cuGraphLaunch", launch(calls, &executable)?)?;
     calls.synchronize(RigStream::Own)?;
     Ok(executable)
 }
 
 /// Gives an executable graph the arguments of a graph of the same nodes. Launches that are enqueued keep theirs.
-#[inline]
-fn update(calls: &Calls, executable: &Executable, graph: CUgraph) -> Result<()> {
+fn update_by(_: &Calls, (executable, graph): &mut (Executable, Owned<CUgraph>)) -> Status {
     let mut result = CUgraphExecUpdateResultInfo {
         result: CUgraphExecUpdateResult::CU_GRAPH_EXEC_UPDATE_SUCCESS,
         errorNode: ptr::null_mut(),
         errorFromNode: ptr::null_mut(),
     };
     // Safety: both are live, of the same nodes; writes one result.
-    let status = unsafe { sys::cuGraphExecUpdate_v2(executable.raw.get()?, graph, &mut result) };
-    calls.check("cuGraphExecUpdate", status)
+    Ok(unsafe { sys::cuGraphExecUpdate_v2(executable.raw.get()?, graph.get()?, &mut result) })
 }
 
-#[inline]
-fn launch(calls: &Calls, executable: CUgraphExec, stream: CUstream) -> Result<()> {
+/// Launches on the call's stream.
+fn launch(calls: &Calls, executable: &Executable) -> Status {
     // Safety: both are live.
-    calls.check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(executable, stream) })
+    Ok(unsafe { sys::cuGraphLaunch(executable.raw.get()?, calls.own.get()?) })
 }

@@ -7,63 +7,63 @@ use std::time::Duration;
 
 use cudarc::driver::sys::{
     self, CUfunc_cache, CUfunction, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig,
-    CUlimit, CUstream,
+    CUlimit, CUresult, CUstream,
 };
 
-use super::{Calls, LEGACY};
-use crate::Result;
-use crate::catalogue::Launch;
-use crate::made::plain;
-use crate::{Made, Steps};
+use super::{Calls, LEGACY, call, nanoseconds, plain, start};
+use crate::catalogue::Call;
+use crate::{On, Result};
 
 /// Fewer launches than a stream's queue takes, and then more than it takes.
 const BEFORE: usize = 1000;
 const THEN: usize = 200;
 
-pub(super) fn steps(calls: &Arc<Calls>, call: Launch) -> Result<Box<dyn Steps>> {
-    let (c, own) = (Arc::clone(calls), calls.own.get()?);
-    Ok(match call {
-        Launch::Plain => plain(move || c.launch(own, Duration::ZERO)),
-        Launch::Legacy => plain(move || c.launch(LEGACY, Duration::ZERO)),
-        Launch::Programmatic => {
+pub(super) fn calls() -> Vec<Call> {
+    vec![
+        plain("cuLaunchKernel", On::Stream, |c| Ok(start(c.kernel, c.own.get()?))),
+        plain("cuLaunchKernel", On::Legacy, |c| Ok(start(c.kernel, LEGACY))).way("legacy default stream"),
+        call("cuLaunchKernelEx", On::Stream, |calls| {
             has_programmatic_launches(calls)?;
-            plain(move || extended(&c, c.kernel, own, Duration::ZERO, true))
-        }
-        Launch::Cooperative => plain(move || {
+            let launch = |c: &Calls| Ok(extended(c.kernel, c.own.get()?, Duration::ZERO, true));
+            Ok(calls.plain("cuLaunchKernelEx", launch))
+        })
+        .way("programmatic"),
+        plain("cuLaunchCooperativeKernel", On::Stream, |c| {
             let mut nanoseconds = 0u64;
             let mut arguments = [(&raw mut nanoseconds).cast::<c_void>()];
+            let (own, arguments) = (c.own.get()?, arguments.as_mut_ptr());
             // Safety: the kernel takes one word, which the driver copies before it returns.
-            let status =
-                unsafe { sys::cuLaunchCooperativeKernel(c.kernel, 1, 1, 1, 1, 1, 1, 0, own, arguments.as_mut_ptr()) };
-            c.check("cuLaunchCooperativeKernel", status)
+            Ok(unsafe { sys::cuLaunchCooperativeKernel(c.kernel, 1, 1, 1, 1, 1, 1, 0, own, arguments) })
         }),
-        Launch::FullQueue => {
+        call("cuLaunchKernel", On::Stream, |calls| {
             let before = Arc::clone(calls);
-            let many = move |c: &Calls, count: usize| (0..count).try_for_each(|_| c.launch(own, Duration::ZERO));
-            Made::new(|| Ok(()), move |()| many(&c, THEN)).behind(move |()| many(&before, BEFORE)).boxed()
-        }
-        Launch::GetLimit => plain(move || limit(&c, CUlimit::CU_LIMIT_STACK_SIZE).map(drop)),
-        Launch::SetStack => set_limit(calls, CUlimit::CU_LIMIT_STACK_SIZE)?,
-        Launch::SetPrintf => set_limit(calls, CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE)?,
-        Launch::SetHeap => set_limit(calls, CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE)?,
-        Launch::SetCache => plain(move || {
-            let none = CUfunc_cache::CU_FUNC_CACHE_PREFER_NONE;
+            let launches = calls.made("cuLaunchKernel", |_| Ok(()), |c, ()| many(c, THEN));
+            Ok(launches.behind(move |()| before.check("cuLaunchKernel", many(&before, BEFORE)?)).boxed())
+        })
+        .way("full queue"),
+        plain("cuCtxGetLimit", On::Nothing, |_| Ok(limit(CUlimit::CU_LIMIT_STACK_SIZE, &mut 0))),
+        set_limit(CUlimit::CU_LIMIT_STACK_SIZE).way("stack"),
+        set_limit(CUlimit::CU_LIMIT_PRINTF_FIFO_SIZE).way("printf buffer"),
+        set_limit(CUlimit::CU_LIMIT_MALLOC_HEAP_SIZE).way("heap"),
+        plain("cuCtxSetCacheConfig", On::Nothing, |_| {
             // Safety: the context is current.
-            c.check("cuCtxSetCacheConfig", unsafe { sys::cuCtxSetCacheConfig(none) })
+            Ok(unsafe { sys::cuCtxSetCacheConfig(CUfunc_cache::CU_FUNC_CACHE_PREFER_NONE) })
         }),
-        Launch::ResetL2 => plain(move || {
-            // Safety: as above.
-            c.check("cuCtxResetPersistingL2Cache", unsafe { sys::cuCtxResetPersistingL2Cache() })
+        // Safety: as above.
+        plain("cuCtxResetPersistingL2Cache", On::Nothing, |_| Ok(unsafe { sys::cuCtxResetPersistingL2Cache() })),
+        call("cuCtxSetFlags", On::Nothing, |calls| {
+            calls.require("cuCtxSetFlags")?;
+            // Safety: as above. They are what they were.
+            Ok(calls.plain("cuCtxSetFlags", |c| Ok(unsafe { sys::cuCtxSetFlags(c.flags) })))
         }),
-        Launch::SetFlags => {
-            c.require("cuCtxSetFlags")?;
-            let flags = calls.flags;
-            plain(move || {
-                // Safety: as above. They are what they were.
-                c.check("cuCtxSetFlags", unsafe { sys::cuCtxSetFlags(flags) })
-            })
-        }
-    })
+    ]
+}
+
+/// So many launches on the call's stream; the first status that is not success.
+fn many(calls: &Calls, count: usize) -> Result<CUresult> {
+    let own = calls.own.get()?;
+    let failed = (0..count).map(|_| start(calls.kernel, own)).find(|status| *status != CUresult::CUDA_SUCCESS);
+    Ok(failed.unwrap_or(CUresult::CUDA_SUCCESS))
 }
 
 /// Fails where no kernel may start while the one before it ends.
@@ -77,13 +77,7 @@ pub(super) fn has_programmatic_launches(calls: &Calls) -> Result<()> {
 /// Launches a kernel of one argument by the extended call, with one attribute: whether it may start while the one before it
 /// ends.
 #[inline]
-pub(super) fn extended(
-    calls: &Calls,
-    kernel: CUfunction,
-    stream: CUstream,
-    duration: Duration,
-    programmatic: bool,
-) -> Result<()> {
+pub(super) fn extended(kernel: CUfunction, stream: CUstream, duration: Duration, programmatic: bool) -> CUresult {
     let mut attribute = CUlaunchAttribute {
         id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
         pad: [0; 4],
@@ -101,17 +95,15 @@ pub(super) fn extended(
         attrs: &raw mut attribute,
         numAttrs: 1,
     };
-    let mut nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let mut nanoseconds = nanoseconds(duration);
     let mut arguments = [(&raw mut nanoseconds).cast::<c_void>()];
     // Safety: the kernel takes one word; the driver copies configuration and arguments before it returns.
-    let status = unsafe { sys::cuLaunchKernelEx(&config, kernel, arguments.as_mut_ptr(), ptr::null_mut()) };
-    calls.check("cuLaunchKernelEx", status)
+    unsafe { sys::cuLaunchKernelEx(&config, kernel, arguments.as_mut_ptr(), ptr::null_mut()) }
 }
 
-fn limit(calls: &Calls, limit: CUlimit) -> Result<usize> {
-    let mut value = 0;
+fn limit(limit: CUlimit, value: &mut usize) -> CUresult {
     // Safety: the context is current; writes one size.
-    calls.check("cuCtxGetLimit", unsafe { sys::cuCtxGetLimit(&mut value, limit) }).map(|()| value)
+    unsafe { sys::cuCtxGetLimit(value, limit) }
 }
 
 /// What a limit was, and is again when all is over.
@@ -125,22 +117,25 @@ impl Limit {
     /// By how much the limit is raised.
     const MORE: usize = 1024;
 
-    fn set(&self, value: usize) -> Result<()> {
+    fn set(&self, value: usize) -> CUresult {
         // Safety: the context is current.
-        self.calls.check("cuCtxSetLimit", unsafe { sys::cuCtxSetLimit(self.which, value) })
+        unsafe { sys::cuCtxSetLimit(self.which, value) }
     }
 }
 
 impl Drop for Limit {
     /// A drop cannot return an error.
     fn drop(&mut self) {
-        let _ = self.calls.bind().and_then(|()| self.set(self.before));
+        let _ = self.calls.bind().map(|()| self.set(self.before));
     }
 }
 
 /// Raises a limit, which is set back each time.
-fn set_limit(calls: &Arc<Calls>, which: CUlimit) -> Result<Box<dyn Steps>> {
-    let (before, calls) = (limit(calls, which)?, Arc::clone(calls));
-    let made = move || Ok(Limit { calls: calls.clone(), which, before });
-    Ok(Made::new(made, move |limit: &mut Limit| limit.set(before + Limit::MORE)).boxed())
+fn set_limit(which: CUlimit) -> Call {
+    call("cuCtxSetLimit", On::Nothing, move |calls| {
+        let (mut before, c) = (0, Arc::clone(calls));
+        calls.check("cuCtxGetLimit", limit(which, &mut before))?;
+        let made = move |_: &Calls| Ok(Limit { calls: c.clone(), which, before });
+        Ok(calls.made("cuCtxSetLimit", made, move |_, limit| Ok(limit.set(before + Limit::MORE))).boxed())
+    })
 }

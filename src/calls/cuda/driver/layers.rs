@@ -1,88 +1,108 @@
-//! Launches through the layers above the driver, and in the ways that the driver offers.
+//! Launches through the layers above the driver, and in the ways that the driver offers: calls for the experiment about them.
 
 use std::ffi::c_int;
-use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cudarc::driver::sys::{self, CUstream, CUstream_flags};
+use cudarc::driver::sys::{self, CUresult, CUstream, CUstream_flags};
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
 
-use super::owned::Owned;
-use super::{Calls, KERNEL, launches};
-use crate::Result;
-use crate::layer::Layer;
-use crate::{Made, Steps};
-use syncscope::device::raw::Context;
 use syncscope::error::DeviceError;
+
+use super::owned::Owned;
+use super::{Calls, KERNEL, Status, call, graphs, launch, launches, plain, start};
+use crate::catalogue::Call;
+use crate::{On, Result};
 
 /// The kernel that has the device: many more blocks than run at a time, and how long each of them takes.
 const BLOCKS: u32 = 4096;
 const THREADS: u32 = 1024;
 const LENGTH: Duration = Duration::from_micros(20);
 
-pub(super) fn steps(calls: &Arc<Calls>, layer: Layer) -> Result<Box<dyn Steps>> {
-    // Ordered against no other, as those of `cudarc` and of this library are.
-    let (c, own) = (Arc::clone(calls), calls.non_blocking.get()?);
-    Ok(match layer {
-        Layer::Driver(count) => {
-            Made::new(|| Ok(()), move |()| (0..count).try_for_each(|_| c.launch(own, Duration::ZERO))).boxed()
-        }
-        Layer::Extended(count) => {
-            launches::has_programmatic_launches(calls)?;
-            let launch = move || launches::extended(&c, c.kernel, own, Duration::ZERO, true);
-            Made::new(|| Ok(()), move |()| (0..count).try_for_each(|_| launch())).boxed()
-        }
-        Layer::Wrapper(count) => {
-            let through = Through::new(&calls.context, &calls.image)?;
-            Made::new(|| Ok(()), move |()| through.launch(count)).boxed()
-        }
-        Layer::Chain { launches: count, length, programmatic } => {
-            launches::has_programmatic_launches(calls)?;
-            let call = move || {
-                let kernel = c.instruments.halves;
-                (0..count).try_for_each(|_| launches::extended(&c, kernel, own, length, programmatic))?;
-                // Safety: the stream is live.
-                c.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(own) })
-            };
-            Made::new(|| Ok(()), move |()| call()).boxed()
-        }
-        Layer::Priority { highest } => {
-            let stream = of_priority(calls, highest)?;
-            let other = calls.other.get()?;
-            let call = move || {
-                // Here and not before the call, which is timed with nothing pending.
-                occupy(&c, other)?;
-                c.launch(stream.get()?, Duration::ZERO)?;
-                // Safety: the stream is live.
-                c.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(stream.get()?) })
-            };
-            Made::new(|| Ok(()), move |()| call()).boxed()
-        }
+/// So many launches by the driver's own call. All of these are on a stream that is ordered against no other, as those of
+/// `cudarc` and of this library are.
+pub fn driver(count: usize) -> Call {
+    plain("cuLaunchKernel", On::Stream, move |c| {
+        let own = c.non_blocking.get()?;
+        first_failure(count, || start(c.kernel, own))
     })
 }
 
+/// So many launches by the driver's extended call, each of which may start while the one before it ends: as the library
+/// launches.
+pub fn extended(count: usize) -> Call {
+    call("cuLaunchKernelEx", On::Stream, move |calls| {
+        launches::has_programmatic_launches(calls)?;
+        Ok(calls.plain("cuLaunchKernelEx", move |c| {
+            let own = c.non_blocking.get()?;
+            first_failure(count, || launches::extended(c.kernel, own, Duration::ZERO, true))
+        }))
+    })
+}
+
+/// So many launches by the safe interface of `cudarc`, on a stream of its own.
+pub fn wrapper(count: usize) -> Call {
+    call("LaunchArgs::launch", On::Stream, move |calls| {
+        let through = Through::new(calls)?;
+        Ok(calls.plain("cudarc", move |_| Ok(through.launch(count))))
+    })
+}
+
+/// So many launches behind each other by the driver's extended call, and the wait for them. A kernel takes the length, half of
+/// which needs nothing of the one before it; `programmatic` says whether it may start while that one ends.
+pub fn chain(count: usize, length: Duration, programmatic: bool) -> Call {
+    call("cuLaunchKernelEx", On::Stream, move |calls| {
+        launches::has_programmatic_launches(calls)?;
+        Ok(calls.plain("cuLaunchKernelEx", move |c| {
+            let own = c.non_blocking.get()?;
+            let kernel = c.instruments.halves;
+            let launched = first_failure(count, || launches::extended(kernel, own, length, programmatic))?;
+            then_wait(c, launched, own)
+        }))
+    })
+}
+
+/// A launch on a stream of the highest or lowest priority and the wait for it, while a kernel of many blocks has the device.
+pub fn priority(highest: bool) -> Call {
+    call("cuLaunchKernel", On::Stream, move |calls| {
+        let stream = of_priority(calls, highest)?;
+        Ok(calls.plain("cuLaunchKernel", move |c| {
+            let stream = stream.get()?;
+            // Here and not before the call, which is timed with nothing pending.
+            occupy(c)?;
+            then_wait(c, start(c.kernel, stream), stream)
+        }))
+    })
+}
+
+/// An update of an executable graph by another one of the same nodes.
+pub fn graph_update() -> Call {
+    graphs::update()
+}
+
+/// A change of the arguments of one node of an executable graph.
+pub fn graph_parameters() -> Call {
+    graphs::set_parameters()
+}
+
+fn first_failure(count: usize, mut launch: impl FnMut() -> CUresult) -> Status {
+    let failed = (0..count).map(|_| launch()).find(|status| *status != CUresult::CUDA_SUCCESS);
+    Ok(failed.unwrap_or(CUresult::CUDA_SUCCESS))
+}
+
+fn then_wait(calls: &Calls, launched: CUresult, stream: CUstream) -> Status {
+    calls.check("cuLaunchKernel", launched)?;
+    // Safety: the stream is live.
+    Ok(unsafe { sys::cuStreamSynchronize(stream) })
+}
+
 /// Enqueues a kernel that has the whole device for some hundred microseconds.
-fn occupy(calls: &Calls, stream: CUstream) -> Result<()> {
-    let mut nanoseconds = u64::try_from(LENGTH.as_nanos()).unwrap_or(0);
+fn occupy(calls: &Calls) -> Result<()> {
+    let mut nanoseconds = super::nanoseconds(LENGTH);
     let mut arguments = [(&raw mut nanoseconds).cast()];
-    // Safety: the kernel takes one word, which the driver copies before it returns, and touches no memory.
-    let status = unsafe {
-        sys::cuLaunchKernel(
-            calls.kernel,
-            BLOCKS,
-            1,
-            1,
-            THREADS,
-            1,
-            1,
-            0,
-            stream,
-            arguments.as_mut_ptr(),
-            ptr::null_mut(),
-        )
-    };
+    // Safety: the kernel takes one word and touches no memory.
+    let status = unsafe { launch(calls.kernel, [BLOCKS, THREADS], calls.other.get()?, &mut arguments) };
     calls.check("cuLaunchKernel", status)
 }
 
@@ -96,35 +116,35 @@ fn of_priority(calls: &Calls, highest: bool) -> Result<Owned<CUstream>> {
     if least == greatest {
         return Err(calls.missing("priorities of streams", "streams of this device have no priorities"));
     }
-    let (mut raw, apart) = (ptr::null_mut(), CUstream_flags::CU_STREAM_NON_BLOCKING as u32);
     let priority = if highest { greatest } else { least };
+    let apart = CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
     // Safety: writes one handle.
-    let status = unsafe { sys::cuStreamCreateWithPriority(&mut raw, apart, priority) };
-    calls.check("cuStreamCreateWithPriority", status)?;
-    Ok(Owned::of(&calls.context, raw, sys::cuStreamDestroy_v2))
+    let create = |stream: &mut CUstream| unsafe { sys::cuStreamCreateWithPriority(stream, apart, priority) };
+    Owned::new(&calls.context, "cuStreamCreateWithPriority", sys::cuStreamDestroy_v2, create)
 }
 
 /// The kernel in the safe interface of `cudarc`, as a program that uses it has it.
 struct Through {
     stream: Arc<CudaStream>,
     kernel: CudaFunction,
-    context: Arc<Context>,
 }
 
 impl Through {
-    fn new(context: &Arc<Context>, image: &[u8]) -> Result<Self> {
-        let ordinal = context.name().rsplit(':').next().and_then(|index| index.parse().ok()).unwrap_or(0);
+    fn new(calls: &Calls) -> Result<Self> {
+        let ordinal = usize::try_from(calls.context.device()).unwrap_or(0);
         let made = || {
             let context = CudaContext::new(ordinal)?;
-            let kernel = context.load_module(Ptx::from_binary(image.to_vec()))?.load_function(KERNEL)?;
-            Ok((context.new_stream()?, kernel))
+            let kernel = context.load_module(Ptx::from_binary(calls.image.to_vec()))?;
+            Ok(Self { stream: context.new_stream()?, kernel: kernel.load_function(&KERNEL.to_string_lossy())? })
         };
-        let made: std::result::Result<_, DriverError> = made();
-        let (stream, kernel) = checked(context, made)?;
-        Ok(Self { stream, kernel, context: context.clone() })
+        made().map_err(|DriverError(code)| DeviceError::CallFailed {
+            device: calls.context.name().to_owned(),
+            call: "cudarc",
+            reason: format!("{code:?}"),
+        })
     }
 
-    fn launch(&self, count: usize) -> Result<()> {
+    fn launch(&self, count: usize) -> CUresult {
         const ONE: LaunchConfig = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
         let nanoseconds = 0u64;
         let launch = || {
@@ -133,17 +153,8 @@ impl Through {
             // Safety: the kernel takes one word and touches no memory.
             unsafe { launch.launch(ONE) }.map(drop)
         };
-        checked(&self.context, (0..count).try_for_each(|_| launch()))
+        (0..count).try_for_each(|_| launch()).map_or_else(|DriverError(code)| code, |()| CUresult::CUDA_SUCCESS)
     }
-}
-
-/// What `cudarc` has returned, whose status no other call of this crate has seen.
-fn checked<T>(context: &Context, result: std::result::Result<T, DriverError>) -> Result<T> {
-    result.map_err(|DriverError(code)| match context.check("cudarc", code) {
-        Err(error) => error,
-        // An error of the driver is no success.
-        Ok(()) => DeviceError::InvalidArgument { operation: "cudarc", reason: format!("{code:?}") },
-    })
 }
 
 impl Drop for Through {

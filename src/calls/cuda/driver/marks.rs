@@ -8,8 +8,9 @@ use std::time::Duration;
 use cudarc::driver::sys::{self, CUresult};
 
 use super::owned::Block;
-use super::{Calls, RigStream, nanoseconds, start};
+use super::{Calls, launch, nanoseconds};
 use crate::Result;
+use crate::RigStream;
 use crate::catalogue::Memory;
 use syncscope::device::raw::Flag;
 
@@ -57,7 +58,8 @@ impl Calls {
         let mut arguments =
             [(&raw mut nanoseconds).cast::<c_void>(), (&raw mut address).cast(), (&raw mut target).cast()];
         // Safety: the kernel takes these three words; the cell is mapped for the device, aligned, and kept by the caller.
-        unsafe { start(context, self.instruments.marker, [1, 1], stream, &mut arguments) }
+        let status = unsafe { launch(self.instruments.marker, [1, 1], stream, &mut arguments) };
+        context.check("cuLaunchKernel", status)
     }
 
     /// Enqueues a kernel that tells the device's time as often as the host asks: the second 8 bytes of the cell of `first` become
@@ -82,7 +84,8 @@ impl Calls {
             (&raw mut nanoseconds).cast(),
         ];
         // Safety: the kernel takes these four words; the cell is mapped for the device, aligned, and kept by the caller.
-        unsafe { start(context, self.instruments.clock, [1, 1], stream, &mut arguments) }
+        let status = unsafe { launch(self.instruments.clock, [1, 1], stream, &mut arguments) };
+        context.check("cuLaunchKernel", status)
     }
 
     /// Whether a stream is idle, as the driver says.

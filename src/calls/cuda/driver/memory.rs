@@ -9,189 +9,155 @@ use cudarc::driver::sys::{
     self, CUdeviceptr, CUmem_advise, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationGranularity_flags,
     CUmemAllocationHandleType, CUmemAllocationProp, CUmemAllocationProp_st__bindgen_ty_1, CUmemAllocationType,
     CUmemAttach_flags, CUmemGenericAllocationHandle, CUmemLocation, CUmemLocationType, CUmemPoolProps, CUmemoryPool,
-    CUpointer_attribute, CUstream,
+    CUpointer_attribute, CUresult, CUstream,
 };
 
-use super::owned::{Block, Owned, allocate, allocate_managed, allocate_pinned, pageable, register};
-use super::{Calls, in_turn};
-use crate::Result;
-use crate::catalogue::{Allocate, Memory};
-use crate::made::plain;
-use crate::{Made, RigStream, Steps};
+use super::owned::{
+    Block, Owned, allocate, allocate_managed, allocate_pinned, device, managed, pageable, pinned, register, registered,
+};
+use super::{Calls, Status, call, creates, ends, in_turn, made, plain};
+use crate::catalogue::{Call, Memory};
+use crate::{On, Result, RigStream};
 
-pub(super) fn steps(calls: &Arc<Calls>, call: Allocate) -> Result<Box<dyn Steps>> {
-    let c = Arc::clone(calls);
-    let context = calls.context.clone();
-    Ok(match call {
-        Allocate::Alloc(bytes) => {
-            Made::new(move || Ok(Owned::empty(&context, sys::cuMemFree_v2)), move |p| allocate(p, bytes)).boxed()
-        }
-        Allocate::Free(bytes) => {
-            freed(move || made(Owned::empty(&context, sys::cuMemFree_v2), |p| allocate(p, bytes)), "cuMemFree")
-        }
-        Allocate::AllocAsync(bytes) => {
-            let own = calls.own.get()?;
-            // Freed by the plain call, which is allowed, when all work is over.
-            Made::new(
-                move || Ok(Owned::empty(&context, sys::cuMemFree_v2)),
-                move |place| allocate_async(place, bytes, own),
-            )
-            .boxed()
-        }
-        Allocate::AllocFromPool(bytes) => {
-            let (own, mut pool) = (calls.own.get()?, keeping_pool(calls, bytes)?);
-            // The memory is freed by the plain call, as above, before its pool ends.
-            let made = move || Ok((Owned::empty(&context, sys::cuMemFree_v2), pool()?));
-            Made::new(made, move |(place, pool)| allocate_from(place, bytes, pool.get()?, own)).boxed()
-        }
-        Allocate::FreeAsync(bytes) => {
-            let own = calls.own.get()?;
-            let made = move || {
-                let place = made(Owned::empty(&context, sys::cuMemFree_v2), |p| allocate_async(p, bytes, own))?;
-                c.synchronize(RigStream::Own).map(|()| place)
-            };
-            let c = Arc::clone(calls);
-            Made::new(made, move |place| free_async(&c, place, own)).boxed()
-        }
-        Allocate::HostAlloc(bytes) => {
-            Made::new(move || Ok(Owned::empty(&context, sys::cuMemFreeHost)), move |p| allocate_pinned(p, bytes))
-                .boxed()
-        }
-        Allocate::FreeHost(bytes) => freed(
-            move || made(Owned::empty(&context, sys::cuMemFreeHost), |p| allocate_pinned(p, bytes)),
-            "cuMemFreeHost",
+/// Calls that allocate and free so many bytes.
+pub(super) fn allocations(bytes: usize) -> impl Iterator<Item = Call> {
+    let freed_async = move |c: &Calls| {
+        let place = Owned::new(&c.context, "cuMemAllocAsync", sys::cuMemFree_v2, allocate_async(bytes, c.own.get()?))?;
+        c.synchronize(RigStream::Own).map(|()| place)
+    };
+    // Memory of a stream's order is freed by the plain call, which is allowed, when all work is over.
+    let from_pool = move |c: &Calls| Ok((Owned::empty(&c.context, sys::cuMemFree_v2), keeping_pool(c, bytes)?));
+    let all = [
+        creates("cuMemAlloc", On::Nothing, sys::cuMemFree_v2, move |_, place| Ok(allocate(place, bytes)))
+            .of(Memory::Device, bytes),
+        ends("cuMemFree", move |c| device(&c.context, bytes)).of(Memory::Device, bytes),
+        creates("cuMemAllocAsync", On::Stream, sys::cuMemFree_v2, move |c, place| {
+            Ok(allocate_async(bytes, c.own.get()?)(place))
+        })
+        .of(Memory::Device, bytes),
+        made("cuMemAllocFromPoolAsync", On::Stream, from_pool, move |c, (place, pool)| {
+            let allocate = allocate_from(bytes, pool.get()?, c.own.get()?);
+            place.make(|address| Ok(allocate(address)))
+        })
+        .of(Memory::Device, bytes),
+        made("cuMemFreeAsync", On::Stream, freed_async, free_async).of(Memory::Device, bytes),
+        creates("cuMemHostAlloc", On::Nothing, sys::cuMemFreeHost, move |_, place| Ok(allocate_pinned(place, bytes)))
+            .of(Memory::Pinned, bytes),
+        ends("cuMemFreeHost", move |c| pinned(&c.context, bytes)).of(Memory::Pinned, bytes),
+        call("cuMemHostRegister", On::Nothing, move |calls| {
+            let block = pageable(bytes)?;
+            let make = |c: &Calls| Ok(Owned::empty(&c.context, sys::cuMemHostUnregister));
+            let run = move |_: &Calls, place: &mut Owned<_>| place.make(|start| Ok(register(start, &block, bytes)));
+            Ok(calls.made("cuMemHostRegister", make, run).boxed())
+        })
+        .of(Memory::Registered, bytes),
+        call("cuMemHostUnregister", On::Nothing, move |calls| {
+            let block = pageable(bytes)?;
+            let make = move |c: &Calls| registered(&c.context, &block, bytes);
+            Ok(calls.made("cuMemHostUnregister", make, |_, place| place.end()).boxed())
+        })
+        .of(Memory::Registered, bytes),
+        creates("cuMemAllocManaged", On::Nothing, sys::cuMemFree_v2, move |_, place| {
+            Ok(allocate_managed(place, bytes))
+        })
+        .of(Memory::Managed, bytes),
+        ends("cuMemFree", move |c| managed(&c.context, bytes, bytes)).of(Memory::Managed, bytes),
+    ];
+    all.into_iter()
+}
+
+/// The others.
+pub(super) fn calls() -> Vec<Call> {
+    vec![
+        creates("cuMemPoolCreate", On::Nothing, sys::cuMemPoolDestroy, |c, place| Ok(create_pool(c, place))),
+        ends("cuMemPoolDestroy", pool),
+        made(
+            "cuMemPoolTrimTo",
+            On::Nothing,
+            |c| keeping_pool(c, PIECE),
+            |_, pool| {
+                // Safety: the pool is live; memory in use is not touched.
+                Ok(unsafe { sys::cuMemPoolTrimTo(pool.get()?, 0) })
+            },
         ),
-        Allocate::Register(bytes) => {
-            let block = pageable(bytes)?;
-            Made::new(move || Ok(Owned::empty(&context, sys::cuMemHostUnregister)), move |p| register(p, &block, bytes))
-                .boxed()
-        }
-        Allocate::Unregister(bytes) => {
-            let block = pageable(bytes)?;
-            let registered =
-                move || made(Owned::empty(&context, sys::cuMemHostUnregister), |p| register(p, &block, bytes));
-            freed(registered, "cuMemHostUnregister")
-        }
-        Allocate::AllocManaged(bytes) => {
-            Made::new(move || Ok(Owned::empty(&context, sys::cuMemFree_v2)), move |p| allocate_managed(p, bytes))
-                .boxed()
-        }
-        Allocate::FreeManaged(bytes) => {
-            // As a program frees it: its pages are there.
-            let written = move |p: &mut Owned<CUdeviceptr>| {
-                allocate_managed(p, bytes)?;
-                // Safety: new and that long; no work uses it.
-                unsafe { (p.get()? as *mut u8).write_bytes(1, bytes) };
-                Ok(())
-            };
-            freed(move || made(Owned::empty(&context, sys::cuMemFree_v2), written), "cuMemFree")
-        }
-        Allocate::CreatePool => {
-            let properties = pool_properties(calls);
-            let made = move || Ok(Owned::empty(&context, sys::cuMemPoolDestroy));
-            Made::new(made, move |place| create_pool(place, &properties)).boxed()
-        }
-        Allocate::DestroyPool => {
-            let properties = pool_properties(calls);
-            let pool =
-                move || made(Owned::empty(&context, sys::cuMemPoolDestroy), |place| create_pool(place, &properties));
-            freed(pool, "cuMemPoolDestroy")
-        }
-        Allocate::TrimPool => trim(calls)?,
-        Allocate::Info => plain(move || {
+        plain("cuMemGetInfo", On::Nothing, |_| {
             let (mut free, mut total) = (0, 0);
             // Safety: writes two sizes.
-            c.check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })
+            Ok(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })
         }),
-        Allocate::Attribute => {
-            let block = Block::new(&context, Memory::Device, PIECE)?;
+        call("cuPointerGetAttribute", On::Nothing, |calls| {
+            let block = Block::new(&calls.context, Memory::Device, PIECE)?;
             let address = block.address()?;
-            plain(move || {
+            Ok(calls.plain("cuPointerGetAttribute", move |_| {
                 let (_kept, mut kind) = (&block, 0u32);
                 let attribute = CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
                 // Safety: the attribute is one word.
-                let status = unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address) };
-                c.check("cuPointerGetAttribute", status)
-            })
-        }
-        Allocate::Prefetch => {
-            c.require("cuMemPrefetchAsync_v2")?;
-            let (block, here, own) = (Block::new(&context, Memory::Managed, PIECE)?, here(calls), calls.own.get()?);
-            let (address, block) = (block.address()?, Rc::new(block));
-            let touched = Rc::clone(&block);
+                Ok(unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, address) })
+            }))
+        }),
+        call("cuMemPrefetchAsync", On::Stream, |calls| {
+            calls.require("cuMemPrefetchAsync_v2")?;
+            let block = Rc::new(Block::new(&calls.context, Memory::Managed, PIECE)?);
+            let (address, here, touched) = (block.address()?, here(calls), Rc::clone(&block));
             // What the host has written lies with it, and moves.
-            let touch = move || {
+            let touch = move |_: &Calls| {
                 // Safety: managed memory of that size, which no work uses now.
                 unsafe { touched.start()?.cast::<u8>().write_bytes(1, touched.bytes()) };
                 Ok(())
             };
-            Made::new(touch, move |()| {
+            let prefetch = move |c: &Calls, (): &mut ()| {
                 // Safety: managed memory of that size.
-                let status = unsafe { sys::cuMemPrefetchAsync_v2(address, block.bytes(), here, 0, own) };
-                c.check("cuMemPrefetchAsync", status)
-            })
-            .boxed()
-        }
-        Allocate::Advise => {
-            c.require("cuMemAdvise_v2")?;
-            let (block, here) = (Block::new(&context, Memory::Managed, PIECE)?, here(calls));
+                Ok(unsafe { sys::cuMemPrefetchAsync_v2(address, block.bytes(), here, 0, c.own.get()?) })
+            };
+            Ok(calls.made("cuMemPrefetchAsync", touch, prefetch).boxed())
+        }),
+        call("cuMemAdvise", On::Nothing, |calls| {
+            calls.require("cuMemAdvise_v2")?;
+            let (block, here) = (Block::new(&calls.context, Memory::Managed, PIECE)?, here(calls));
             let address = block.address()?;
             let next =
                 in_turn([CUmem_advise::CU_MEM_ADVISE_SET_ACCESSED_BY, CUmem_advise::CU_MEM_ADVISE_UNSET_ACCESSED_BY]);
-            plain(move || {
-                // Safety: as above.
-                c.check("cuMemAdvise", unsafe { sys::cuMemAdvise_v2(address, block.bytes(), next(), here) })
-            })
-        }
-        Allocate::Attach => {
-            let own = calls.own.get()?;
-            // New memory belongs to all streams.
-            Made::new(
-                move || Block::new(&context, Memory::Managed, PIECE),
-                move |block| {
-                    let flags = CUmemAttach_flags::CU_MEM_ATTACH_SINGLE as u32;
-                    // Safety: the start of managed memory; 0 is all of it.
-                    let status = unsafe { sys::cuStreamAttachMemAsync(own, block.address()?, 0, flags) };
-                    c.check("cuStreamAttachMemAsync", status)
-                },
-            )
-            .boxed()
-        }
-        Allocate::Reserve
-        | Allocate::FreeAddress
-        | Allocate::Create
-        | Allocate::Release
-        | Allocate::Map
-        | Allocate::SetAccess
-        | Allocate::Unmap => mapped(calls, call)?,
-    })
+            // Safety: as above.
+            let advise = move |_: &Calls| Ok(unsafe { sys::cuMemAdvise_v2(address, block.bytes(), next(), here) });
+            Ok(calls.plain("cuMemAdvise", advise))
+        }),
+        // New memory belongs to all streams.
+        made(
+            "cuStreamAttachMemAsync",
+            On::Stream,
+            |c| Block::new(&c.context, Memory::Managed, PIECE),
+            |c, block| {
+                let flags = CUmemAttach_flags::CU_MEM_ATTACH_SINGLE as u32;
+                // Safety: the start of managed memory; 0 is all of it.
+                Ok(unsafe { sys::cuStreamAttachMemAsync(c.own.get()?, block.address()?, 0, flags) })
+            },
+        ),
+        mapped(RESERVE, &[]),
+        mapped(("cuMemAddressFree", Mapping::free_address), &[RESERVE]),
+        mapped(CREATE, &[]),
+        mapped(("cuMemRelease", Mapping::release), &[CREATE]),
+        mapped(MAP, &[RESERVE, CREATE]),
+        mapped(SET_ACCESS, &[RESERVE, CREATE, MAP]),
+        mapped(("cuMemUnmap", Mapping::unmap), &[RESERVE, CREATE, MAP, SET_ACCESS]),
+    ]
 }
 
 /// The size of memory where it is not the size that matters.
 const PIECE: usize = 2 << 20;
 
-fn made<H: Copy>(mut place: Owned<H>, make: impl FnOnce(&mut Owned<H>) -> Result<()>) -> Result<Owned<H>> {
-    make(&mut place)?;
-    Ok(place)
-}
-
-/// A call that ends what was made.
-fn freed<H: Copy + 'static>(made: impl FnMut() -> Result<Owned<H>> + 'static, call: &'static str) -> Box<dyn Steps> {
-    Made::new(made, move |place| place.end(call)).boxed()
-}
-
-fn allocate_async(place: &mut Owned<CUdeviceptr>, bytes: usize, stream: CUstream) -> Result<()> {
-    let mut address = 0;
+fn allocate_async(bytes: usize, stream: CUstream) -> impl Fn(&mut CUdeviceptr) -> CUresult {
     // Safety: writes one address; the stream is live.
-    let status = unsafe { sys::cuMemAllocAsync(&mut address, bytes, stream) };
-    place.keep("cuMemAllocAsync", address, status)
+    move |address| unsafe { sys::cuMemAllocAsync(address, bytes, stream) }
 }
 
-fn free_async(calls: &Calls, place: &mut Owned<CUdeviceptr>, stream: CUstream) -> Result<()> {
-    let address = place.get()?;
-    place.forget();
+fn allocate_from(bytes: usize, pool: CUmemoryPool, stream: CUstream) -> impl Fn(&mut CUdeviceptr) -> CUresult {
+    // Safety: writes one address; pool and stream are live.
+    move |address| unsafe { sys::cuMemAllocFromPoolAsync(address, bytes, pool, stream) }
+}
+
+fn free_async(calls: &Calls, place: &mut Owned<CUdeviceptr>) -> Status {
     // Safety: allocated, and not used again.
-    calls.check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(address, stream) })
+    Ok(unsafe { sys::cuMemFreeAsync(place.take()?, calls.own.get()?) })
 }
 
 /// The device, as a place of memory.
@@ -199,8 +165,8 @@ pub(super) fn here(calls: &Calls) -> CUmemLocation {
     CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: calls.context.device() }
 }
 
-fn pool_properties(calls: &Calls) -> CUmemPoolProps {
-    CUmemPoolProps {
+fn create_pool(calls: &Calls, pool: &mut CUmemoryPool) -> CUresult {
+    let properties = CUmemPoolProps {
         allocType: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
         handleTypes: CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
         location: here(calls),
@@ -208,50 +174,43 @@ fn pool_properties(calls: &Calls) -> CUmemPoolProps {
         maxSize: 0,
         usage: 0,
         reserved: [0; 54],
-    }
-}
-
-fn create_pool(place: &mut Owned<CUmemoryPool>, properties: &CUmemPoolProps) -> Result<()> {
-    let mut raw = ptr::null_mut();
+    };
     // Safety: writes one handle.
-    let status = unsafe { sys::cuMemPoolCreate(&mut raw, properties) };
-    place.keep("cuMemPoolCreate", raw, status)
+    unsafe { sys::cuMemPoolCreate(pool, &properties) }
 }
 
-fn allocate_from(place: &mut Owned<CUdeviceptr>, bytes: usize, pool: CUmemoryPool, stream: CUstream) -> Result<()> {
-    let mut address = 0;
-    // Safety: writes one address; pool and stream are live.
-    let status = unsafe { sys::cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream) };
-    place.keep("cuMemAllocFromPoolAsync", address, status)
+fn pool(calls: &Calls) -> Result<Owned<CUmemoryPool>> {
+    Owned::new(&calls.context, "cuMemPoolCreate", sys::cuMemPoolDestroy, |pool| create_pool(calls, pool))
 }
 
-/// A new pool each time that keeps so much memory, which nobody uses.
-fn keeping_pool(calls: &Arc<Calls>, bytes: usize) -> Result<impl FnMut() -> Result<Owned<CUmemoryPool>> + use<>> {
-    let (properties, own, context) = (pool_properties(calls), calls.own.get()?, calls.context.clone());
-    let filler = Arc::clone(calls);
-    Ok(move || {
-        let pool = made(Owned::empty(&context, sys::cuMemPoolDestroy), |place| create_pool(place, &properties))?;
-        let mut threshold = u64::MAX;
-        let keep = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-        // Safety: the attribute is a 64-bit size.
-        let status = unsafe { sys::cuMemPoolSetAttribute(pool.get()?, keep, (&raw mut threshold).cast::<c_void>()) };
-        filler.check("cuMemPoolSetAttribute", status)?;
-        let mut piece = Owned::empty(&context, sys::cuMemFree_v2);
-        allocate_from(&mut piece, bytes, pool.get()?, own)?;
-        free_async(&filler, &mut piece, own)?;
-        filler.synchronize(RigStream::Own)?;
-        Ok(pool)
+/// A pool that keeps so much memory, which nobody uses.
+fn keeping_pool(calls: &Calls, bytes: usize) -> Result<Owned<CUmemoryPool>> {
+    let (pool, mut threshold) = (pool(calls)?, u64::MAX);
+    let keep = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // Safety: the attribute is a 64-bit size.
+    let status = unsafe { sys::cuMemPoolSetAttribute(pool.get()?, keep, (&raw mut threshold).cast::<c_void>()) };
+    calls.check("cuMemPoolSetAttribute", status)?;
+    let allocate = allocate_from(bytes, pool.get()?, calls.own.get()?);
+    let mut piece = Owned::new(&calls.context, "cuMemAllocFromPoolAsync", sys::cuMemFree_v2, allocate)?;
+    calls.check("cuMemFreeAsync", free_async(calls, &mut piece)?)?;
+    calls.synchronize(RigStream::Own)?;
+    Ok(pool)
+}
+
+/// A step of a mapping, by the name of its call.
+type Step = (&'static str, fn(&mut Mapping) -> Status);
+
+const RESERVE: Step = ("cuMemAddressReserve", Mapping::reserve);
+const CREATE: Step = ("cuMemCreate", Mapping::create);
+const MAP: Step = ("cuMemMap", Mapping::map);
+const SET_ACCESS: Step = ("cuMemSetAccess", Mapping::set_access);
+
+/// A call about a mapping that has come so far.
+fn mapped((name, run): Step, before: &'static [Step]) -> Call {
+    call(name, On::Nothing, move |calls| {
+        let c = Arc::clone(calls);
+        Ok(calls.made(name, move |_| Mapping::after(&c, before), move |_, mapping| run(mapping)).boxed())
     })
-}
-
-/// Of a pool that keeps memory.
-fn trim(calls: &Arc<Calls>) -> Result<Box<dyn Steps>> {
-    let c = Arc::clone(calls);
-    Ok(Made::new(keeping_pool(calls, PIECE)?, move |pool: &mut Owned<CUmemoryPool>| {
-        // Safety: the pool is live; memory in use is not touched.
-        c.check("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(pool.get()?, 0) })
-    })
-    .boxed())
 }
 
 /// What a mapping consists of, as far as it has been made.
@@ -273,70 +232,58 @@ impl Mapping {
         Ok(Self { calls: calls.clone(), size, address: 0, handle: None, is_mapped: false })
     }
 
-    /// Up to the step before `call`.
-    fn before(calls: &Arc<Calls>, call: Allocate) -> Result<Self> {
+    /// Up to the step before the one that is measured.
+    fn after(calls: &Arc<Calls>, steps: &[Step]) -> Result<Self> {
         let mut mapping = Self::new(calls)?;
-        let steps: &[fn(&mut Self) -> Result<()>] = match call {
-            Allocate::FreeAddress => &[Self::reserve],
-            Allocate::Release => &[Self::create],
-            Allocate::Map => &[Self::reserve, Self::create],
-            Allocate::SetAccess => &[Self::reserve, Self::create, Self::map],
-            Allocate::Unmap => &[Self::reserve, Self::create, Self::map, Self::set_access],
-            _ => &[],
-        };
-        steps.iter().try_for_each(|step| step(&mut mapping))?;
+        steps.iter().try_for_each(|(name, step)| calls.check(name, step(&mut mapping)?))?;
         Ok(mapping)
     }
 
-    fn reserve(&mut self) -> Result<()> {
+    fn reserve(&mut self) -> Status {
         // Safety: writes one address.
-        let status = unsafe { sys::cuMemAddressReserve(&mut self.address, self.size, 0, 0, 0) };
-        self.calls.check("cuMemAddressReserve", status)
+        Ok(unsafe { sys::cuMemAddressReserve(&mut self.address, self.size, 0, 0, 0) })
     }
 
-    fn free_address(&mut self) -> Result<()> {
+    fn free_address(&mut self) -> Status {
         let address = std::mem::take(&mut self.address);
         // Safety: reserved with this size; nothing is mapped there.
-        self.calls.check("cuMemAddressFree", unsafe { sys::cuMemAddressFree(address, self.size) })
+        Ok(unsafe { sys::cuMemAddressFree(address, self.size) })
     }
 
-    fn create(&mut self) -> Result<()> {
+    fn create(&mut self) -> Status {
         let (mut handle, properties) = (0, properties(&self.calls));
         // Safety: writes one handle.
         let status = unsafe { sys::cuMemCreate(&mut handle, self.size, &properties, 0) };
-        self.calls.check("cuMemCreate", status)?;
-        self.handle = Some(handle);
-        Ok(())
+        self.handle = (status == CUresult::CUDA_SUCCESS).then_some(handle);
+        Ok(status)
     }
 
-    fn release(&mut self) -> Result<()> {
+    fn release(&mut self) -> Status {
         match self.handle.take() {
             // Safety: the handle is live, and not used again.
-            Some(handle) => self.calls.check("cuMemRelease", unsafe { sys::cuMemRelease(handle) }),
-            None => Ok(()),
+            Some(handle) => Ok(unsafe { sys::cuMemRelease(handle) }),
+            None => Ok(CUresult::CUDA_SUCCESS),
         }
     }
 
-    fn map(&mut self) -> Result<()> {
+    fn map(&mut self) -> Status {
         // Safety: both have this size.
         let status = unsafe { sys::cuMemMap(self.address, self.size, 0, self.handle.unwrap_or_default(), 0) };
-        self.calls.check("cuMemMap", status)?;
-        self.is_mapped = true;
-        Ok(())
+        self.is_mapped = status == CUresult::CUDA_SUCCESS;
+        Ok(status)
     }
 
-    fn set_access(&mut self) -> Result<()> {
+    fn set_access(&mut self) -> Status {
         let flags = CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
         let access = CUmemAccessDesc { location: here(&self.calls), flags };
         // Safety: mapped with this size.
-        let status = unsafe { sys::cuMemSetAccess(self.address, self.size, &access, 1) };
-        self.calls.check("cuMemSetAccess", status)
+        Ok(unsafe { sys::cuMemSetAccess(self.address, self.size, &access, 1) })
     }
 
-    fn unmap(&mut self) -> Result<()> {
+    fn unmap(&mut self) -> Status {
         self.is_mapped = false;
         // Safety: mapped with this size, and used by nothing.
-        self.calls.check("cuMemUnmap", unsafe { sys::cuMemUnmap(self.address, self.size) })
+        Ok(unsafe { sys::cuMemUnmap(self.address, self.size) })
     }
 }
 
@@ -352,20 +299,6 @@ impl Drop for Mapping {
             let _ = self.free_address();
         }
     }
-}
-
-fn mapped(calls: &Arc<Calls>, call: Allocate) -> Result<Box<dyn Steps>> {
-    let run = match call {
-        Allocate::Reserve => Mapping::reserve,
-        Allocate::FreeAddress => Mapping::free_address,
-        Allocate::Create => Mapping::create,
-        Allocate::Release => Mapping::release,
-        Allocate::Map => Mapping::map,
-        Allocate::SetAccess => Mapping::set_access,
-        _ => Mapping::unmap,
-    };
-    let c = Arc::clone(calls);
-    Ok(Made::new(move || Mapping::before(&c, call), run).boxed())
 }
 
 fn properties(calls: &Calls) -> CUmemAllocationProp {

@@ -21,7 +21,7 @@ mod copies;
 pub(super) mod first;
 mod graphs;
 mod launches;
-mod layers;
+pub mod layers;
 mod marks;
 mod memory;
 mod nccl;
@@ -31,8 +31,9 @@ mod ranks;
 mod waits;
 mod ways;
 
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::ptr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,24 +44,24 @@ use cudarc::driver::sys::{
 use syncscope::device::raw::{Context, Flag};
 use syncscope::error::DeviceError;
 
-use crate::catalogue::Action;
-use crate::{Result, RigStream, Steps, WaitMode};
+use crate::catalogue::{Call, Make};
+use crate::{Family, Made, On, Result, RigStream, Steps, WaitMode};
 pub(super) use marks::{Cell, Wake};
-use owned::Owned;
+use owned::{Handle, Owned};
 
 /// The kernel that calls launch: it takes one argument, for how many nanoseconds it keeps the stream busy.
-const KERNEL: &str = "spin";
+const KERNEL: &CStr = c"spin";
 
 /// The kernel that then writes a word: it takes the nanoseconds, the word's address, and what it becomes.
-const MARKER: &str = "spin_and_mark";
+const MARKER: &CStr = c"spin_and_mark";
 
 /// The kernel that tells the device's time: it takes the address of the word by which the host asks, the number of the first
 /// question, how many there are, and for how many nanoseconds it waits for one.
-const CLOCK: &str = "tell_time";
+const CLOCK: &CStr = c"tell_time";
 
 /// The kernel that keeps the stream busy in two halves, of which a programmatic launch overlaps one: it takes the nanoseconds of
 /// both.
-const HALVES: &str = "spin_in_halves";
+const HALVES: &CStr = c"spin_in_halves";
 
 /// The legacy default stream, as the driver's header names it.
 const LEGACY: CUstream = 1 as CUstream;
@@ -72,7 +73,7 @@ const SCHEDULING: u32 = CUctx_flags::CU_CTX_SCHED_MASK as u32;
 const SETTABLE: u32 = SCHEDULING | CUctx_flags::CU_CTX_LMEM_RESIZE_TO_MAX as u32;
 
 /// Streams to hold and to make calls on, and a loaded kernel.
-pub(super) struct Calls {
+pub(crate) struct Calls {
     // Before the context, which ends after them.
     own: Owned<CUstream>,
     other: Owned<CUstream>,
@@ -221,25 +222,20 @@ impl Calls {
         in_force(self.context.name(), scheduling, now & SCHEDULING)
     }
 
-    /// A call of the catalogue.
-    pub(super) fn steps(self: &Arc<Self>, action: &Action) -> Result<Box<dyn Steps>> {
-        match *action {
-            Action::Wait(call) => waits::steps(self, call),
-            Action::Copy(copy) => copies::steps(self, copy),
-            Action::Fill { memory, bytes, asynchronous } => copies::fill(self, memory, bytes, asynchronous),
-            Action::Memory(call) => memory::steps(self, call),
-            Action::Code(call) => code::steps(self, call),
-            Action::Object(call) => objects::steps(self, call),
-            Action::Graph(call) => graphs::steps(self, call),
-            Action::Launch(call) => launches::steps(self, call),
-            Action::Device(call) => contexts::steps(self, call),
-            Action::AllReduce(call) => ranks::steps(self, call),
-            Action::Layer(layer) => layers::steps(self, layer),
-            Action::Own(call) => Err(DeviceError::InvalidArgument {
-                operation: "steps",
-                reason: format!("{call:?} is not a call of the driver"),
-            }),
-        }
+    /// A call that needs nothing made; `run` gives its status.
+    fn plain(self: &Arc<Self>, name: &'static str, run: impl Fn(&Self) -> Status + 'static) -> Box<dyn Steps> {
+        self.made(name, |_| Ok(()), move |calls, ()| run(calls)).boxed()
+    }
+
+    /// A call on what `make` makes anew for each time, and which ends when all work is over.
+    fn made<T: 'static>(
+        self: &Arc<Self>,
+        name: &'static str,
+        make: impl Fn(&Self) -> Result<T> + 'static,
+        run: impl Fn(&Self, &mut T) -> Status + 'static,
+    ) -> Made<T> {
+        let (maker, caller) = (Arc::clone(self), Arc::clone(self));
+        Made::new(move || make(&maker), move |made| caller.check(name, run(&caller, made)?))
     }
 
     /// Another device.
@@ -264,7 +260,7 @@ impl Calls {
 
     /// Launches the kernel for this long.
     fn launch(&self, stream: CUstream, duration: Duration) -> Result<()> {
-        launch(&self.context, self.kernel, stream, duration)
+        self.check("cuLaunchKernel", spin(self.kernel, stream, duration))
     }
 
     /// Fails where the driver lacks a function: it is asked for at its first call, and a missing one would end the program.
@@ -285,6 +281,65 @@ impl Calls {
     fn check(&self, call: &'static str, status: CUresult) -> Result<()> {
         self.context.check(call, status)
     }
+}
+
+/// What a call of the driver has returned, or why it could not be made.
+type Status = Result<CUresult>;
+
+/// The calls of a family; `sizes` are those of transfers.
+pub(crate) fn calls(family: Family, sizes: &[usize]) -> Vec<Call> {
+    let ends = [sizes.first().copied().unwrap_or(4), sizes.last().copied().unwrap_or(4)];
+    let ends = if ends[0] == ends[1] { &ends[..1] } else { &ends[..] };
+    match family {
+        Family::Wait => waits::calls(),
+        Family::Copy => sizes.iter().flat_map(|bytes| copies::calls(*bytes)).collect(),
+        Family::Fill => sizes.iter().flat_map(|bytes| copies::fills(*bytes)).collect(),
+        Family::Memory => ends.iter().flat_map(|bytes| memory::allocations(*bytes)).chain(memory::calls()).collect(),
+        Family::Code => code::calls(),
+        Family::Object => objects::calls(),
+        Family::Graph => graphs::calls(),
+        Family::Launch => launches::calls(),
+        Family::Device => {
+            let copies = ends.iter().flat_map(|bytes| contexts::copies(*bytes));
+            contexts::calls().into_iter().chain(copies).chain(ranks::calls()).collect()
+        }
+    }
+}
+
+/// A call that `make` makes ready.
+fn call(name: &'static str, on: On, make: impl Fn(&Arc<Calls>) -> Result<Box<dyn Steps>> + 'static) -> Call {
+    Call::new(name, on, Make::Driver(Rc::new(make)))
+}
+
+/// As [`Calls::plain`].
+fn plain(name: &'static str, on: On, run: impl Fn(&Calls) -> Status + Copy + 'static) -> Call {
+    call(name, on, move |calls| Ok(calls.plain(name, run)))
+}
+
+/// As [`Calls::made`].
+fn made<T: 'static>(
+    name: &'static str,
+    on: On,
+    make: impl Fn(&Calls) -> Result<T> + Copy + 'static,
+    run: impl Fn(&Calls, &mut T) -> Status + Copy + 'static,
+) -> Call {
+    call(name, on, move |calls| Ok(calls.made(name, make, run).boxed()))
+}
+
+/// A call that makes a handle, which `end` ends.
+fn creates<H: Handle + 'static>(
+    name: &'static str,
+    on: On,
+    end: unsafe fn(H) -> CUresult,
+    create: impl Fn(&Calls, &mut H) -> Status + Copy + 'static,
+) -> Call {
+    let place = move |calls: &Calls| Ok(Owned::empty(&calls.context, end));
+    made(name, on, place, move |calls, place| place.make(|raw| create(calls, raw)))
+}
+
+/// A call that ends a handle.
+fn ends<H: Handle + 'static>(name: &'static str, make: impl Fn(&Calls) -> Result<Owned<H>> + Copy + 'static) -> Call {
+    made(name, On::Nothing, make, |_, place| place.end())
 }
 
 /// Whether threads wait in the way that was asked for: a driver may take a flag and keep to its own way.
@@ -309,10 +364,9 @@ fn ready_or_not(status: CUresult) -> CUresult {
 
 fn stream(context: &Arc<Context>, flags: CUstream_flags) -> Result<Owned<CUstream>> {
     context.bind()?;
-    let mut raw = ptr::null_mut();
     // Safety: writes one handle.
-    context.check("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut raw, flags as u32) })?;
-    Ok(Owned::of(context, raw, sys::cuStreamDestroy_v2))
+    let create = |stream: &mut CUstream| unsafe { sys::cuStreamCreate(stream, flags as u32) };
+    Owned::new(context, "cuStreamCreate", sys::cuStreamDestroy_v2, create)
 }
 
 /// One value and then the other: a call that sets what is set already changes nothing.
@@ -321,25 +375,35 @@ fn in_turn<T: Copy>(values: [T; 2]) -> impl Fn() -> T {
     move || values[usize::from(is_second.replace(!is_second.get()))]
 }
 
+fn load(module: &mut CUmodule, image: &[u8]) -> CUresult {
+    // Safety: an image carries its own length. Writes one handle.
+    unsafe { sys::cuModuleLoadData(module, image.as_ptr().cast::<c_void>()) }
+}
+
 fn module(context: &Arc<Context>, image: &[u8]) -> Result<Owned<CUmodule>> {
-    let mut raw = ptr::null_mut();
-    // Safety: an image carries its own length.
-    let status = unsafe { sys::cuModuleLoadData(&mut raw, image.as_ptr().cast::<c_void>()) };
-    context.check("cuModuleLoadData", status)?;
-    Ok(Owned::of(context, raw, sys::cuModuleUnload))
+    Owned::new(context, "cuModuleLoadData", sys::cuModuleUnload, |module| load(module, image))
 }
 
-fn function(context: &Arc<Context>, module: CUmodule, name: &str) -> Result<CUfunction> {
-    let (mut raw, name) = (ptr::null_mut(), CString::new(name).unwrap_or_default());
+fn find_function(function: &mut CUfunction, module: CUmodule, name: &CStr) -> Status {
     // Safety: the module is live, the name terminated; writes one handle.
-    let status = unsafe { sys::cuModuleGetFunction(&mut raw, module, name.as_ptr()) };
-    context.check("cuModuleGetFunction", status).map(|()| raw)
+    Ok(unsafe { sys::cuModuleGetFunction(function, module, name.as_ptr()) })
 }
 
-fn launch(context: &Context, kernel: CUfunction, stream: CUstream, duration: Duration) -> Result<()> {
+fn function(context: &Arc<Context>, module: CUmodule, name: &CStr) -> Result<CUfunction> {
+    let mut function = ptr::null_mut();
+    context.check("cuModuleGetFunction", find_function(&mut function, module, name)?).map(|()| function)
+}
+
+/// Launches a kernel that ends at once.
+fn start(kernel: CUfunction, stream: CUstream) -> CUresult {
+    spin(kernel, stream, Duration::ZERO)
+}
+
+/// Launches a kernel that takes this long.
+fn spin(kernel: CUfunction, stream: CUstream, duration: Duration) -> CUresult {
     let mut nanoseconds = nanoseconds(duration);
     // Safety: the kernel takes one word.
-    unsafe { start(context, kernel, [1, 1], stream, &mut [(&raw mut nanoseconds).cast()]) }
+    unsafe { launch(kernel, [1, 1], stream, &mut [(&raw mut nanoseconds).cast()]) }
 }
 
 fn nanoseconds(duration: Duration) -> u64 {
@@ -352,17 +416,15 @@ fn nanoseconds(duration: Duration) -> u64 {
 /// The arguments are the kernel's, which the driver copies before it returns; the memory that they name is kept until the
 /// kernel is over.
 #[inline]
-unsafe fn start(
-    context: &Context,
+unsafe fn launch(
     kernel: CUfunction,
     [blocks, threads]: [u32; 2],
     stream: CUstream,
     arguments: &mut [*mut c_void],
-) -> Result<()> {
+) -> CUresult {
     let (arguments, none) = (arguments.as_mut_ptr(), ptr::null_mut());
     // Safety: the caller's.
-    let status = unsafe { sys::cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, none) };
-    context.check("cuLaunchKernel", status)
+    unsafe { sys::cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, none) }
 }
 
 #[cfg(test)]

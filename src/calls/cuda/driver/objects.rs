@@ -1,90 +1,61 @@
 //! Calls that make and end streams and events.
 
-use std::ptr;
-use std::sync::Arc;
-
-use cudarc::driver::sys::{self, CUevent_flags, CUstream, CUstream_flags};
+use cudarc::driver::sys::{self, CUevent, CUevent_flags, CUstream, CUstream_flags};
 
 use super::owned::Owned;
 use super::waits::{event, record};
-use super::{Calls, stream};
-use crate::Result;
-use crate::catalogue::Object;
-use crate::{Made, Steps};
+use super::{Calls, call, creates, ends, plain, stream};
+use crate::catalogue::Call;
+use crate::{On, Result};
 
-pub(super) fn steps(calls: &Arc<Calls>, call: Object) -> Result<Box<dyn Steps>> {
-    let (c, context, own) = (Arc::clone(calls), calls.context.clone(), calls.own.get()?);
-    let apart = CUstream_flags::CU_STREAM_NON_BLOCKING;
-    let plain_event = CUevent_flags::CU_EVENT_DISABLE_TIMING;
-    Ok(match call {
-        Object::CreateStream => created(calls, CUstream_flags::CU_STREAM_DEFAULT),
-        Object::CreateNonBlocking => created(calls, apart),
-        Object::CreateWithPriority => Made::new(
-            move || Ok(Owned::empty(&context, sys::cuStreamDestroy_v2)),
-            move |place| {
-                let mut raw = ptr::null_mut();
-                // Safety: writes one handle. A smaller number is a higher priority; what is out of range is brought into it.
-                let status = unsafe { sys::cuStreamCreateWithPriority(&mut raw, apart as u32, -1) };
-                place.keep("cuStreamCreateWithPriority", raw, status)
-            },
-        )
-        .boxed(),
-        Object::DestroyStream => {
-            Made::new(move || stream(&context, apart), |stream| stream.end("cuStreamDestroy")).boxed()
-        }
-        Object::DestroyPendingStream => Made::new(
-            move || Ok((stream(&context, apart)?, event(&c, plain_event)?)),
-            |(stream, _)| stream.end("cuStreamDestroy"),
-        )
-        .behind({
-            let c = Arc::clone(calls);
-            move |(stream, event)| {
-                record(&c, event.get()?, own)?;
+const APART: CUstream_flags = CUstream_flags::CU_STREAM_NON_BLOCKING;
+
+pub(super) fn calls() -> Vec<Call> {
+    vec![
+        created(CUstream_flags::CU_STREAM_DEFAULT),
+        created(APART).way("non-blocking"),
+        creates("cuStreamCreateWithPriority", On::Nothing, sys::cuStreamDestroy_v2, |_, stream| {
+            // Safety: writes one handle. A smaller number is a higher priority; what is out of range is brought into it.
+            Ok(unsafe { sys::cuStreamCreateWithPriority(stream, APART as u32, -1) })
+        }),
+        ends("cuStreamDestroy", |c| stream(&c.context, APART)),
+        call("cuStreamDestroy", On::Stream, |calls| {
+            let made = |c: &Calls| Ok((stream(&c.context, APART)?, untimed(c)?));
+            let (steps, c) = (calls.made("cuStreamDestroy", made, |_, (stream, _)| stream.end()), calls.clone());
+            let waits = move |(stream, event): &mut (Owned<CUstream>, Owned<CUevent>)| {
+                record(&c, event)?;
                 // Safety: both are live.
                 let status = unsafe { sys::cuStreamWaitEvent(stream.get()?, event.get()?, 0) };
                 c.check("cuStreamWaitEvent", status)
-            }
+            };
+            Ok(steps.behind(waits).boxed())
         })
-        .boxed(),
-        Object::GetPriority => Made::new(
-            || Ok(()),
-            move |()| {
-                let mut priority = 0;
-                // Safety: the stream is live; writes one integer.
-                c.check("cuStreamGetPriority", unsafe { sys::cuStreamGetPriority(own, &mut priority) })
-            },
-        )
-        .boxed(),
-        Object::CreateEvent => Made::new(
-            move || Ok(Owned::empty(&context, sys::cuEventDestroy_v2)),
-            move |place| {
-                let mut raw = ptr::null_mut();
-                // Safety: writes one handle.
-                let status = unsafe { sys::cuEventCreate(&mut raw, plain_event as u32) };
-                place.keep("cuEventCreate", raw, status)
-            },
-        )
-        .boxed(),
-        Object::DestroyEvent => Made::new(move || event(&c, plain_event), |event| event.end("cuEventDestroy")).boxed(),
-        Object::DestroyPendingEvent => {
-            let recorder = Arc::clone(calls);
-            Made::new(move || event(&c, plain_event), |event| event.end("cuEventDestroy"))
-                .behind(move |event| record(&recorder, event.get()?, own))
-                .boxed()
-        }
-    })
+        .way("with pending work"),
+        plain("cuStreamGetPriority", On::Stream, |c| {
+            let mut priority = 0;
+            // Safety: the stream is live; writes one integer.
+            Ok(unsafe { sys::cuStreamGetPriority(c.own.get()?, &mut priority) })
+        }),
+        creates("cuEventCreate", On::Nothing, sys::cuEventDestroy_v2, |_, event| {
+            // Safety: writes one handle.
+            Ok(unsafe { sys::cuEventCreate(event, CUevent_flags::CU_EVENT_DISABLE_TIMING as u32) })
+        }),
+        ends("cuEventDestroy", untimed),
+        call("cuEventDestroy", On::Stream, |calls| {
+            let (steps, c) = (calls.made("cuEventDestroy", untimed, |_, event| event.end()), calls.clone());
+            Ok(steps.behind(move |event| record(&c, event)).boxed())
+        })
+        .way("recorded and not reached"),
+    ]
 }
 
-fn created(calls: &Arc<Calls>, flags: CUstream_flags) -> Box<dyn Steps> {
-    let context = calls.context.clone();
-    Made::new(
-        move || Ok(Owned::empty(&context, sys::cuStreamDestroy_v2)),
-        move |place: &mut Owned<CUstream>| {
-            let mut raw = ptr::null_mut();
-            // Safety: writes one handle.
-            let status = unsafe { sys::cuStreamCreate(&mut raw, flags as u32) };
-            place.keep("cuStreamCreate", raw, status)
-        },
-    )
-    .boxed()
+fn untimed(calls: &Calls) -> Result<Owned<CUevent>> {
+    event(calls, CUevent_flags::CU_EVENT_DISABLE_TIMING)
+}
+
+fn created(flags: CUstream_flags) -> Call {
+    creates("cuStreamCreate", On::Nothing, sys::cuStreamDestroy_v2, move |_, stream| {
+        // Safety: writes one handle.
+        Ok(unsafe { sys::cuStreamCreate(stream, flags as u32) })
+    })
 }

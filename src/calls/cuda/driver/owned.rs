@@ -1,6 +1,6 @@
 //! Handles and memory that end with their owner.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
 
@@ -8,29 +8,64 @@ use cudarc::driver::sys::{
     self, CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTREGISTER_DEVICEMAP,
     CU_MEMHOSTREGISTER_PORTABLE, CUdeviceptr, CUmemAttach_flags, CUresult,
 };
-
-use crate::Result;
-use crate::catalogue::Memory;
-use crate::ways::no_room;
 use syncscope::device::raw::Context;
 use syncscope::error::DeviceError;
 
+use super::Status;
+use crate::Result;
+use crate::catalogue::Memory;
+use crate::ways::no_room;
+
+/// What the driver names its objects by.
+pub(super) trait Handle: Copy {
+    /// What is there before a call has written it.
+    const NONE: Self;
+}
+
+impl<T> Handle for *mut T {
+    const NONE: Self = ptr::null_mut();
+}
+
+impl Handle for CUdeviceptr {
+    const NONE: Self = 0;
+}
+
+impl Handle for c_int {
+    const NONE: Self = 0;
+}
+
 /// A handle, or the place for one, that is ended with its owner.
-pub(super) struct Owned<H: Copy> {
+pub(super) struct Owned<H: Handle> {
     raw: Option<H>,
     end: unsafe fn(H) -> CUresult,
     context: Arc<Context>,
 }
 
-impl<H: Copy> Owned<H> {
+impl<H: Handle> Owned<H> {
     /// A place for a handle that a call makes, and that `end` ends.
     pub(super) fn empty(context: &Arc<Context>, end: unsafe fn(H) -> CUresult) -> Self {
         Self { raw: None, end, context: context.clone() }
     }
 
-    /// A handle that `end` ends.
-    pub(super) fn of(context: &Arc<Context>, raw: H, end: unsafe fn(H) -> CUresult) -> Self {
-        Self { raw: Some(raw), end, context: context.clone() }
+    /// A handle that this call makes.
+    pub(super) fn new(
+        context: &Arc<Context>,
+        call: &'static str,
+        end: unsafe fn(H) -> CUresult,
+        make: impl FnOnce(&mut H) -> CUresult,
+    ) -> Result<Self> {
+        let mut place = Self::empty(context, end);
+        let status = place.make(|raw| Ok(make(raw)))?;
+        context.check(call, status).map(|()| place)
+    }
+
+    /// Takes what a call writes, where it succeeds.
+    #[inline]
+    pub(super) fn make(&mut self, call: impl FnOnce(&mut H) -> Status) -> Status {
+        let mut raw = H::NONE;
+        let status = call(&mut raw)?;
+        self.raw = (status == CUresult::CUDA_SUCCESS).then_some(raw);
+        Ok(status)
     }
 
     /// The handle.
@@ -42,37 +77,27 @@ impl<H: Copy> Owned<H> {
         })
     }
 
-    /// Takes what a call has made, where it has.
+    /// The handle, which another call ends.
     #[inline]
-    pub(super) fn keep(&mut self, call: &'static str, raw: H, status: CUresult) -> Result<()> {
-        self.context.check(call, status)?;
-        self.raw = Some(raw);
-        Ok(())
-    }
-
-    /// Another call has ended it.
-    #[inline]
-    pub(super) fn forget(&mut self) {
-        self.raw = None;
+    pub(super) fn take(&mut self) -> Result<H> {
+        self.get().inspect(|_| self.raw = None)
     }
 
     /// Ends the handle by the call that is measured.
     #[inline]
-    pub(super) fn end(&mut self, call: &'static str) -> Result<()> {
-        let raw = self.get()?;
-        self.raw = None;
+    pub(super) fn end(&mut self) -> Status {
+        let raw = self.take()?;
         // Safety: the handle is live, and not used again.
-        self.context.check(call, unsafe { (self.end)(raw) })
+        Ok(unsafe { (self.end)(raw) })
     }
 }
 
-impl<H: Copy> Drop for Owned<H> {
+impl<H: Handle> Drop for Owned<H> {
     /// A drop cannot return an error, and nothing is left to undo.
     fn drop(&mut self) {
-        if let Some(raw) = self.raw.take() {
+        if self.raw.is_some() {
             let _ = self.context.bind();
-            // Safety: the handle is live, and not used again; the work that used it is over.
-            unsafe { (self.end)(raw) };
+            let _ = self.end();
         }
     }
 }
@@ -99,30 +124,17 @@ impl Block {
         let kind = match memory {
             Memory::Pageable => Kind::Pageable(pageable(bytes)?),
             Memory::Pinned => {
-                let mut pinned = Owned::empty(context, sys::cuMemFreeHost);
-                allocate_pinned(&mut pinned, bytes)?;
+                let pinned = pinned(context, bytes)?;
                 // Safety: new, and that long.
                 unsafe { pinned.get()?.cast::<u8>().write_bytes(1, bytes) };
                 Kind::Pinned(pinned)
             }
             Memory::Registered => {
                 let block = pageable(bytes)?;
-                let mut registered = Owned::empty(context, sys::cuMemHostUnregister);
-                register(&mut registered, &block, bytes)?;
-                Kind::Registered(registered, block)
+                Kind::Registered(registered(context, &block, bytes)?, block)
             }
-            Memory::Managed => {
-                let mut managed = Owned::empty(context, sys::cuMemFree_v2);
-                allocate_managed(&mut managed, bytes.max(MOVED_ALONE))?;
-                // Safety: new and that long; no work uses it.
-                unsafe { (managed.get()? as *mut u8).write_bytes(1, bytes) };
-                Kind::Managed(managed)
-            }
-            Memory::Device => {
-                let mut device = Owned::empty(context, sys::cuMemFree_v2);
-                allocate(&mut device, bytes)?;
-                Kind::Device(device)
-            }
+            Memory::Managed => Kind::Managed(managed(context, bytes.max(MOVED_ALONE), bytes)?),
+            Memory::Device => Kind::Device(device(context, bytes)?),
         };
         Ok(Self { bytes, kind })
     }
@@ -167,7 +179,7 @@ const ALONE: usize = 256 << 10;
 /// largest pages, of this size, nothing else lies.
 const MOVED_ALONE: usize = 2 << 20;
 
-/// Pageable memory, written once: read and written by its address, so that nothing is borrowed while a call uses it.
+/// Pageable memory, written once: used by its address alone, so that nothing is borrowed while a call uses it.
 pub(super) struct Pageable(Vec<u64>);
 
 impl Pageable {
@@ -179,40 +191,52 @@ impl Pageable {
 /// So many bytes at least.
 pub(super) fn pageable(bytes: usize) -> Result<Pageable> {
     let words = bytes.max(ALONE).div_ceil(size_of::<u64>());
-    let (mut block, no_room) = (Vec::new(), |_| no_room("the host", bytes));
-    block.try_reserve_exact(words).map_err(no_room)?;
+    let mut block = Vec::new();
+    block.try_reserve_exact(words).map_err(|_| no_room("the host", bytes))?;
     block.resize(words, u64::from_ne_bytes([1; 8]));
     Ok(Pageable(block))
 }
 
-pub(super) fn allocate(place: &mut Owned<CUdeviceptr>, bytes: usize) -> Result<()> {
-    let mut address = 0;
+pub(super) fn allocate(address: &mut CUdeviceptr, bytes: usize) -> CUresult {
     // Safety: writes one address.
-    let status = unsafe { sys::cuMemAlloc_v2(&mut address, bytes) };
-    place.keep("cuMemAlloc", address, status)
+    unsafe { sys::cuMemAlloc_v2(address, bytes) }
 }
 
-pub(super) fn allocate_managed(place: &mut Owned<CUdeviceptr>, bytes: usize) -> Result<()> {
-    let mut address = 0;
-    let flags = CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as u32;
-    // Safety: writes one address.
-    let status = unsafe { sys::cuMemAllocManaged(&mut address, bytes, flags) };
-    place.keep("cuMemAllocManaged", address, status)
+pub(super) fn device(context: &Arc<Context>, bytes: usize) -> Result<Owned<CUdeviceptr>> {
+    Owned::new(context, "cuMemAlloc", sys::cuMemFree_v2, |address| allocate(address, bytes))
 }
 
-pub(super) fn allocate_pinned(place: &mut Owned<*mut c_void>, bytes: usize) -> Result<()> {
-    let mut start = ptr::null_mut();
-    let flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
+pub(super) fn allocate_managed(address: &mut CUdeviceptr, bytes: usize) -> CUresult {
     // Safety: writes one address.
-    let status = unsafe { sys::cuMemHostAlloc(&mut start, bytes, flags) };
-    place.keep("cuMemHostAlloc", start, status)
+    unsafe { sys::cuMemAllocManaged(address, bytes, CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as u32) }
+}
+
+/// Managed memory, of which so many bytes are written, as a program does: their pages are there.
+pub(super) fn managed(context: &Arc<Context>, bytes: usize, written: usize) -> Result<Owned<CUdeviceptr>> {
+    let managed =
+        Owned::new(context, "cuMemAllocManaged", sys::cuMemFree_v2, |address| allocate_managed(address, bytes))?;
+    // Safety: new and at least that long; no work uses it.
+    unsafe { (managed.get()? as *mut u8).write_bytes(1, written) };
+    Ok(managed)
+}
+
+pub(super) fn allocate_pinned(start: &mut *mut c_void, bytes: usize) -> CUresult {
+    // Safety: writes one address.
+    unsafe { sys::cuMemHostAlloc(start, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) }
+}
+
+pub(super) fn pinned(context: &Arc<Context>, bytes: usize) -> Result<Owned<*mut c_void>> {
+    Owned::new(context, "cuMemHostAlloc", sys::cuMemFreeHost, |start| allocate_pinned(start, bytes))
 }
 
 /// Page-locks the head of a block.
-pub(super) fn register(place: &mut Owned<*mut c_void>, block: &Pageable, bytes: usize) -> Result<()> {
-    let flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-    let bytes = bytes.min(block.0.len() * size_of::<u64>());
+pub(super) fn register(start: &mut *mut c_void, block: &Pageable, bytes: usize) -> CUresult {
+    *start = block.start();
+    let bytes = bytes.min(size_of_val(&block.0[..]));
     // Safety: the block is that long, and is kept until it is unregistered.
-    let status = unsafe { sys::cuMemHostRegister_v2(block.start(), bytes, flags) };
-    place.keep("cuMemHostRegister", block.start(), status)
+    unsafe { sys::cuMemHostRegister_v2(*start, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) }
+}
+
+pub(super) fn registered(context: &Arc<Context>, block: &Pageable, bytes: usize) -> Result<Owned<*mut c_void>> {
+    Owned::new(context, "cuMemHostRegister", sys::cuMemHostUnregister, |start| register(start, block, bytes))
 }

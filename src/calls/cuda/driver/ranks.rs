@@ -8,11 +8,11 @@ use cudarc::driver::sys::{self, CUstream, CUstream_flags};
 
 use super::nccl::{Connection, Nccl, RankMemory};
 use super::owned::{Block, Owned};
-use super::{Calls, ONE_DEVICE, stream};
+use super::{Calls, ONE_DEVICE, call, stream};
 use crate::Result;
-use crate::catalogue::{AllReduceCall, Memory};
+use crate::catalogue::{Call, Memory};
 use crate::ranks::Ranks;
-use crate::{Made, Steps};
+use crate::{Made, On};
 use syncscope::affinity;
 use syncscope::device::raw::Context;
 use syncscope::error::DeviceError;
@@ -169,22 +169,24 @@ impl Calls {
     }
 }
 
-/// An all-reduce of one element over this device and another one.
-pub(super) fn steps(calls: &Arc<Calls>, call: AllReduceCall) -> Result<Box<dyn Steps>> {
-    let contexts = [calls.context.clone(), calls.other()?];
-    let c = Arc::clone(calls);
-    let connected = move || {
-        let mut ranks = NcclRanks::new(&c, &contexts, size_of::<f32>(), true)?;
-        ranks.connect().map(|()| Rc::new(ranks))
+/// All-reduces of one element over this device and another one: the first one of a connection, and a later one.
+pub(super) fn calls() -> [Call; 2] {
+    let enqueued = |pending: &mut Pending| pending.0.enqueue();
+    let first = move |calls: &Arc<Calls>| {
+        let (c, contexts) = (Arc::clone(calls), [calls.context.clone(), calls.other()?]);
+        Ok(Made::new(move || connected(&c, &contexts).map(Pending), enqueued).boxed())
     };
-    Ok(match call {
-        AllReduceCall::First => Made::new(move || connected().map(Pending), |pending| pending.0.enqueue()).boxed(),
-        AllReduceCall::Later => {
-            let ranks = connected()?;
-            ranks.enqueue()?;
-            Made::new(move || Ok(Pending(Rc::clone(&ranks))), |pending| pending.0.enqueue()).boxed()
-        }
-    })
+    let later = move |calls: &Arc<Calls>| {
+        let ranks = connected(calls, &[calls.context.clone(), calls.other()?])?;
+        ranks.enqueue()?;
+        Ok(Made::new(move || Ok(Pending(Rc::clone(&ranks))), enqueued).boxed())
+    };
+    [call("ncclAllReduce", On::Stream, first).way("first"), call("ncclAllReduce", On::Stream, later).way("later")]
+}
+
+fn connected(calls: &Arc<Calls>, contexts: &[Arc<Context>]) -> Result<Rc<NcclRanks>> {
+    let mut ranks = NcclRanks::new(calls, contexts, size_of::<f32>(), true)?;
+    ranks.connect().map(|()| Rc::new(ranks))
 }
 
 /// What is waited for on all devices when it ends: others wait for this one alone.

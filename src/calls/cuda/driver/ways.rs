@@ -1,7 +1,7 @@
 //! Transfers between the memory of the host and that of the device, or between two devices, in each way that the driver has.
 
 use std::cell::RefCell;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::hint::black_box;
 use std::slice;
 use std::sync::Arc;
@@ -13,14 +13,15 @@ use cudarc::driver::sys::{
 use super::contexts::PeerDevice;
 use super::memory::here;
 use super::owned::{Block, Owned};
-use super::{Calls, RigStream, function, module, start};
+use super::{Calls, function, launch, module};
 use crate::Result;
+use crate::RigStream;
 use crate::catalogue::Memory;
 use crate::ways::{Heading, MovedBy, Transfers, no_room};
 use syncscope::device::raw::{self, Context};
 
 /// The kernel that copies: it takes both addresses and the number of bytes.
-const KERNEL: &str = "transfer";
+const KERNEL: &CStr = c"transfer";
 
 /// The threads of its blocks, and how many blocks there are for each multiprocessor: a quarter of what it holds, so that two
 /// kernels run beside each other. It is more than enough for PCIe, where less than a hundred kilobytes are under way.
@@ -123,7 +124,7 @@ impl Calls {
 
 impl Transfers for Moves {
     fn prepare(&self) -> Result<()> {
-        self.access(PeerDevice::enable)?;
+        self.access(true)?;
         if matches!(self.way, MovedBy::Managed | MovedBy::Prefetched) {
             self.prefetch(0, HOST, RigStream::Own)?;
             self.prefetch(1, here(&self.calls), RigStream::Own)?;
@@ -149,16 +150,16 @@ impl Transfers for Moves {
     }
 
     fn settle(&self) -> Result<()> {
-        self.access(PeerDevice::disable)
+        self.access(false)
     }
 }
 
 impl Moves {
     /// Changes the access of the two devices to each other, where the way has it. This device is current afterwards.
-    fn access(&self, change: fn(&mut PeerDevice) -> Result<()>) -> Result<()> {
+    fn access(&self, on: bool) -> Result<()> {
         let changed = match (self.way, &self.peer) {
             (MovedBy::Peer { access: true }, Some((_, peers))) => {
-                peers.borrow_mut().iter_mut().try_for_each(|peer| peer.at_home(change))
+                peers.borrow_mut().iter_mut().try_for_each(|peer| peer.set(on))
             }
             _ => Ok(()),
         };
@@ -250,7 +251,8 @@ impl Moves {
         let blocks = needed.clamp(1, kernel.blocks);
         // Safety: the kernel takes these three words; both blocks hold as many bytes, can be reached by the device, and are kept
         // until it is over.
-        unsafe { start(&self.calls.context, kernel.function, [blocks, THREADS], stream, &mut arguments) }
+        let status = unsafe { launch(kernel.function, [blocks, THREADS], stream, &mut arguments) };
+        self.calls.check("cuLaunchKernel", status)
     }
 }
 

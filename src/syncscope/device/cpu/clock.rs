@@ -1,11 +1,10 @@
 //! Events and gates: what streams and the host wait for.
 
-use std::any::Any;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::CpuDevice;
-use crate::device::engine::{EngineEvent, EngineGate, Result};
+use crate::device::engine::{EngineEvent, EngineGate, Result, own};
 use crate::error::DeviceError;
 
 /// One recording of an event: reached once, at an instant, perhaps behind work that failed.
@@ -57,8 +56,7 @@ impl CpuEvent {
 
     /// The event behind the interface, if it is one of this opened device.
     pub(super) fn of<'a>(event: &'a dyn EngineEvent, device: &Arc<CpuDevice>) -> Result<&'a Self> {
-        let found = (event as &dyn Any).downcast_ref::<Self>();
-        found.filter(|event| Arc::ptr_eq(&event.device, device)).ok_or_else(|| device.foreign("an event"))
+        own(event, |event: &Self| &event.device, (device, &device.name), "an event")
     }
 
     /// Makes a mark the latest, which `enqueue` puts into a stream's queue: nobody may wait for one that nothing reaches.
@@ -122,9 +120,7 @@ impl CpuGate {
 
     /// The mark of the gate behind the interface, if it is one of this opened device.
     pub(super) fn mark_of(gate: &dyn EngineGate, device: &Arc<CpuDevice>) -> Result<Arc<Mark>> {
-        let found = (gate as &dyn Any).downcast_ref::<Self>();
-        let found = found.filter(|gate| Arc::ptr_eq(&gate.device, device));
-        found.map(|gate| gate.mark.clone()).ok_or_else(|| device.foreign("a gate"))
+        own(gate, |gate: &Self| &gate.device, (device, &device.name), "a gate").map(|gate| gate.mark.clone())
     }
 }
 

@@ -8,7 +8,8 @@ use half::{bf16, f16};
 use ndarray::linalg::general_mat_mul;
 
 use super::memory::{Cells, Slice};
-use crate::device::engine::{Binary, Operation, Region, Result};
+use crate::device::engine::Result;
+use crate::device::operation::{Binary, Operation, Region};
 use crate::device::reserved::{NoRoom, collected};
 use crate::device::{DType, Element, Float, MatmulPrecision, philox};
 use crate::error::DeviceError;

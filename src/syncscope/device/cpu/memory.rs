@@ -14,8 +14,9 @@ use half::{bf16, f16};
 
 use super::CpuDevice;
 use super::kernels::Fault;
-use crate::device::engine::{DeviceMemory, HostMemory, Region, Result};
+use crate::device::engine::{DeviceMemory, HostMemory, Result, own};
 use crate::device::host::available_memory;
+use crate::device::operation::Region;
 use crate::device::reserved::{NoRoom, copied};
 use crate::device::{DType, Element};
 use crate::error::DeviceError;
@@ -23,79 +24,39 @@ use crate::error::DeviceError;
 /// Below this many bytes nobody asks what is free.
 const SMALL: usize = 256 << 20;
 
-/// Elements of one of the types.
+/// Elements of one of the types, in words, so that they are aligned for each.
 #[derive(Debug)]
-pub(super) enum Cells {
-    F16(Vec<f16>),
-    BF16(Vec<bf16>),
-    F32(Vec<f32>),
-    I64(Vec<i64>),
-    U8(Vec<u8>),
-}
-
-/// Runs `$body` with `$cells` bound to the vector of whichever type the cells have.
-macro_rules! with_cells {
-    ($value:expr, $cells:ident => $body:expr) => {
-        match $value {
-            Cells::F16($cells) => $body,
-            Cells::BF16($cells) => $body,
-            Cells::F32($cells) => $body,
-            Cells::I64($cells) => $body,
-            Cells::U8($cells) => $body,
-        }
-    };
+pub(super) struct Cells {
+    dtype: DType,
+    words: Vec<u64>,
+    bytes: usize,
 }
 
 impl Cells {
     /// Zeros; `None` where there is no room for them.
-    fn zeros(dtype: DType, len: usize) -> Option<Self> {
-        match dtype {
-            DType::F16 => try_zeroed_vec(len).map(Cells::F16),
-            DType::BF16 => try_zeroed_vec(len).map(Cells::BF16),
-            DType::F32 => try_zeroed_vec(len).map(Cells::F32),
-            DType::I64 => try_zeroed_vec(len).map(Cells::I64),
-            DType::U8 => try_zeroed_vec(len).map(Cells::U8),
-        }
-        .ok()
+    fn zeros(dtype: DType, bytes: usize) -> Option<Self> {
+        try_zeroed_vec(bytes.div_ceil(size_of::<u64>())).ok().map(|words| Self { dtype, words, bytes })
     }
 
     /// A copy.
     fn copied(&self) -> std::result::Result<Self, NoRoom> {
-        Ok(match self {
-            Cells::F16(cells) => Cells::F16(copied(cells)?),
-            Cells::BF16(cells) => Cells::BF16(copied(cells)?),
-            Cells::F32(cells) => Cells::F32(copied(cells)?),
-            Cells::I64(cells) => Cells::I64(copied(cells)?),
-            Cells::U8(cells) => Cells::U8(copied(cells)?),
-        })
-    }
-
-    pub(super) fn dtype(&self) -> DType {
-        match self {
-            Cells::F16(_) => DType::F16,
-            Cells::BF16(_) => DType::BF16,
-            Cells::F32(_) => DType::F32,
-            Cells::I64(_) => DType::I64,
-            Cells::U8(_) => DType::U8,
-        }
+        copied(&self.words).map(|words| Self { words, ..*self })
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        with_cells!(self, cells => bytemuck::cast_slice(cells))
+        &bytemuck::cast_slice(&self.words)[..self.bytes]
     }
 
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        with_cells!(self, cells => bytemuck::cast_slice_mut(cells))
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.bytes]
     }
 
-    /// The elements, if they are of type `T`.
-    pub(super) fn slice<T: Element>(&self) -> Option<&[T]> {
-        (self.dtype() == T::DTYPE).then(|| bytemuck::cast_slice(self.bytes()))
-    }
-
-    /// The elements, to change, if they are of type `T`.
-    pub(super) fn slice_mut<T: Element>(&mut self) -> Option<&mut [T]> {
-        if self.dtype() == T::DTYPE { Some(bytemuck::cast_slice_mut(self.bytes_mut())) } else { None }
+    /// Fails where the elements are not of type `T`.
+    fn are<T: Element>(&self) -> std::result::Result<(), Fault> {
+        if self.dtype == T::DTYPE {
+            return Ok(());
+        }
+        Err(Fault::Reason(format!("expected {} and found {}", T::DTYPE, self.dtype)))
     }
 }
 
@@ -126,7 +87,7 @@ impl Shared {
         if free.is_some_and(|free| requested > free / 4) {
             return Err(no_room(free));
         }
-        let cells = Cells::zeros(dtype, len).ok_or_else(|| no_room(free))?;
+        let cells = Cells::zeros(dtype, requested).ok_or_else(|| no_room(free))?;
         Ok(Self(Content::of(Arc::new(cells))))
     }
 
@@ -181,9 +142,7 @@ impl CpuMemory {
 
     /// A region of memory of this opened device, as a job takes it along.
     pub(super) fn slice(region: &Region<'_>, device: &Arc<CpuDevice>) -> Result<Slice> {
-        let found = (&**region.memory as &dyn Any).downcast_ref::<Self>();
-        let memory = found.filter(|memory| Arc::ptr_eq(&memory.device, device));
-        let memory = memory.ok_or_else(|| device.foreign("a tensor"))?;
+        let memory = own(&**region.memory, |memory: &Self| &memory.device, (device, &device.name), "a tensor")?;
         Ok(Slice { content: memory.content.clone(), range: region.offset..region.offset + region.len })
     }
 }
@@ -208,9 +167,8 @@ impl CpuHostMemory {
 
     /// The content of the buffer behind the interface, if it is one of this opened device.
     pub(super) fn content(memory: &dyn HostMemory, device: &Arc<CpuDevice>) -> Result<Shared> {
-        let found = (memory as &dyn Any).downcast_ref::<Self>();
-        let found = found.filter(|memory| Arc::ptr_eq(&memory.device, device));
-        found.map(|memory| memory.content.clone()).ok_or_else(|| device.foreign("a host buffer"))
+        own(memory, |memory: &Self| &memory.device, (device, &device.name), "a host buffer")
+            .map(|memory| memory.content.clone())
     }
 }
 
@@ -249,12 +207,27 @@ pub(super) struct Slice {
 impl Slice {
     /// These elements of a snapshot of the content, as bytes.
     pub(super) fn bytes_of<'a>(&self, cells: &'a Cells) -> &'a [u8] {
-        with_cells!(cells, cells => bytemuck::cast_slice(&cells[self.range.clone()]))
+        &cells.bytes()[self.bytes(cells.dtype)]
+    }
+
+    fn bytes(&self, dtype: DType) -> Range<usize> {
+        self.range.start * dtype.size()..self.range.end * dtype.size()
     }
 
     /// These elements of the content as it is now, as a `Vec` of their type.
     pub(super) fn to_vec(&self) -> std::result::Result<Box<dyn Any>, NoRoom> {
-        Ok(with_cells!(&*self.content.snapshot(), cells => Box::new(copied(&cells[self.range.clone()])?)))
+        fn vec<T: Element>(bytes: &[u8]) -> std::result::Result<Box<dyn Any>, NoRoom> {
+            Ok(Box::new(copied::<T>(bytemuck::cast_slice(bytes))?))
+        }
+        let cells = self.content.snapshot();
+        let bytes = self.bytes_of(&cells);
+        match cells.dtype {
+            DType::F16 => vec::<f16>(bytes),
+            DType::BF16 => vec::<bf16>(bytes),
+            DType::F32 => vec::<f32>(bytes),
+            DType::I64 => vec::<i64>(bytes),
+            DType::U8 => vec::<u8>(bytes),
+        }
     }
 
     /// Replaces these elements by `bytes`, of the same size.
@@ -263,9 +236,8 @@ impl Slice {
     /// As [`Shared::write`].
     pub(super) fn write_bytes(&self, bytes: &[u8]) -> std::result::Result<(), NoRoom> {
         self.content.write(|cells| {
-            let target: &mut [u8] =
-                with_cells!(cells, cells => bytemuck::cast_slice_mut(&mut cells[self.range.clone()]));
-            target.copy_from_slice(bytes);
+            let range = self.bytes(cells.dtype);
+            cells.bytes_mut()[range].copy_from_slice(bytes);
         })
     }
 
@@ -275,9 +247,8 @@ impl Slice {
     /// They are not of type `T`; as [`Shared::write`].
     pub(super) fn write<T: Element>(&self, change: impl FnOnce(&mut [T])) -> std::result::Result<(), Fault> {
         self.content.write(|cells| {
-            let found = cells.dtype();
-            let cells = cells.slice_mut::<T>().ok_or_else(|| mismatch::<T>(found))?;
-            change(&mut cells[self.range.clone()]);
+            cells.are::<T>()?;
+            change(&mut bytemuck::cast_slice_mut(cells.bytes_mut())[self.range.clone()]);
             Ok(())
         })?
     }
@@ -287,13 +258,9 @@ impl Slice {
     /// # Errors
     /// They are not of type `T`.
     pub(super) fn of<'a, T: Element>(&self, cells: &'a Cells) -> std::result::Result<&'a [T], Fault> {
-        let slice = cells.slice::<T>().ok_or_else(|| mismatch::<T>(cells.dtype()))?;
-        Ok(&slice[self.range.clone()])
+        cells.are::<T>()?;
+        Ok(&bytemuck::cast_slice(cells.bytes())[self.range.clone()])
     }
-}
-
-fn mismatch<T: Element>(found: DType) -> Fault {
-    Fault::Reason(format!("expected {} and found {found}", T::DTYPE))
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -91,10 +91,6 @@ impl CpuDevice {
     fn injected(&self, call: &'static str) -> DeviceError {
         DeviceError::CallFailed { device: self.name.clone(), call, reason: injection::REASON.to_owned() }
     }
-
-    fn foreign(&self, what: &'static str) -> DeviceError {
-        DeviceError::ForeignObject { what, device: self.name.clone() }
-    }
 }
 
 /// What is guarded is whole after a panic: each change is one step.

@@ -9,9 +9,10 @@ use super::queue::{Job, Step, StreamInner};
 use super::{CpuDevice, kernels};
 use crate::device::DType;
 use crate::device::engine::{
-    Captured, DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostMemory, Operation, Region, Result,
+    Captured, DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostMemory, Result,
 };
 use crate::device::injection::Injected;
+use crate::device::operation::{Operation, Region};
 use crate::device::reserved::{copied, with_room};
 use crate::error::DeviceError;
 

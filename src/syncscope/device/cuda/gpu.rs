@@ -1,4 +1,4 @@
-//! What all opened devices of one GPU share in this process, and one opened device.
+//! What all opened devices of one GPU share in this process.
 //!
 //! Loading kernels, page-locking memory, and giving either back can wait for the whole GPU, and with it for a stream that
 //! a gate of another opened device holds. So a GPU is opened once in a process and never closed: opening, using and
@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use super::driver::blas::Blas;
 use super::driver::{Allocation, Context, Event, HostPiece, Pool, exit};
 use super::kernels::Kernels;
-use super::matmul::Matmul;
 use super::memory::host::HostBlocks;
 use super::memory::pending::Pending;
 use super::memory::pinned::{Pinned, Purpose, Slot};
@@ -22,8 +21,6 @@ use super::memory::staging::StagingBuffer;
 use super::stream::gate::Flag;
 use super::stream::guard::StreamInner;
 use crate::device::engine::{EngineEvent, Footprint, HostMemory, Result};
-use crate::device::injection::{Injected, Injection};
-use crate::device::orphaned::Orphaned;
 use crate::error::DeviceError;
 
 /// The GPUs that have been opened, by their numbers.
@@ -78,7 +75,7 @@ pub(crate) struct Gpu {
     gates: Mutex<Vec<Weak<Flag>>>,
     /// Read by who makes what could wait for a gate, and locked by a gate that begins to hold.
     making: RwLock<()>,
-    alone: Mutex<()>,
+    enqueueing: Mutex<()>,
 }
 
 impl Gpu {
@@ -110,7 +107,7 @@ impl Gpu {
             held: AtomicUsize::new(0),
             gates: Mutex::default(),
             making: RwLock::default(),
-            alone: Mutex::default(),
+            enqueueing: Mutex::default(),
             context,
         });
         lock(&GPUS).insert(index, gpu.clone());
@@ -271,7 +268,7 @@ impl Gpu {
 
     /// A closed gate begins or ceases to hold a stream.
     pub(crate) fn hold(&self) {
-        let _alone = self.making.write().unwrap_or_else(PoisonError::into_inner);
+        let _nobody_makes = self.making.write().unwrap_or_else(PoisonError::into_inner);
         self.context.unless_waited_for(|| self.held.fetch_add(1, Ordering::SeqCst));
     }
 
@@ -284,8 +281,8 @@ impl Gpu {
     /// it may be stuck behind a gate. Asked for while a gate is closed: the driver gives a stream that begins, and each
     /// direction of its copies, a queue of the GPU, and two that begin at one moment can get the same. What holds one of them
     /// then holds the other.
-    pub(super) fn alone(&self) -> Option<MutexGuard<'_, ()>> {
-        within(PAUSE, &self.alone)
+    pub(super) fn lock_enqueue(&self) -> Option<MutexGuard<'_, ()>> {
+        within(PAUSE, &self.enqueueing)
     }
 
     /// Keeps all streams but one from enqueueing, as far as that comes about within a millisecond.
@@ -309,7 +306,7 @@ impl Gpu {
     }
 
     /// As [`all_streams`](Self::all_streams), to look at more than once.
-    fn listed_streams(&self) -> Vec<Weak<StreamInner>> {
+    pub(super) fn listed_streams(&self) -> Vec<Weak<StreamInner>> {
         lock(&self.streams).iter().map(Arc::downgrade).collect()
     }
 
@@ -421,70 +418,6 @@ impl Gpu {
 fn leave() {
     let gpus: Vec<_> = within(LEAVING, &GPUS).map(|gpus| gpus.values().cloned().collect()).unwrap_or_default();
     gpus.iter().for_each(|gpu| gpu.leave());
-}
-
-/// One opened device.
-pub(crate) struct Opened {
-    pub(crate) gpu: Arc<Gpu>,
-    pub(crate) matmul: Matmul,
-    pub(crate) injection: Injection,
-    /// What tells of streams whose handles are gone.
-    pub(crate) orphaned: Orphaned,
-    lost: OnceLock<DeviceError>,
-}
-
-impl Opened {
-    /// Opens device `index`; the driver has been initialized.
-    pub(crate) fn open(index: usize) -> Result<Arc<Self>> {
-        let gpu = Gpu::open(index)?;
-        gpu.sweep();
-        let (matmul, injection, orphaned, lost) = Default::default();
-        Ok(Arc::new(Self { gpu, matmul, injection, orphaned, lost }))
-    }
-
-    /// Its name: `cuda:0`.
-    pub(super) fn name(&self) -> &str {
-        self.gpu.name()
-    }
-
-    /// Whether streams wait for flags by themselves, and no kernel has to.
-    pub(crate) fn waits_for_flags(&self) -> bool {
-        self.gpu.waits_for_flags && !self.injection.is_set(Injected::StreamWait)
-    }
-
-    /// Fails with the first cause once the device is lost.
-    #[inline]
-    pub(super) fn check(&self) -> Result<()> {
-        self.lost.get().map_or_else(|| self.gpu.context.check_loss(), |cause| Err(cause.clone()))
-    }
-
-    /// The device is lost by `cause`.
-    pub(crate) fn lose(&self, cause: DeviceError) -> DeviceError {
-        self.lost.get_or_init(|| cause).clone()
-    }
-
-    /// Blocks until all work of this opened device has completed, and fails if some of it did. By the driver's call for the
-    /// whole context, which also waits for other openings of the GPU, and then stream by stream: by these alone where a
-    /// capture is in progress or a gate is closed.
-    pub(super) fn synchronize(&self) -> Result<()> {
-        self.check()?;
-        self.gpu.context.synchronize(|| self.gpu.is_held())?;
-        let listed = self.gpu.listed_streams();
-        let own = || {
-            let streams = listed.iter().filter_map(Weak::upgrade);
-            streams.filter(|stream| std::ptr::eq(&*stream.device, self))
-        };
-        // All are waited for before a failure is reported: nothing may still run after this.
-        let waited: Vec<_> = own().map(|stream| stream.wait_unless_idle()).collect();
-        let (gone, living): (Vec<_>, Vec<_>) = own().partition(|stream| stream.is_closed());
-        gone.iter().for_each(|stream| stream.leave_failure());
-        drop(gone);
-        self.gpu.sweep();
-        waited.into_iter().collect::<Result<()>>()?;
-        self.orphaned.tell()?;
-        // The others' failures can still be asked for.
-        living.iter().try_for_each(|stream| stream.check_failure())
-    }
 }
 
 /// What is guarded here stays whole: each change is one step.

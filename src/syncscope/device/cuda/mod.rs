@@ -7,7 +7,7 @@
 //! | room | holds |
 //! |---|---|
 //! | `driver` | safe wrappers of the driver, the only `unsafe` besides the recorder |
-//! | `gpu` | what opened devices of one GPU share, and one opened device |
+//! | `gpu`, `opened` | what opened devices of one GPU share; one opened device |
 //! | `memory` | device memory, host memory, copies |
 //! | `stream` | streams, events, gates, graphs, and what is enqueued |
 //! | `kernels` | the kernels, from source to handle |
@@ -25,6 +25,7 @@ mod gpu;
 pub mod kernels;
 mod matmul;
 mod memory;
+mod opened;
 mod profiling;
 pub mod raw;
 mod stream;

@@ -28,7 +28,7 @@ static PREPARE: OnceLock<fn()> = OnceLock::new();
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// How often the handler was registered: a process that searches plans without an end must not grow.
 static REGISTERED: AtomicUsize = AtomicUsize::new(0);
-const MOST_REGISTERED: usize = 1000;
+const MAX_REGISTERED: usize = 1000;
 
 thread_local! {
     /// Whether this thread ends the process.
@@ -64,7 +64,7 @@ pub(crate) fn prepare_by(prepare: fn()) {
 
 /// Has [`leave`] come before all handlers that were registered so far: after a call in which a library may have registered some.
 pub(crate) fn come_first() {
-    if REGISTERED.fetch_add(1, Ordering::Relaxed) < MOST_REGISTERED {
+    if REGISTERED.fetch_add(1, Ordering::Relaxed) < MAX_REGISTERED {
         // Safety: the handler may run at any time, and again. Where it finds no room, the process ends as it would without.
         unsafe { atexit(leave) };
     }

@@ -5,6 +5,7 @@
 //! put into the driver's capture mode: what is captured is enqueued on a stream of its own ([`Capture`]), so that no call of
 //! another thread can meet a capture.
 
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
@@ -138,56 +139,65 @@ impl Stream {
         self.context.check("cuMemcpyDtoDAsync", status)
     }
 
+    /// Enqueues a copy of `size` bytes at `from`, or as many as `to` holds.
+    ///
+    /// # Safety
+    /// There are so many bytes, and they stay until the copy is over, or are pageable.
+    unsafe fn copy_in(&self, from: *const c_void, size: usize, to: PoolSpan) -> Result<()> {
+        // Safety: both sides hold as many bytes. Of pageable memory the driver keeps a copy and no address (*API
+        // synchronization behavior* of its manual).
+        let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from, size.min(to.size()), self.raw) };
+        self.context.check("cuMemcpyHtoDAsync", status)
+    }
+
+    /// As [`copy_in`](Self::copy_in), the other way.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn copy_out(&self, from: PoolSpan, to: *mut c_void, size: usize) -> Result<()> {
+        // Safety: both sides hold as many bytes.
+        let status = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from.address(), size.min(from.size()), self.raw) };
+        self.context.check("cuMemcpyDtoHAsync", status)
+    }
+
     /// Enqueues a copy of a whole block into `to`, of the same size.
     pub(crate) fn upload(&self, from: &HostBlock, to: PoolSpan) -> Result<()> {
-        // Safety: both sides hold as many bytes; the caller keeps the block.
-        let status =
-            unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from.start(), from.size().min(to.size()), self.raw) };
-        self.context.check("cuMemcpyHtoDAsync", status)
+        // Safety: the caller keeps the block.
+        unsafe { self.copy_in(from.start(), from.size(), to) }
     }
 
     /// Enqueues a copy of the head of a piece into all of `to`.
     pub(crate) fn upload_piece(&self, from: &HostPiece, to: PoolSpan) -> Result<()> {
-        let bytes = to.size().min(from.size());
-        // Safety: both sides hold as many bytes; the caller keeps the piece.
-        let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from.start(), bytes, self.raw) };
-        self.context.check("cuMemcpyHtoDAsync", status)
+        // Safety: the caller keeps the piece.
+        unsafe { self.copy_in(from.start(), from.size(), to) }
     }
 
     /// Enqueues a copy of borrowed bytes into `to`, which have been read when it returns.
     pub(crate) fn upload_aside(&self, from: &[u8], to: PoolSpan) -> Result<()> {
         // The caller's may be page-locked.
-        let (pageable, bytes) = (from.to_vec(), to.size().min(from.len()));
-        // Safety: both sides hold as many bytes; of pageable memory the driver keeps a copy and no address (*API
-        // synchronization behavior* of its manual).
-        let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), pageable.as_ptr().cast(), bytes, self.raw) };
-        self.context.check("cuMemcpyHtoDAsync", status)
+        let pageable = from.to_vec();
+        // Safety: pageable memory.
+        unsafe { self.copy_in(pageable.as_ptr().cast(), pageable.len(), to) }
     }
 
     /// Copies borrowed bytes into `to` and waits until they have been read, also where that fails. The wait is without `lock`.
     pub(crate) fn upload_and_wait(&self, from: &[u8], to: PoolSpan, lock: impl Sized) -> Result<()> {
-        let bytes = to.size().min(from.len());
-        // Safety: both sides hold as many bytes; the borrow outlives the copy, which is waited for.
-        let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from.as_ptr().cast(), bytes, self.raw) };
-        let copied = self.context.check("cuMemcpyHtoDAsync", status);
+        // Safety: the borrow outlives the copy, which is waited for.
+        let copied = unsafe { self.copy_in(from.as_ptr().cast(), from.len(), to) };
         drop(lock);
         self.synchronize().and(copied)
     }
 
     /// Enqueues a copy of `from` into a whole block, of the same size.
     pub(crate) fn download(&self, from: PoolSpan, to: &HostBlock) -> Result<()> {
-        // Safety: both sides hold as many bytes; the caller keeps the block.
-        let status =
-            unsafe { sys::cuMemcpyDtoHAsync_v2(to.start(), from.address(), from.size().min(to.size()), self.raw) };
-        self.context.check("cuMemcpyDtoHAsync", status)
+        // Safety: the caller keeps the block.
+        unsafe { self.copy_out(from, to.start(), to.size()) }
     }
 
     /// Enqueues a copy of all of `from` into the head of a piece.
     pub(crate) fn download_piece(&self, from: PoolSpan, to: &HostPiece) -> Result<()> {
-        let bytes = from.size().min(to.size());
-        // Safety: both sides hold as many bytes; the caller keeps the piece.
-        let status = unsafe { sys::cuMemcpyDtoHAsync_v2(to.start(), from.address(), bytes, self.raw) };
-        self.context.check("cuMemcpyDtoHAsync", status)
+        // Safety: the caller keeps the piece.
+        unsafe { self.copy_out(from, to.start(), to.size()) }
     }
 
     /// Enqueues a recording of `event`.

@@ -20,8 +20,8 @@ use half::{bf16, f16};
 
 use crate::device::cuda::driver::blas::{self, Algorithm, Descriptors, MatmulShape};
 use crate::device::cuda::driver::{Allocation, Event, PoolSpan};
-use crate::device::cuda::gpu::Opened;
 use crate::device::cuda::memory::pinned::{SLOT_BYTES, Slot};
+use crate::device::cuda::opened::Opened;
 use crate::device::cuda::stream::guard::{Scratch, StreamInner, WORKSPACE_BYTES};
 use crate::device::cuda::stream::limbo::Kept;
 use crate::device::cuda::stream::operations;
@@ -37,7 +37,7 @@ const STAYS: f32 = 1.25;
 
 /// How long one measurement of a candidate should take, and the most runs in it.
 const MEASUREMENT_MS: f32 = 0.5;
-const MOST_RUNS: f32 = 20.0;
+const MAX_RUNS: f32 = 20.0;
 
 /// Once the candidates have taken so long, no further one is tried, and one round must do.
 const LONG_SEARCH_MS: f32 = 300.0;
@@ -111,7 +111,8 @@ impl<'a> Autotune<'a> {
             memory.push(allocation);
             let span = span.ok_or_else(|| blas::no_algorithm(shape, device.name()))?;
             // Without NVRTC the times are those of zeros.
-            operations::launch_normal(&guard, shape.dtype, span, len, SEED, i as u64).or_else(|_| guard.clear(span))?;
+            operations::launch_normal(&guard, shape.dtype, span, len, SEED, i as u64)
+                .or_else(|_| guard.fill(span, 0))?;
             Ok(span)
         });
         let [first, second, out] = made;
@@ -160,7 +161,7 @@ impl<'a> Autotune<'a> {
         let mut measured = vec![Vec::with_capacity(rounds); timed.len()];
         for _ in 0..rounds {
             for ((time, candidate), measured) in timed.iter().zip(&mut measured) {
-                let runs = (MEASUREMENT_MS / time.max(1e-3)).clamp(1.0, MOST_RUNS);
+                let runs = (MEASUREMENT_MS / time.max(1e-3)).clamp(1.0, MAX_RUNS);
                 measured.push(self.time(candidate, runs as u32, *time).unwrap_or(f32::INFINITY));
             }
         }

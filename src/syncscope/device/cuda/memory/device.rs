@@ -15,7 +15,8 @@ use crate::device::cuda::driver::{Allocation, PoolSpan};
 use crate::device::cuda::gpu::lock;
 use crate::device::cuda::stream::guard::StreamInner;
 use crate::device::cuda::stream::limbo::{Kept, LimboState};
-use crate::device::engine::{DeviceMemory, Region, Result};
+use crate::device::engine::{DeviceMemory, Result};
+use crate::device::operation::Region;
 use crate::error::DeviceError;
 
 /// Memory of a CUDA device.

@@ -7,8 +7,8 @@
 use crate::device::cuda::driver::Allocation;
 
 /// How much a stream keeps at most once it asks for new memory.
-const MOST_BYTES: usize = 1 << 30;
-const MOST_PIECES: usize = 64;
+const MAX_BYTES: usize = 1 << 30;
+const MAX_PIECES: usize = 64;
 
 /// What one stream keeps, in the order in which it was freed.
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl FreeList {
     pub(crate) fn take_excess(&mut self) -> Vec<Allocation> {
         let (mut bytes, mut count) = (self.bytes, self.pieces.len());
         let excess = self.pieces.iter().take_while(|piece| {
-            let over = bytes > MOST_BYTES || count > MOST_PIECES;
+            let over = bytes > MAX_BYTES || count > MAX_PIECES;
             bytes -= piece.size();
             count -= 1;
             over
@@ -82,14 +82,14 @@ mod tests {
     #[test]
     fn what_is_too_much_goes_the_oldest_first() {
         let mut free = FreeList::default();
-        free.keep(Allocation::of_test(1, MOST_BYTES));
+        free.keep(Allocation::of_test(1, MAX_BYTES));
         assert!(free.take_excess().is_empty());
         free.keep(Allocation::of_test(2, 512));
         assert_eq!(addresses(&free.take_excess()), [1]);
-        (0..MOST_PIECES as u64).for_each(|address| free.keep(Allocation::of_test(10 + address, 512)));
+        (0..MAX_PIECES as u64).for_each(|address| free.keep(Allocation::of_test(10 + address, 512)));
         assert_eq!(addresses(&free.take_excess()), [2]);
-        assert_eq!(free.bytes, 512 * MOST_PIECES);
-        assert_eq!((free.take_all().len(), free.bytes), (MOST_PIECES, 0));
+        assert_eq!(free.bytes, 512 * MAX_PIECES);
+        assert_eq!((free.take_all().len(), free.bytes), (MAX_PIECES, 0));
     }
 
     #[test]

@@ -1,21 +1,20 @@
 //! Host buffers of a CUDA device: pageable or pinned memory with known addresses.
 //!
 //! To page-lock memory and to give it back can wait for the whole GPU. So pinned blocks are kept for the next buffer of
-//! their size; a trim gives them back, and so does the next new block, beyond [`MOST_BYTES`], unless a gate holds a stream.
+//! their size; a trim gives them back, and so does the next new block, beyond [`MAX_BYTES`], unless a gate holds a stream.
 
-use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 
 use crate::device::DType;
 use crate::device::cuda::driver::{HostBlock, no_room};
-use crate::device::cuda::gpu::{Opened, lock};
-use crate::device::engine::{HostKind, HostMemory, Result};
+use crate::device::cuda::gpu::lock;
+use crate::device::cuda::opened::Opened;
+use crate::device::engine::{HostKind, HostMemory, Result, own};
 use crate::device::injection::Injected;
-use crate::error::DeviceError;
 
 /// How much pinned memory is kept for the next buffers.
-const MOST_BYTES: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 30;
 
 /// Pinned blocks that no buffer uses.
 #[derive(Default)]
@@ -37,7 +36,7 @@ impl HostBlocks {
     /// Gives the oldest blocks back to the system, as many as are too much. May wait for the GPU.
     fn release_excess(&self) {
         let (mut blocks, mut excess) = (lock(&self.0), Vec::new());
-        while blocks.iter().map(HostBlock::size).sum::<usize>() > MOST_BYTES {
+        while blocks.iter().map(HostBlock::size).sum::<usize>() > MAX_BYTES {
             excess.push(blocks.remove(0));
         }
         drop(blocks);
@@ -94,11 +93,7 @@ impl CudaHostMemory {
 
     /// The block behind the interface, if it is of this opened device.
     pub(crate) fn of<'a>(memory: &'a dyn HostMemory, device: &Arc<Opened>) -> Result<&'a HostBlock> {
-        let memory: &dyn Any = memory;
-        match memory.downcast_ref::<Self>() {
-            Some(memory) if Arc::ptr_eq(&memory.device, device) => Ok(memory.block()),
-            _ => Err(DeviceError::ForeignObject { what: "a host buffer", device: device.name().to_owned() }),
-        }
+        own(memory, |memory: &Self| &memory.device, (device, device.name()), "a host buffer").map(Self::block)
     }
 
     #[allow(clippy::expect_used, reason = "the block is taken by the drop alone")]

@@ -28,7 +28,7 @@ const BYTES_A_THREAD: usize = 4 << 20;
 const SMALL_PIECE_BYTES: usize = 256 << 10;
 
 /// From so many threads on, the link is the limit.
-const MOST_THREADS: usize = 8;
+const MAX_THREADS: usize = 8;
 
 /// Two pieces of pinned memory, of which one is filled while the other is drained.
 pub(crate) struct Halves([(HostPiece, Event); 2]);
@@ -116,7 +116,7 @@ fn download_pieces(
     beside: Beside,
 ) -> Result<bool> {
     let processors = affinity::processors();
-    let threads = (target.len() / BYTES_A_THREAD).clamp(1, processors.min(MOST_THREADS));
+    let threads = (target.len() / BYTES_A_THREAD).clamp(1, processors.min(MAX_THREADS));
     let size = if threads == 1 { SMALL_PIECE_BYTES } else { PIECE_BYTES };
     let (before, count) = (stream.left(), target.len().div_ceil(size) as u64);
     let pieces = Mutex::new(target.chunks_mut(size).enumerate());

@@ -18,7 +18,8 @@ use crate::device::cuda::driver::{PoolSpan, filled_vec};
 use crate::device::cuda::stream::event::CudaEvent;
 use crate::device::cuda::stream::guard::StreamInner;
 use crate::device::cuda::stream::limbo::Kept;
-use crate::device::engine::{HostMemory, Region, Result};
+use crate::device::engine::{HostMemory, Result};
+use crate::device::operation::Region;
 use crate::device::{DType, Element};
 use crate::error::DeviceError;
 

@@ -22,7 +22,7 @@ impl Sensors {
         match *self {}
     }
 
-    pub fn read(&self) -> Option<Telemetry> {
+    pub(crate) fn read(&self) -> Option<Telemetry> {
         match *self {}
     }
 }

@@ -1,14 +1,14 @@
 //! Events: marks in streams, with or without times between them, and with the failures before them.
 
-use std::any::Any;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::fault::Recorded;
 use super::guard::StreamGuard;
 use crate::device::cuda::driver::Event;
-use crate::device::cuda::gpu::{Opened, lock};
-use crate::device::engine::{EngineEvent, Result};
+use crate::device::cuda::gpu::lock;
+use crate::device::cuda::opened::Opened;
+use crate::device::engine::{EngineEvent, Result, own};
 use crate::error::DeviceError;
 
 /// An event of a CUDA device.
@@ -28,11 +28,7 @@ impl CudaEvent {
 
     /// The event behind the interface, if it is one of this opened device.
     pub(crate) fn of<'a>(event: &'a dyn EngineEvent, device: &Arc<Opened>) -> Result<&'a Self> {
-        let event: &dyn Any = event;
-        match event.downcast_ref::<Self>() {
-            Some(event) if Arc::ptr_eq(&event.device, device) => Ok(event),
-            _ => Err(DeviceError::ForeignObject { what: "an event", device: device.name().to_owned() }),
-        }
+        own(event, |event: &Self| &event.device, (device, device.name()), "an event")
     }
 
     /// Enqueues a recording.

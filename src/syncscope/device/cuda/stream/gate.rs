@@ -14,17 +14,16 @@
 //! drivers do not, which is tried when the GPU is opened: there a kernel of one thread polls the flag (`kernels/hold.cu`).
 //! The device's facts say which.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::guard::StreamGuard;
 use crate::device::cuda::driver::{HostPiece, arguments};
-use crate::device::cuda::gpu::Opened;
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::pinned::Purpose;
+use crate::device::cuda::opened::Opened;
 use crate::device::cuda::raw;
-use crate::device::engine::{EngineGate, Result};
+use crate::device::engine::{EngineGate, Result, own};
 use crate::error::DeviceError;
 
 /// What a gate's streams wait for.
@@ -67,11 +66,7 @@ impl CudaGate {
 
     /// The gate behind the interface, if it is one of this opened device.
     pub(crate) fn of<'a>(gate: &'a dyn EngineGate, device: &Arc<Opened>) -> Result<&'a Self> {
-        let gate: &dyn Any = gate;
-        match gate.downcast_ref::<Self>() {
-            Some(gate) if Arc::ptr_eq(&gate.device, device) => Ok(gate),
-            _ => Err(DeviceError::ForeignObject { what: "a gate", device: device.name().to_owned() }),
-        }
+        own(gate, |gate: &Self| &gate.device, (device, device.name()), "a gate")
     }
 
     /// Counts it as one that holds a stream, as long as it is closed.

@@ -24,16 +24,16 @@ use gate::CudaGate;
 use graph::CudaGraph;
 use guard::StreamInner;
 
-use super::gpu::Opened;
 use super::memory::device::CudaMemory;
 use super::memory::pinned::SLOT_BYTES;
 use super::memory::transfers;
+use super::opened::Opened;
 use crate::device::DType;
 use crate::device::engine::{
-    Captured, DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostKind, HostMemory, Operation,
-    Region, Result, Transfer,
+    Captured, DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostKind, HostMemory, Result, Transfer,
+    own,
 };
-use crate::error::DeviceError;
+use crate::device::operation::{Operation, Region};
 
 /// A stream of a CUDA device.
 pub(crate) struct CudaStream {
@@ -47,11 +47,8 @@ impl CudaStream {
 
     /// The stream behind the interface, if it is one of this opened device.
     pub(super) fn of<'a>(stream: &'a dyn EngineStream, device: &Arc<Opened>) -> Result<&'a Arc<StreamInner>> {
-        let stream: &dyn Any = stream;
-        match stream.downcast_ref::<Self>() {
-            Some(stream) if Arc::ptr_eq(&stream.inner.device, device) => Ok(&stream.inner),
-            _ => Err(DeviceError::ForeignObject { what: "a stream", device: device.name().to_owned() }),
-        }
+        own(stream, |stream: &Self| &stream.inner.device, (device, device.name()), "a stream")
+            .map(|stream| &stream.inner)
     }
 }
 
@@ -123,7 +120,7 @@ impl EngineStream for CudaStream {
 
     fn wait_event(&self, event: &dyn EngineEvent) -> Result<()> {
         let event = CudaEvent::of(event, &self.inner.device)?;
-        event.enqueue_wait(&mut self.inner.enter_uncaptured("wait")?)
+        event.enqueue_wait(&self.inner.enter_uncaptured("wait")?)
     }
 
     fn wait_gate(&self, gate: &dyn EngineGate) -> Result<()> {

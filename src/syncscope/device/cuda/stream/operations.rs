@@ -13,7 +13,8 @@ use super::guard::{Scratch, StreamGuard, StreamInner};
 use crate::device::cuda::driver::{PoolSpan, arguments};
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::device::CudaMemory;
-use crate::device::engine::{Binary, Operation, Region, Result};
+use crate::device::engine::Result;
+use crate::device::operation::{Binary, Operation, Region};
 use crate::device::philox;
 use crate::device::{DType, Float};
 
@@ -176,7 +177,7 @@ fn reduce(guard: &StreamGuard<'_>, kernel: Kernel, x: Region<'_>, out: Region<'_
 fn nonzero(guard: &StreamGuard<'_>, x: Region<'_>, positions: Region<'_>, count: Region<'_>) -> Result<()> {
     let total = CudaMemory::of(count, guard.stream())?;
     if x.len == 0 {
-        return guard.clear(total);
+        return guard.fill(total, 0);
     }
     let (from, n, to, total) = (at(x, guard)?, x.len as u64, at(positions, guard)?, total.address());
     let tiles = x.len.div_ceil(TILE);
@@ -239,7 +240,7 @@ pub(crate) fn raw_launch_loop(stream: &Arc<StreamInner>, launches: usize) -> Res
     let from = memory.span().address();
     let (to, n, backward, scale, shift) = (from + 4 * LEN, LEN, 0u32, 1.0f32, 0.0f32);
     let arguments = &mut arguments![from, to, n, backward, scale, shift];
-    let run = guard.clear(memory.span()).and_then(|()| {
+    let run = guard.fill(memory.span(), 0).and_then(|()| {
         let start = Instant::now();
         (0..launches).try_for_each(|_| guard.launch_bare(function, THREADS, arguments))?;
         Ok(start.elapsed())

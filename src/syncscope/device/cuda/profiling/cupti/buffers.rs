@@ -14,7 +14,7 @@ use cudarc::cupti::sys::{self, CUptiResult};
 use cudarc::driver::sys::CUcontext;
 
 use super::records::{Ran, Record};
-use crate::device::kept::{CALL_NAME_BYTES, INDEX_BYTES, Name, Pile, Room, SPAN_BYTES, text_bytes};
+use crate::device::kept::{ByteBudget, CALL_NAME_BYTES, ChunkedVec, INDEX_BYTES, Name, SPAN_BYTES, text_bytes};
 use crate::device::tracer::{DeviceWork, Stall};
 
 /// What is collected; `None` while nobody records.
@@ -24,7 +24,7 @@ static COLLECTED: Mutex<Option<(u32, DrainedRecords)>> = Mutex::new(None);
 static OUT: AtomicUsize = AtomicUsize::new(0);
 
 const BUFFER_BYTES: usize = 4 << 20;
-const MOST_BUFFERS: usize = 16;
+const MAX_BUFFERS: usize = 16;
 /// CUPTI's `ACTIVITY_RECORD_ALIGNMENT`.
 const ALIGNMENT: usize = 8;
 
@@ -34,13 +34,13 @@ pub(super) struct DrainedRecords {
     /// From CUPTI's correlation to the library's.
     pub(super) external: HashMap<u32, u64>,
     /// Work of the context, also of other opened devices of its GPU.
-    pub(super) ran: Pile<Ran>,
+    pub(super) ran: ChunkedVec<Ran>,
     /// Waits of the host: correlation, begin, end.
     pub(super) blocked: Vec<(u32, u64, u64)>,
     pub(super) dropped: u64,
     /// Names that work shares.
     names: HashSet<Arc<str>>,
-    room: Room,
+    room: ByteBudget,
     /// Whether there is no work of other devices left to make room.
     full: bool,
 }
@@ -151,7 +151,7 @@ impl Drop for Collecting {
 
 /// CUPTI asks for a buffer.
 unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
-    let room = OUT.fetch_update(Ordering::AcqRel, Ordering::Acquire, |out| (out < MOST_BUFFERS).then_some(out + 1));
+    let room = OUT.fetch_update(Ordering::AcqRel, Ordering::Acquire, |out| (out < MAX_BUFFERS).then_some(out + 1));
     // Safety: CUPTI hands out three places to write to; the layout is not of size 0. A null buffer is allowed: CUPTI
     // then drops records and counts them.
     unsafe {

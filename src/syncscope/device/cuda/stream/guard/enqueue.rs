@@ -15,8 +15,9 @@ use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::free_list;
 use crate::device::cuda::stream::event::CudaEvent;
 use crate::device::cuda::stream::fault::Recorded;
-use crate::device::engine::{Captured, Operation, Result};
+use crate::device::engine::{Captured, Result};
 use crate::device::injection::Injected;
+use crate::device::operation::Operation;
 use crate::error::DeviceError;
 
 /// So much of a pageable block the driver copies aside at once; with more it may wait for the stream (driver 580 does with 40 MB).
@@ -130,11 +131,6 @@ impl<'a> StreamGuard<'a> {
         self.state.tickets
     }
 
-    /// Enqueues zeroing memory.
-    pub(crate) fn clear(&self, span: PoolSpan) -> Result<()> {
-        self.fill(span, 0)
-    }
-
     /// Enqueues setting every byte of `span`.
     pub(crate) fn fill(&self, span: PoolSpan, byte: u8) -> Result<()> {
         self.may_fail(Injected::Launch, "fill")?;
@@ -237,14 +233,14 @@ impl<'a> StreamGuard<'a> {
         Recorded { fault: self.stream.fault.clone(), ticket: self.state.tickets }
     }
 
-    /// Enqueues what begins to hold the stream, while no other enqueues: see [`Gpu::alone`](crate::device::cuda::gpu::Gpu::alone).
+    /// Enqueues what begins to hold the stream, while no other enqueues: see [`Gpu::lock_enqueue`](crate::device::cuda::gpu::Gpu::lock_enqueue).
     /// Where the queue may be full, the call may wait for room, and the others do not wait with it.
     pub(crate) fn begin_to_hold<R>(&self, enqueue: impl FnOnce() -> R) -> R {
         let gpu = &self.stream.device.gpu;
         if !self.stream.has_room() {
             return enqueue();
         }
-        let _alone = if self.alone.is_none() { gpu.alone() } else { None };
+        let _enqueueing = if self.enqueueing.is_none() { gpu.lock_enqueue() } else { None };
         gpu.pause_others(self.stream, enqueue)
     }
 

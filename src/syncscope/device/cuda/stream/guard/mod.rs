@@ -20,8 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crate::device::cuda::driver::{Allocation, Capture, Stream, exit};
-use crate::device::cuda::gpu::{Gpu, Opened, lock, now, within};
+use crate::device::cuda::gpu::{Gpu, lock, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
+use crate::device::cuda::opened::Opened;
 use crate::device::cuda::stream::fault::Fault;
 use crate::device::cuda::stream::limbo::Limbo;
 use crate::device::engine::{Captured, Result};
@@ -75,7 +76,7 @@ pub(crate) struct StreamGuard<'a> {
     stream: &'a Arc<StreamInner>,
     state: MutexGuard<'a, State>,
     /// While a gate is closed.
-    alone: Option<MutexGuard<'a, ()>>,
+    enqueueing: Option<MutexGuard<'a, ()>>,
 }
 
 impl Drop for StreamGuard<'_> {
@@ -140,12 +141,12 @@ impl StreamInner {
     #[inline]
     pub(crate) fn enter(self: &Arc<Self>) -> Result<StreamGuard<'_>> {
         let gpu = &self.device.gpu;
-        let alone = if gpu.is_held() { gpu.alone() } else { None };
+        let enqueueing = if gpu.is_held() { gpu.lock_enqueue() } else { None };
         let state = lock(&self.state);
         self.is_there()?;
         self.check_failure()?;
         self.raw.bind()?;
-        Ok(StreamGuard { stream: self, state, alone })
+        Ok(StreamGuard { stream: self, state, enqueueing })
     }
 
     /// The guard, for memory: also of a stream that has failed.
@@ -153,7 +154,7 @@ impl StreamInner {
         let state = lock(&self.state);
         self.is_there()?;
         self.raw.bind()?;
-        Ok(StreamGuard { stream: self, state, alone: None })
+        Ok(StreamGuard { stream: self, state, enqueueing: None })
     }
 
     /// Something was enqueued; the caller holds the state.
