@@ -8,7 +8,7 @@
 // kernels.
 #include "types.cuh"
 
-// As `src/device/cuda/stream/fault.rs` reads them.
+// As `src/syncscope/device/cuda/stream/fault.rs` reads them.
 struct Fault {
     u64 code;
     i64 row;

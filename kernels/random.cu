@@ -1,11 +1,11 @@
-// Standard normals: Philox 4x32-10 and Box-Muller, element by element as `src/device/philox.rs` documents.
+// Standard normals: Philox 4x32-10 and Box-Muller, element by element as `src/syncscope/device/philox.rs` documents.
 //
 // A thread makes 16 bytes of output: one Philox block for fp32, two for the types of 2 bytes. Uniforms are
 // rounded exactly as on the host; logarithm, sine and cosine are the hardware's approximations, kept where their absolute
 // error is below 1e-6 of a normal.
 #include "types.cuh"
 
-// The keys of the ten rounds, which follow from the seed: as `src/device/cuda/operations.rs` computes them, once a
+// The keys of the ten rounds, which follow from the seed: as `src/syncscope/device/philox.rs` computes them, once a
 // launch instead of once a block of four.
 struct Keys {
     u32 of_round[10][2];

@@ -75,7 +75,7 @@ fn a_shift_of_the_stated_size_is_found_in_four_of_five_cases() {
 
 /// Between the machines of a fleet there is at least what is between the runs of one.
 #[test]
-fn the_readme_states_the_smallest_shift_for_the_spread_of_the_kept_results() {
+fn the_book_states_the_smallest_shift_for_the_spread_of_the_kept_results() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let kept = Results::read(&root.join("book/results/one-gpu.json.gz")).unwrap();
     let lookup = kept.lookup();
@@ -99,8 +99,8 @@ fn the_readme_states_the_smallest_shift_for_the_spread_of_the_kept_results() {
         shift(spreads.len() / 2),
         shift(spreads.len() / 4)
     );
-    let readme = fs::read_to_string(root.join("README.md")).unwrap().replace('\n', " ");
-    assert!(readme.contains(&stated), "{stated}");
+    let page = fs::read_to_string(root.join("book/src/publishing.md")).unwrap().replace('\n', " ");
+    assert!(page.contains(&stated), "{stated}");
 }
 
 /// A fleet of the suite `quick`, of which `slow` takes 20 % longer in all times: one machine with noise of its own each.
