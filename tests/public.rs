@@ -94,11 +94,11 @@ fn with_little_room() {
     none(buffer.read().map(|_| ()));
 }
 
-/// Types, traits and functions that a user can name, not those of an implementation that has its own crate or room.
+/// Types, traits and functions that a user can name, not those of an engine.
 #[test]
 fn one_in_five_of_the_public_types_traits_and_functions_has_an_example_that_runs() {
     let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("src/syncscope");
-    let own = [root.join("device/cuda"), root.join("device/calls"), root.join("kernels")];
+    let own = [root.join("device/cuda"), root.join("kernels")];
     let (mut all, mut begun) = (0, 0);
     let mut folders = vec![root];
     while let Some(folder) = folders.pop() {
@@ -127,5 +127,5 @@ fn one_in_five_of_the_public_types_traits_and_functions_has_an_example_that_runs
             }
         }
     }
-    assert!(all > 100 && begun * 5 >= all, "{begun} of {all}");
+    assert!(all > 50 && begun * 5 >= all, "{begun} of {all}");
 }
