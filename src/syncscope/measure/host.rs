@@ -98,6 +98,12 @@ struct State {
     charged: f64,
 }
 
+impl Default for HostSpeed {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl HostSpeed {
     /// A host that nothing is known of.
     pub fn new() -> Self {
