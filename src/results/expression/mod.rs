@@ -154,10 +154,7 @@ impl Expression {
     /// Where its names stand, in the order of the text.
     fn places(&self) -> Vec<Range<usize>> {
         let mut found = Vec::new();
-        self.root.each(&mut |part| match part {
-            Part::Name(at) => found.push(at.clone()),
-            _ => {}
-        });
+        self.root.each(&mut |part| if let Part::Name(at) = part { found.push(at.clone()) });
         found
     }
 }

@@ -403,7 +403,7 @@ impl<S: 'static> GroupBuilder<S> {
     /// The group, with all its rows declared.
     pub fn build(self) -> Group {
         let Self { setup, left_out, rows, part, repeats, .. } = self;
-        let (rows, makes): (Vec<MetricSpec>, Vec<(String, Option<Make<S>>)>) =
+        let (rows, makes): (Vec<_>, Vec<_>) =
             rows.into_iter().map(|Declared { spec, make }| (spec.clone(), (spec.title(), make))).unzip();
         let cases = move |device: &Device, places: &[usize]| {
             let shared = setup(device)?;
