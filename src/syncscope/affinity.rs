@@ -283,6 +283,10 @@ pub fn no_thread(device: &str, error: &std::io::Error) -> DeviceError {
 
 /// How many threads can run at once in this process, whatever the calling thread is kept on. It is asked once: the answer
 /// takes the system some microseconds.
+///
+/// ```
+/// assert!(syncscope::affinity::processors() >= 1);
+/// ```
 pub fn processors() -> usize {
     static PROCESSORS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *PROCESSORS.get_or_init(|| elsewhere(|| std::thread::available_parallelism().map_or(1, usize::from)))

@@ -143,7 +143,7 @@ fn a_refusal_names_the_program_that_was_started() {
 fn no_message_in_the_sources_of_the_command_line_names_the_program_itself() {
     let sources = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let mut folders =
-        ["src/cli", "src/store", "src/audit", "notebooks/runner/src"].map(|folder| sources.join(folder)).to_vec();
+        ["src/report", "src/results/store", "src/audit", "notebooks/runner/src"].map(|folder| sources.join(folder)).to_vec();
     // The package has not all of them.
     folders.retain(|folder| folder.is_dir());
     while let Some(folder) = folders.pop() {
