@@ -14,6 +14,7 @@ pub(crate) fn text() -> String {
     let commit = option_env!("SYNCSCOPE_COMMIT").unwrap_or("unknown: not built from a checkout");
     let dirty = if option_env!("SYNCSCOPE_DIRTY") == Some("true") { ", with uncommitted changes" } else { "" };
     let features: Vec<&str> = FEATURES.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();
+    let features = if features.is_empty() { "none".to_owned() } else { features.join(", ") };
     let cuda = match Device::cuda_unavailable() {
         Some(reason) => format!("not found: {reason}"),
         None => {
@@ -22,7 +23,7 @@ pub(crate) fn text() -> String {
         }
     };
     // Writing to a string cannot fail.
-    let _ = write!(text, "commit: {commit}{dirty}\nfeatures: {}\nCUDA: {cuda}\n", features.join(", "));
+    let _ = write!(text, "commit: {commit}{dirty}\nfeatures: {features}\nCUDA: {cuda}\n");
     text
 }
 

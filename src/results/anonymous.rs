@@ -24,7 +24,7 @@ use crate::timeline::{Span, Timeline};
 
 /// The facts that stay, by name: none holds what a user wrote, but for the values of variables.
 const FACTS: &str = "ECC, CUDA driver interface, CUDA, GPUs of this machine, L2 cache (bytes), MIG, NCCL, NUMA nodes, NVRTC, NumPy, \
-    PCIe generation, PCIe lanes, Python, SM clock asked for (MHz), architecture, binary (SHA-256), clock rate, compiler, container, \
+    PCIe generation, PCIe lanes, Python, SM clock asked for (MHz), architecture, binary (SHA-256), clock rate, compiler, \
     copy engines, cuBLASLt, driver, environment variables, fingerprint, gates, governor, greatest SM clock (MHz), \
     lock file (FNV-1a), logical processors, matmul, measuring code (FNV-1a), multiprocessors, persistence mode, power limit (W), \
     processors that the program may use, target features, threads of PyTorch on the host, virtual machine, worker threads";
