@@ -154,7 +154,11 @@ impl Expression {
     /// Where its names stand, in the order of the text.
     fn places(&self) -> Vec<Range<usize>> {
         let mut found = Vec::new();
-        self.root.each(&mut |part| if let Part::Name(at) = part { found.push(at.clone()) });
+        self.root.each(&mut |part| {
+            if let Part::Name(at) = part {
+                found.push(at.clone())
+            }
+        });
         found
     }
 }
