@@ -2,7 +2,7 @@
 //!
 //! A results file, a suite or a document may come from anybody, and so may each name, title and reason in it. A terminal
 //! acts on control characters, a page on directional overrides, a spreadsheet on cells that begin a formula. Every text
-//! passes one of these functions on its way out: [`terminal`] for a terminal, [`terminal_line`] for a line of it, [`line`] for a
+//! passes one of these functions on its way out: [`terminal`] for a terminal, [`terminal_line`] for a line of it, [`line()`] for a
 //! title or a name, [`cell`] for a CSV file; what goes into Markdown, HTML or SVG is escaped by `present::escape`, which drops the same characters.
 
 use std::borrow::Cow;
