@@ -13,7 +13,7 @@ pub const FILTERS: [&str; 3] = ["abs", "max", "min"];
 pub struct SyntaxError {
     /// What is wrong with it.
     pub message: String,
-    /// The filter that there is not, where that is what is wrong.
+    /// The name of an unknown filter, if that is the error.
     pub filter: Option<String>,
 }
 
