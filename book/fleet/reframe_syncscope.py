@@ -1,12 +1,13 @@
 """A regression test for ReFrame 4: the medians of a suite of syncscope as performance variables, held to a results file.
 
-    reframe -c reframe_syncscope.py -r -S suite=full -S baseline=/site/kept.json -S valid_systems='gpu-cluster:gpus'
+    reframe -c reframe_syncscope.py -r -S suite=full -S baseline=/site/kept.json.gz -S valid_systems='gpu-cluster:gpus'
 
 The baseline is a results file of the same suite on a machine that is well. A median that is worse than its by more than
 `tolerance` fails the test: above it for times, below it for rates. Without a baseline all medians are reported, and none
 is judged.
 """
 
+import gzip
 import json
 import os
 import statistics
@@ -53,7 +54,9 @@ def references(kept, tolerance):
 
 
 def read(path):
-    with open(path, encoding="utf-8") as file:
+    """The results in a file, which may be compressed."""
+    opened = gzip.open if str(path).endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8") as file:
         return json.load(file)
 
 

@@ -1,4 +1,5 @@
 import copy
+import gzip
 import json
 import pathlib
 import shlex
@@ -10,13 +11,13 @@ from tests import standin
 standin.install()
 import reframe_syncscope  # noqa: E402
 
-KEPT = pathlib.Path(__file__).resolve().parents[2] / "results" / "one-gpu.json"
+KEPT = pathlib.Path(__file__).resolve().parents[2] / "results" / "one-gpu.json.gz"
 
 
 class ReFrame(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.results = json.loads(KEPT.read_text(encoding="utf-8"))
+        cls.results = json.loads(gzip.decompress(KEPT.read_bytes()))
         # Some rows of each kind are enough.
         cls.results["rows"], cls.results["timelines"] = cls.results["rows"][::8], []
         # Those that are there were planned, and no more.
