@@ -17,7 +17,7 @@ use syncscope::timeline::Kind;
 const LAUNCHES: usize = 100_000;
 
 /// The bound that the tracer states.
-const MOST_BYTES: usize = 192 << 20;
+const MAX_BYTES: usize = 192 << 20;
 
 /// What the system may see beside it: pages that are not full, and what a driver and its recorder keep of their own.
 const MORE_BYTES: usize = 96 << 20;
@@ -111,7 +111,7 @@ fn stays_small(device: &Device) -> Result<(), Failed> {
     let (_timeline, before) = recorded(device)?;
     let grown = memory("VmHWM:").unwrap_or(usize::MAX).saturating_sub(before);
     println!("{}: {} MB more at the peak", device.name(), grown / 1_000_000);
-    if grown < MOST_BYTES + MORE_BYTES { Ok(()) } else { Err(format!("{grown} bytes more at the peak").into()) }
+    if grown < MAX_BYTES + MORE_BYTES { Ok(()) } else { Err(format!("{grown} bytes more at the peak").into()) }
 }
 
 /// Records a region that makes `calls` calls, which are more than are kept, and looks at the memory.
@@ -136,7 +136,7 @@ fn bounded(device: &Device, calls: usize, record: impl FnOnce() -> Result<Timeli
     println!("{told}");
     let stray = timeline.spans.iter().any(|span| span.kind.is_on_device() && span.stream.is_none());
     let counted = kept < calls && kept as u64 + timeline.dropped >= calls as u64;
-    let small = allocated < MOST_BYTES && grown < MOST_BYTES + MORE_BYTES;
+    let small = allocated < MAX_BYTES && grown < MAX_BYTES + MORE_BYTES;
     if counted && small && !stray { Ok(()) } else { Err(told.into()) }
 }
 

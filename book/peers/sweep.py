@@ -26,7 +26,7 @@ import time
 
 ROUNDS, ROUNDS_AGAIN = 9, 25
 SAMPLE_SECONDS = 2e-3
-MOST_RUNS = 300
+MAX_RUNS = 300
 BAR, BAR_SHORT, SHORT_SECONDS = 1.05, 1.10, 20e-6
 
 LENGTHS = [1000, 10_007, 100_000, 1_000_003, 10_000_000, 10_000_001, 50_000_000, 150_000_001, 400_000_000]
@@ -201,7 +201,7 @@ def measure(ours, theirs, cell, rounds):
     for side in (ours, theirs):
         side.sample(1)
     first = max(ours.sample(1), theirs.sample(1))
-    runs = max(1, min(MOST_RUNS, int(SAMPLE_SECONDS / first)))
+    runs = max(1, min(MAX_RUNS, int(SAMPLE_SECONDS / first)))
     pairs = []
     for number in range(rounds):
         if number % 2 == 0:

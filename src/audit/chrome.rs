@@ -4,7 +4,7 @@
 //!
 //! # Limits
 //! An event takes some hundred bytes, and two in a text are enough for one: those of no use are not kept, and of the others
-//! [`MOST_EVENTS`] at most. Nothing else is kept that a text can have without end.
+//! [`MAX_EVENTS`] at most. Nothing else is kept that a text can have without end.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,9 +18,9 @@ use super::kineto;
 use crate::device::kind::Kind;
 
 /// A trace of the most bytes that are read has fewer by the profiler.
-const MOST_EVENTS: usize = 5_000_000;
+const MAX_EVENTS: usize = 5_000_000;
 /// The most bytes of what a trace of this library says of itself.
-const MOST_OTHER: usize = 1 << 24;
+const MAX_OTHER: usize = 1 << 24;
 /// The longest time that an event may have, in microseconds: a year. And the farthest from zero.
 const YEAR: f64 = 3.2e13;
 const FARTHEST: f64 = 4e15;
@@ -48,7 +48,7 @@ impl<'a> Trace<'a> {
 
     /// What a trace of this library says of itself.
     pub(super) fn other(&self) -> Option<serde_json::Value> {
-        let other = self.other.filter(|other| other.get().len() <= MOST_OTHER)?;
+        let other = self.other.filter(|other| other.get().len() <= MAX_OTHER)?;
         serde_json::from_str(other.get()).ok()
     }
 }
@@ -72,9 +72,8 @@ fn used<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Event<
                 if event.is_used() {
                     used.push(event);
                 }
-                if used.len() > MOST_EVENTS {
-                    let message =
-                        format!("it has more than {MOST_EVENTS} events that are used, the most that are read");
+                if used.len() > MAX_EVENTS {
+                    let message = format!("it has more than {MAX_EVENTS} events that are used, the most that are read");
                     return Err(S::Error::custom(message));
                 }
             }

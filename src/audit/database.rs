@@ -24,10 +24,10 @@ const HEADER: usize = 100;
 /// Where the header says how the file is written and read: 1, or 2 with a write-ahead log.
 const VERSIONS: std::ops::Range<usize> = 18..20;
 /// The longest text, in bytes.
-const MOST_TEXT: i32 = 1 << 24;
+const MAX_TEXT: i32 = 1 << 24;
 /// After so many steps of SQLite's machine it is asked whether to go on, and so often it may.
 const STEPS: i32 = 1_000_000;
-const MOST_TIMES: u32 = 2_000;
+const MAX_TIMES: u32 = 2_000;
 /// The fewest bytes of a row of three columns: two for its place, two for its length and number, four for what it holds.
 const FEWEST_BYTES: usize = 8;
 
@@ -187,14 +187,14 @@ fn guarded(bytes: &[u8]) -> rusqlite::Result<Connection> {
     ] {
         connection.set_db_config(refused, false)?;
     }
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MOST_TEXT)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_TEXT)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
     let mut times = 0;
     connection.progress_handler(
         STEPS,
         Some(move || {
             times += 1;
-            times > MOST_TIMES
+            times > MAX_TIMES
         }),
     )?;
     connection.pragma_update(None, "cell_size_check", true)?;

@@ -21,10 +21,10 @@ use syncscope_present::FileError;
 pub const MAX_BYTES: usize = 1 << 30;
 /// The most processes, streams, devices and open Python functions of a trace: none has so many, each process is a part of the
 /// report, and the others are looked at for each call.
-const MOST_PROCESSES: usize = 4096;
-const MOST_STREAMS: usize = 4096;
-const MOST_DEVICES: usize = 64;
-pub(super) const MOST_DEEP: usize = 256;
+const MAX_PROCESSES: usize = 4096;
+const MAX_STREAMS: usize = 4096;
+const MAX_DEVICES: usize = 64;
+pub(super) const MAX_DEEP: usize = 256;
 /// What each SQLite file begins with.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 /// The number of work of which it is not known when it was enqueued: behind all calls, so that none is said to wait for it.
@@ -93,9 +93,9 @@ fn within(recording: ProgramRecording, origin: &str) -> Result<ProgramRecording,
         all.map(of).collect::<HashSet<(u32, u32)>>().len()
     };
     let counts = [
-        (recording.processes.len(), MOST_PROCESSES, "processes"),
-        (count(|work| (work.context, work.stream)), MOST_STREAMS, "streams"),
-        (count(|work| (work.device, 0)), MOST_DEVICES, "devices"),
+        (recording.processes.len(), MAX_PROCESSES, "processes"),
+        (count(|work| (work.context, work.stream)), MAX_STREAMS, "streams"),
+        (count(|work| (work.device, 0)), MAX_DEVICES, "devices"),
     ];
     match counts.into_iter().find(|(count, most, _)| count > most) {
         Some((_, most, what)) => {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::chrome::{Event, Loose};
 use super::class::Class;
-use super::foreign::{MOST_DEEP, UNKNOWN};
+use super::foreign::{MAX_DEEP, UNKNOWN};
 use super::recording::{Frame, Process, Range, RecordedCall, RecordedWork, WorkKind};
 
 /// What a trace says.
@@ -181,7 +181,7 @@ impl<'a> ForeignEvents<'a> {
             let (next, stack) = open.entry(call.thread).or_default();
             while let Some((_, end, frame)) = functions.get(*next).filter(|(start, ..)| *start <= call.enter) {
                 stack.retain(|(end, _)| *end >= functions[*next].0);
-                if stack.len() == MOST_DEEP {
+                if stack.len() == MAX_DEEP {
                     stack.remove(0);
                 }
                 stack.push((*end, *frame));

@@ -11,7 +11,7 @@ use super::report::JudgedCalls;
 use crate::timeline::{Kind, Span, SyncKind, Timeline, Track};
 
 /// The most lanes of ranges: what finds no room within one of them is put into the last.
-const MOST_LANES: usize = 16;
+const MAX_LANES: usize = 16;
 /// How the track of a thread is named, before its number.
 pub(crate) const THREAD: &str = "thread ";
 
@@ -120,7 +120,7 @@ fn nested(mut ranges: Vec<&Range>) -> Vec<Vec<&Range>> {
             open.last().is_none_or(|end| range.end <= *end)
         };
         let place = lanes.iter_mut().position(has_room).unwrap_or_else(|| {
-            if lanes.len() < MOST_LANES {
+            if lanes.len() < MAX_LANES {
                 lanes.push((Vec::new(), Vec::new()));
             }
             lanes.len() - 1

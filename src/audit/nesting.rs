@@ -13,7 +13,7 @@ use super::class::Class;
 use super::recording::RecordedCall;
 
 /// The most calls around one: no program has so many, and each is looked at for each call within. The outermost is forgotten.
-const MOST_DEEP: usize = 64;
+const MAX_DEEP: usize = 64;
 
 /// The calls, in the order of their enters, that contain the next one of their thread.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl Open {
     fn around(&mut self, calls: &[RecordedCall], call: &RecordedCall) -> &mut Vec<usize> {
         let open = self.0.entry(call.thread).or_default();
         open.retain(|place| calls.get(*place).is_some_and(|outer| call.exit <= outer.exit));
-        if open.len() == MOST_DEEP {
+        if open.len() == MAX_DEEP {
             open.remove(0);
         }
         open
@@ -130,7 +130,7 @@ mod tests {
         let mut open = Open::default();
         for (place, call) in all.iter().enumerate() {
             open.around(&all, call).push(place);
-            assert!(open.0[&1].len() <= MOST_DEEP);
+            assert!(open.0[&1].len() <= MAX_DEEP);
         }
     }
 }

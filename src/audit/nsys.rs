@@ -14,14 +14,14 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::class::Class;
 use super::database::{Database, Fields, Table};
-use super::foreign::MOST_DEEP;
+use super::foreign::MAX_DEEP;
 use super::names::readable;
 use super::record;
 use super::recording::{Frame, Process, ProgramRecording, Range, RecordedCall, RecordedWork, WorkKind};
 
 /// The most rows of an export, and different frames of its chains.
-const MOST_ROWS: usize = 20_000_000;
-const MOST_FRAMES: usize = 1 << 17;
+const MAX_ROWS: usize = 20_000_000;
+const MAX_FRAMES: usize = 1 << 17;
 /// The longest time that something may take, in nanoseconds: a year. And the farthest from zero.
 const YEAR: u64 = 32_000_000_000_000_000;
 const FARTHEST: i64 = 4_000_000_000_000_000_000;
@@ -65,7 +65,7 @@ const CHAINS: Table =
 /// # Errors
 /// It is none, or lacks what the audit needs; the message says what.
 pub(crate) fn recording(bytes: &[u8]) -> Result<ProgramRecording, String> {
-    let database = Database::open(bytes, MOST_ROWS)?;
+    let database = Database::open(bytes, MAX_ROWS)?;
     let mut reading = Reading::default();
     let strings = database.read(&STRINGS, |row| {
         reading.strings.extend(row.number(0).zip(row.text(1)));
@@ -298,7 +298,7 @@ impl Reading {
             }
             let frame = match known.get(&(symbol, module)) {
                 Some(frame) => *frame,
-                None if frames.len() == MOST_FRAMES => return,
+                None if frames.len() == MAX_FRAMES => return,
                 None => {
                     let (file, function) = (text(module).to_owned(), readable(text(symbol)));
                     frames.push(Frame { file, line: 0, function, offset: None });
@@ -316,7 +316,7 @@ impl Reading {
                 let Some((id, chain)) = chain.and_then(|id| Some((id, chains.get_mut(&id)?))) else { continue };
                 call.stack = Some(*stacks.entry(id).or_insert_with(|| {
                     chain.sort_unstable();
-                    let places = chain.iter().take(MOST_DEEP).map(|(_, frame)| {
+                    let places = chain.iter().take(MAX_DEEP).map(|(_, frame)| {
                         *own.entry(*frame).or_insert_with(|| {
                             process.frames.push(frames[*frame as usize].clone());
                             process.frames.len() as u32 - 1

@@ -16,7 +16,7 @@ use crate::units::counted;
 use syncscope_present::FileError;
 
 /// The most bytes that are read of a file.
-const MOST_BYTES: u64 = 4 << 30;
+const MAX_BYTES: u64 = 4 << 30;
 
 /// Said of a native program, whose lines another build of this program knows.
 const WITHOUT_SYMBOLS: &str = "functions of native code have no lines, because this program was built without symbols: build it \
@@ -41,7 +41,7 @@ pub fn read(folder: &Path) -> Result<ProgramRecording, FileError> {
     for path in paths {
         let mut bytes = Vec::new();
         let file = File::open(&path).map_err(|error| io(&path, error))?;
-        file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|error| io(&path, error))?;
+        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| io(&path, error))?;
         let (process, missing) = match parse(&bytes) {
             Ok(parsed) => parsed,
             // The process ended, or the folder was full, before there was a header. Others have records all the same.
@@ -149,7 +149,7 @@ fn parse(bytes: &[u8]) -> Result<(Process, Vec<String>), String> {
         rest = more.get(length.next_multiple_of(8)..).unwrap_or_default();
     }
     if is_cut {
-        let most = MOST_BYTES >> 30;
+        let most = MAX_BYTES >> 30;
         reading.missing.push(format!(
             "its record is not whole, or is longer than {most} GiB, the most that is read: waits may be missing"
         ));

@@ -39,7 +39,7 @@ pub(crate) fn main_thread(process: &Process) -> Option<u32> {
 
 /// What a thread did, without gaps, from the start of the process to its end.
 pub(crate) fn host(process: &Process, judgements: &[CallJudgement], thread: Option<u32>) -> Vec<ShareSegment> {
-    let mut told = Told { segments: Vec::new(), at: process.start, open: Vec::new() };
+    let mut told = ThreadSegments { segments: Vec::new(), at: process.start, open: Vec::new() };
     for (call, judgement) in process.calls.iter().zip(judgements) {
         // Records of events cost what the program's own code costs; they are not watched for themselves.
         if Some(call.thread) == thread && call.class != Class::Record {
@@ -52,14 +52,14 @@ pub(crate) fn host(process: &Process, judgements: &[CallJudgement], thread: Opti
 }
 
 /// What a thread did up to a time.
-struct Told {
+struct ThreadSegments {
     segments: Vec<ShareSegment>,
     at: u64,
     /// The calls that have not ended, the innermost last: when they do, and what of them is not told yet.
     open: Vec<(u64, [(Activity, u64); 4])>,
 }
 
-impl Told {
+impl ThreadSegments {
     fn until(&mut self, to: u64) {
         while let Some((exit, mut parts)) = self.open.pop() {
             let end = exit.min(to);

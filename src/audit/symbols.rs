@@ -16,7 +16,7 @@ use super::recording::{Frame, Process};
 /// A page of memory: where a module begins, its first one does.
 const PAGE: u64 = 4096;
 /// The most frames that one address stands for.
-const MOST_INLINED: usize = 16;
+const MAX_INLINED: usize = 16;
 
 /// The process with each of its native frames as the lines that it stands for.
 pub(crate) fn resolve(mut process: Process) -> Process {
@@ -79,7 +79,7 @@ impl Module {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             let function = name.map(|name| demangled(&name)).unwrap_or_default();
             out.push(Frame { file: file.to_owned(), line, function, offset: None });
-            if out.len() == MOST_INLINED {
+            if out.len() == MAX_INLINED {
                 break;
             }
         }

@@ -68,7 +68,7 @@ impl Source {
         let audits = audits::names(&project.audits, &taken);
         pages.extend(audits.iter().cloned());
         let beyond = undocumented(&described, results, &pages);
-        // What has a text behind it says what was not measured; a chapter beyond the texts needs something that was.
+        // Chapters of a text are always shown; others need measured rows.
         let shown = described.iter().map(|document| document.with_tables(results, &described));
         let shown =
             shown.filter(|document| document.source.is_some() || results.iter().any(|one| has_rows(one, document)));

@@ -121,14 +121,14 @@ pub fn in_plain_words(message: &str) -> String {
 /// What a parser found, in words.
 fn found_in_words(what: &str) -> String {
     /// The longest number that is written out.
-    const MOST_DIGITS: usize = 20;
+    const MAX_DIGITS: usize = 20;
     match what {
         "unit value" | "null" => "nothing".to_owned(),
         "sequence" => "a list".to_owned(),
         "map" => "a mapping".to_owned(),
         _ => match what.split_once('`').and_then(|(kind, number)| Some((kind, number.strip_suffix('`')?))) {
             Some(("integer " | "floating point ", number)) => match number.parse::<f64>() {
-                Ok(value) if number.len() > MOST_DIGITS => format!("the number {value:e}"),
+                Ok(value) if number.len() > MAX_DIGITS => format!("the number {value:e}"),
                 _ => format!("the number {number}"),
             },
             Some(("boolean ", value)) => format!("`{value}`"),

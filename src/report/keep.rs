@@ -310,7 +310,7 @@ impl Place {
     fn claim(self, stem: &OsStr) -> io::Result<(PathBuf, Target)> {
         let folder = match self {
             Self::File(path) => return Target::claim_to_add(&path).map(|target| (path, target)),
-            // One that is not there is nobody's wish: of the results file's own it was made when that was claimed.
+            // Only a default folder may be missing, and that of the results file was made when it was claimed.
             Self::Folder(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
                 let message = format!("there is no folder {}", folder.display());
                 return Err(io::Error::new(io::ErrorKind::NotFound, message));

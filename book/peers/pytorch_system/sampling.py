@@ -18,7 +18,7 @@ from .plan import MINIMUM
 
 # How far the last three samples of a case may move in one direction in a warm-up, and how often it makes the rounds asked for.
 MOVES = 0.05
-MOST_ROUNDS = 3
+MAX_ROUNDS = 3
 # How far a case falls from the first round to the second where the first still loaded something, and how long a round may take
 # that a second one is added to.
 LOADS = 0.3
@@ -155,7 +155,7 @@ class _Rules:
         rounds, asked = len(samples[0]), self.sampling.warmup
         if rounds > 0 and self.late(elapsed):
             return True
-        is_long = not self.until_steady or rounds >= MOST_ROUNDS * asked
+        is_long = not self.until_steady or rounds >= MAX_ROUNDS * asked
         is_one = rounds == 1 and elapsed < SHORT
         is_brief = self.until_steady and asked == 1 and rounds < BRIEF_ROUNDS and elapsed < BRIEF
         return rounds >= asked and not is_brief and (is_long or not (is_one or any(map(_is_moving, samples))))

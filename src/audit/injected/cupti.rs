@@ -17,8 +17,8 @@ const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
     Ok(layout) => layout,
     Err(_) => Layout::new::<u64>(),
 };
-const MOST_BUFFERS: usize = 64;
-const MOST_NAMES: usize = 1 << 16;
+const MAX_BUFFERS: usize = 64;
+const MAX_NAMES: usize = 1 << 16;
 /// Copies, fills, kernels (one after the other or not), copies between devices, and markers.
 const KINDS: [u32; 5] = [COPY, FILL, KERNEL, PEER, MARKER];
 const COPY: u32 = 1;
@@ -246,7 +246,7 @@ static OUT: AtomicUsize = AtomicUsize::new(0);
 unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
     // Safety: CUPTI hands out three places. A null buffer is allowed: it then drops records and counts them.
     unsafe {
-        let room = OUT.fetch_add(1, Ordering::AcqRel) < MOST_BUFFERS;
+        let room = OUT.fetch_add(1, Ordering::AcqRel) < MAX_BUFFERS;
         let start = if room { alloc(BUFFER) } else { std::ptr::null_mut() };
         if start.is_null() {
             OUT.fetch_sub(1, Ordering::AcqRel);
@@ -318,7 +318,7 @@ fn name(text: &[u8]) -> u32 {
     if let Some(number) = names.get(text) {
         return *number;
     }
-    if names.len() == MOST_NAMES {
+    if names.len() == MAX_NAMES {
         return NONE;
     }
     let number = names.len() as u32;

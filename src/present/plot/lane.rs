@@ -20,9 +20,9 @@ const ROWS: usize = 2;
 /// Bars narrower than this, and as near to each other, become one.
 pub(super) const NARROW: i32 = 5;
 /// Rows of names with their counts below a lane.
-const MOST_ROWS: usize = 8;
+const MAX_ROWS: usize = 8;
 /// More names than there is room for, were each as wide as a dot.
-const MOST_NAMES: usize = MOST_ROWS * ROOM as usize;
+const MAX_NAMES: usize = MAX_ROWS * ROOM as usize;
 /// Up to how many runs of a lane are named each by itself.
 const NAMED: usize = 4;
 
@@ -162,7 +162,7 @@ fn counted(runs: &[SpanRun<'_>]) -> Vec<(usize, i32, String)> {
         let name = (run.kind, run.name);
         match places.get(&name) {
             Some(place) => counts[*place].count += run.count,
-            None if counts.len() == MOST_NAMES => {}
+            None if counts.len() == MAX_NAMES => {}
             None => {
                 places.insert(name, counts.len());
                 counts.push(run.clone());
@@ -171,7 +171,7 @@ fn counted(runs: &[SpanRun<'_>]) -> Vec<(usize, i32, String)> {
     }
     let mut rows: Vec<String> = Vec::new();
     for text in counts.iter().map(|count| count.text()) {
-        let full = rows.len() == MOST_ROWS;
+        let full = rows.len() == MAX_ROWS;
         match rows.last_mut() {
             Some(row) if Weight::Regular.width(&format!("{row}, {text}")) <= ROOM => *row = format!("{row}, {text}"),
             _ if full => {

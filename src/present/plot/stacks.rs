@@ -90,7 +90,7 @@ const NAME: i32 = LEFT + SQUARE + 8;
 
 impl StackPlot {
     /// How many parts can be told apart.
-    pub const MOST_PARTS: usize = FILLS.len();
+    pub const MAX_PARTS: usize = FILLS.len();
 
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
     ///

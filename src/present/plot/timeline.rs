@@ -54,13 +54,13 @@ const NAME: i32 = 16;
 const GAP: i32 = 8;
 const AXIS: i32 = 28;
 /// How many lanes are drawn: the threads and streams of any program that a page can show.
-const MOST_LANES: usize = 32;
+const MAX_LANES: usize = 32;
 /// How many runs of a lane the description names.
 const DESCRIBED: usize = 8;
 
 /// How many spans a page holds beside the picture; a program for traces shows more.
 #[cfg(feature = "serde")]
-const MOST_SPANS: usize = 4000;
+const MAX_SPANS: usize = 4000;
 
 /// The kinds, in the order of the legend.
 const KINDS: [Kind; 6] = [Kind::Enqueue, Kind::Synchronize, Kind::HostWork, Kind::Kernel, Kind::Copy, Kind::Wait];
@@ -124,7 +124,7 @@ impl TimelinePlot<'_> {
     #[cfg(feature = "serde")]
     pub fn spans(&self, id: &str) -> Option<String> {
         let Sketch { lanes, kinds, .. } = self.sketch();
-        if lanes.iter().map(|drawing| drawing.lane.spans.len()).sum::<usize>() > MOST_SPANS {
+        if lanes.iter().map(|drawing| drawing.lane.spans.len()).sum::<usize>() > MAX_SPANS {
             return None;
         }
         let names: BTreeSet<&str> = lanes.iter().flat_map(|drawing| drawing.lane.spans).map(|span| span.name).collect();
@@ -151,7 +151,7 @@ impl TimelinePlot<'_> {
     /// What is drawn, each span looked at a fixed number of times.
     fn sketch(&self) -> Sketch<'_> {
         let seconds = self.end_ns.max(1) as f64 * 1e-9;
-        let drawn = &self.lanes[..self.lanes.len().min(MOST_LANES)];
+        let drawn = &self.lanes[..self.lanes.len().min(MAX_LANES)];
         let mut kinds = KINDS.to_vec();
         kinds.retain(|kind| drawn.iter().flat_map(|lane| &lane.spans).any(|span| span.kind == *kind));
         let lanes = drawn.iter().map(|Lane { name, is_host, spans }| {
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(spans["end"], timeline.end_ns);
         let synchronize = &spans["kinds"][index("kinds", "synchronize")];
         assert_eq!(*synchronize, serde_json::json!(["synchronize", "plot-second", "url(#p-synchronize)"]));
-        timeline.lanes[0].spans = vec![first; MOST_SPANS + 1];
+        timeline.lanes[0].spans = vec![first; MAX_SPANS + 1];
         assert_eq!(timeline.spans("p"), None);
     }
 

@@ -48,7 +48,7 @@ fn of_group(rows: &[f64], sampling: &Protocol) -> f64 {
     let warmup: usize = (0..passes).map(|pass| sampling.of_pass(pass).warmup).sum();
     let least = count(sampling.least_rounds());
     let sampled = match (all, sampling.time_limit_of(rows.len())) {
-        // What is not known to take time takes none until it is stopped.
+        // Where the time of a round is not known, the limit is assumed.
         (Some(all), Some(limit)) if round > 0.0 => all.min(limit.max(least)),
         (Some(all), None) => all,
         (_, Some(limit)) => limit.max(least),

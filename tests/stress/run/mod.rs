@@ -25,7 +25,7 @@ use crate::program::{Action, DEVICES, Id, Program, Step, THREADS};
 pub(crate) const HANGS: &str = "no step ended";
 
 /// How much is forgotten in a run of this test.
-const MOST_FORGOTTEN: usize = 20;
+const MAX_FORGOTTEN: usize = 20;
 
 /// What a step made.
 enum Object {
@@ -252,7 +252,7 @@ impl World {
     fn forget(&self, id: Id) {
         static FORGOTTEN: AtomicUsize = AtomicUsize::new(0);
         let object = lock(&self.objects[id]).take();
-        if FORGOTTEN.fetch_add(1, Ordering::Relaxed) < MOST_FORGOTTEN {
+        if FORGOTTEN.fetch_add(1, Ordering::Relaxed) < MAX_FORGOTTEN {
             std::mem::forget(object);
         }
     }

@@ -65,8 +65,8 @@ fn check_rows(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
     let mut units: Vec<Unit> = each_once(at, "bars", &panel.bars, table)?;
     if let Some(StackedParts { parts, whole, error }) = &panel.stack {
         let at = at.key("stack");
-        if parts.len() > StackPlot::MOST_PARTS {
-            let (parts, most) = (parts.len(), StackPlot::MOST_PARTS);
+        if parts.len() > StackPlot::MAX_PARTS {
+            let (parts, most) = (parts.len(), StackPlot::MAX_PARTS);
             return at.key("parts").refuse(format!("draws a bar of {parts} parts, and {most} can be told apart"));
         }
         units.extend(each_once(&at, "parts", parts, table)?);
