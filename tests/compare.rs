@@ -77,7 +77,7 @@ fn of_equal_files_no_more_than_one_in_twenty_has_a_change_that_survives() {
 }
 
 #[test]
-fn one_row_of_600_that_takes_a_fifth_longer_survives_with_five_runs_and_seldom_with_three() {
+fn a_change_of_20_percent_in_600_rows_needs_five_runs() {
     let shares = [5, 3].map(|runs| found(runs, 20));
     assert!(shares[0] >= 0.85 && shares[1] < 0.6, "{shares:?}");
 }
@@ -117,7 +117,7 @@ fn every_system_of_both_files_is_compared_with_itself_and_one_of_one_file_is_nam
 
 /// Of equal rows 0.5 % have intervals that do not meet; of 4,000 three standard errors are 0.34 %.
 #[test]
-fn of_equal_rows_the_intervals_of_one_in_200_do_not_meet_and_a_row_that_moved_is_one_of_them() {
+fn one_in_200_equal_rows_has_disjoint_intervals() {
     let mut rng = Rng::seed_from_u64(21);
     let mut apart = 0;
     for runs in [3, 5] {
@@ -138,7 +138,7 @@ fn change(file: &mut Results, rows: Range<usize>, to: impl Fn(f64) -> f64) {
 }
 
 #[test]
-fn a_factor_of_the_machine_is_said_first_and_the_rows_that_moved_besides_are_counted() {
+fn a_factor_of_the_machine_is_said_before_the_rows_that_moved_besides() {
     let mut rng = Rng::seed_from_u64(22);
     let (a, mut b) = (noisy(&mut rng, 200, [5, 10], 5.0, false), noisy(&mut rng, 200, [5, 10], 5.5, false));
     // Seven rows take half as long again.
@@ -192,7 +192,7 @@ fn a_factor_of_some_rows_is_none_of_the_machine() {
 
 /// One figure would be of neither regime.
 #[test]
-fn a_row_with_two_regimes_shows_no_interval_in_a_comparison_and_is_not_counted_among_them() {
+fn a_comparison_shows_no_interval_of_two_regimes() {
     let regimes = |scale: f64| -> Vec<f64> {
         (0..30).map(|i| scale * (f64::from(1 + i % 2) + 1e-3 * f64::from(i * 7 % 30))).collect()
     };
@@ -264,7 +264,7 @@ fn a_rate_that_falls_is_slower_and_a_count_that_changes_is_different() {
 
 /// A driver in which one call of a thousand rows came to wait.
 #[test]
-fn a_call_that_waits_in_all_trials_and_did_in_none_is_a_change_among_any_number_of_rows() {
+fn a_call_that_begins_to_wait_is_a_change_among_any_number_of_rows() {
     let yes = |id: &str, count: usize| observed(id, Unit::Ratio, (0..9).map(|i| f64::from(i < count)).collect());
     let others = || (0..1000).map(|i| yes(&format!("b.other-{i}"), 4));
     let file = |counts: [usize; 3]| {
@@ -290,7 +290,7 @@ fn a_share_of_yes_is_judged_by_its_interval() {
 }
 
 #[test]
-fn of_two_drivers_the_calls_that_wait_under_one_alone_are_different_by_three_runs_but_not_by_one() {
+fn calls_that_wait_under_one_driver_differ_by_three_runs_not_by_one() {
     let call = |name: &str, waits: bool, runs: usize| {
         let row = timed_in_runs("driver-calls.wait.blocks", vec![vec![f64::from(waits); 3]; runs]);
         let parameters = Parameters::from([("call".to_owned(), name.into())]);

@@ -156,7 +156,7 @@ fn what_experiments_compute_is_what_their_formulas_say() {
 }
 
 #[test]
-fn every_registered_experiment_measures_every_row_that_it_declares_on_the_cpu_engine() {
+fn every_experiment_measures_each_row_it_declares_on_cpu() {
     let (results, registry) = (whole(), Registry::builtin());
     let names = registry.entries().iter().map(|entry| entry.name);
     assert!(
@@ -507,7 +507,7 @@ fn began(results: &Results, spec: &MetricSpec) -> Vec<f64> {
 }
 
 #[test]
-fn the_rows_of_each_case_of_a_table_are_sampled_in_turn_but_for_four_tables_that_say_so() {
+fn rows_of_a_case_are_sampled_in_turn_but_for_four_tables() {
     let (results, catalog) = (whole(), Registry::builtin().catalog("cpu"));
     let documents = BookProject::embedded().documents(&catalog).unwrap();
     let mut apart = Vec::new();
@@ -572,7 +572,7 @@ fn an_experiment_that_panics_leaves_what_it_measured_and_the_others_run() {
 }
 
 #[test]
-fn an_experiment_that_panics_while_it_declares_fails_and_ends_neither_the_plan_nor_the_run() {
+fn a_panic_in_groups_fails_its_experiment_alone() {
     let registry = Registry::builtin().with::<Defective>();
     let others = json!([{ "defective": { "while_declaring": true } }, { "idle-device": { "iters": 2, "size": 8 } }]);
     let selection = Selection { only: vec!["defective".to_owned(), "idle-device".to_owned()], skip: vec![] };

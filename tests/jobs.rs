@@ -221,7 +221,7 @@ fn tasks_that_left_nothing_are_listed_with_the_reason_and_nothing_is_counted_twi
 }
 
 #[test]
-fn a_task_goes_on_with_its_checkpoint_and_begins_anew_where_that_is_of_another_machine() {
+fn a_task_resumes_its_checkpoint_unless_that_is_of_another_machine() {
     let site = site();
     let run =
         ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--runs", "1", "--machine", "node0", "--out", "r.json"];

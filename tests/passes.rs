@@ -202,7 +202,7 @@ fn each_pass_takes_a_share_of_the_samples_of_every_row_before_the_next_begins() 
 }
 
 #[test]
-fn a_row_whose_samples_take_longer_than_the_time_limit_takes_one_in_each_pass_until_it_has_the_fewest() {
+fn slow_rows_take_one_sample_a_pass_up_to_the_least_number() {
     // Whatever the speed of the machine: no round is as short.
     let sampling = json!({ "samples": 12, "warmup": 1, "time_limit": 1e-9, "fewest": 3, "passes": 6 });
     let results = Trial::sampled(7, Script::default(), sampling).first();
@@ -214,7 +214,7 @@ fn a_row_whose_samples_take_longer_than_the_time_limit_takes_one_in_each_pass_un
 }
 
 #[test]
-fn rows_whose_rounds_take_long_are_in_one_of_several_passes_and_have_their_samples_all_the_same() {
+fn rows_with_long_rounds_share_passes_and_keep_their_samples() {
     let sampling = json!({ "samples": 12, "warmup": 0, "passes": 2, "short_passes": 6 });
     let results = Trial::sampled(8, Script::default(), sampling).first();
     let (samples, passes, _) = measured(&results, "passes.l");

@@ -30,8 +30,8 @@ fn what_debug_writes_holds_no_address() {
 /// for small things alone.
 #[test]
 #[cfg(target_os = "linux")]
-fn what_finds_no_room_is_an_error_of_its_call_or_stream_and_not_the_end_of_the_process() {
-    const NAME: &str = "what_finds_no_room_is_an_error_of_its_call_or_stream_and_not_the_end_of_the_process";
+fn no_memory_is_an_error_and_never_ends_the_process() {
+    const NAME: &str = "no_memory_is_an_error_and_never_ends_the_process";
     const LITTLE: &str = "SYNCSCOPE_LITTLE_ROOM";
     if std::env::var_os(LITTLE).is_some() {
         return with_little_room();

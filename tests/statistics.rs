@@ -81,7 +81,7 @@ fn a_drift_and_two_clocks_are_found_in_most_trials() {
 }
 
 #[test]
-fn the_interval_between_runs_holds_whatever_the_samples_of_a_run_have_to_do_with_each_other() {
+fn the_interval_between_runs_holds_with_dependent_samples() {
     for factor in [0.0, 0.4, 0.6, 0.8] {
         for count in [3, 5] {
             let covered = runs_covered(Kind::Dependent(factor), count, 10, TRIALS);
@@ -118,7 +118,7 @@ fn a_disturbance_that_meets_one_pass_of_several_widens_the_interval_less() {
 
 /// A verdict about a quantity with two regimes in its runs, of which no table shows an interval, is wrong no more often.
 #[test]
-fn equal_rows_with_two_regimes_within_their_runs_are_said_to_differ_in_no_more_than_one_file_of_twenty() {
+fn equal_rows_with_two_regimes_alarm_in_at_most_one_file_of_twenty() {
     for count in COUNTS {
         let share = false_verdicts(Kind::RegimesWithin, count, 10, TRIALS);
         assert!(share <= 0.05 + 3.0 * (0.05 * 0.95 / TRIALS as f64).sqrt(), "R = {count}: {share}");

@@ -56,7 +56,7 @@ fn a_budget_fails_on_a_planted_wait_with_its_place_and_passes_where_it_is_allowe
 }
 
 #[test]
-fn a_budget_that_limits_nothing_or_has_an_unknown_key_is_refused_before_the_program_runs() {
+fn an_empty_or_misspelt_budget_is_refused_before_the_program_runs() {
     let folder = tempfile::tempdir().unwrap();
     for (budget, word) in [
         ("skip_first: 1\n", "it limits nothing"),

@@ -115,7 +115,7 @@ fn where_waits_may_be_missing_neither_a_budget_nor_a_baseline_holds() {
 }
 
 #[test]
-fn where_nothing_was_recorded_no_table_is_empty_and_no_summary_says_that_nothing_waited() {
+fn an_empty_recording_shows_no_table_and_never_says_no_wait() {
     let output = audit(&["--", "python3", &train()]).env("FAKE_TAKEN", "1").output().unwrap();
     let words = said(&output);
     assert!(words.contains("Nothing was recorded of one process.") && !words.contains("in all"), "{words}");

@@ -136,7 +136,7 @@ fn a_range_has_its_name_from_the_strings_where_its_own_is_empty() {
 
 /// Of an event, a row says where it was recorded, and another which one a call waits for.
 #[test]
-fn a_wait_for_an_event_ends_with_the_work_before_the_event_and_not_with_that_of_another_stream() {
+fn a_wait_for_an_event_ends_with_the_work_before_the_event() {
     let work = |stream: i64, start: i64, end: i64, correlation: i64| {
         format!(
             "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({start}, {end}, 0, 1, {stream}, {correlation}, 10 << 24, 1, 1);"

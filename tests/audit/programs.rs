@@ -273,7 +273,7 @@ deep(cuda.cuCtxSynchronize, int(sys.argv[2]))
 }
 
 #[test]
-fn a_native_program_has_its_functions_as_places_and_without_symbols_the_audit_says_what_names_lines() {
+fn native_programs_have_functions_as_places_or_a_hint_at_symbols() {
     let folder = tempfile::tempdir().unwrap();
     // As linkers leave it, so that the program's own table names its functions.
     let program = native(folder.path(), "native.c", &["-rdynamic"]);

@@ -21,7 +21,7 @@ fn a_native_program_has_its_lines_as_places_and_inlined_functions_in_its_stacks(
 }
 
 #[test]
-fn a_native_stack_begins_behind_the_driver_and_reaches_a_program_behind_a_deep_library() {
+fn a_native_stack_skips_the_driver_and_reaches_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("libdeep.so");
     compile("deep.c", &["-shared", "-fPIC", "-g0", "-O0"], &library);

@@ -133,7 +133,7 @@ fn a_trace_of_pytorchs_profiler_has_the_places_of_the_audit_of_the_same_run() {
 
 /// As a tool writes it that puts the traces of several processes together: their numbers of calls are the same.
 #[test]
-fn processes_of_one_trace_are_told_apart_and_work_that_may_be_of_several_is_left_out_and_said() {
+fn processes_of_one_trace_are_told_apart_and_ambiguous_work_is_left_out() {
     let of = |process: u64, number: u64| {
         let mut all = vec![
             event("cuda_runtime", "cudaLaunchKernel", 0.0, 4.0, number),
@@ -369,7 +369,7 @@ fn work_whose_call_is_not_known_is_waited_for_by_none() {
 
 /// The driver returns from a copy from pageable memory before the device has all of it. The host read that memory meanwhile.
 #[test]
-fn a_copy_from_pageable_memory_blocks_the_host_until_its_end_or_that_of_the_call_and_others_do_not() {
+fn only_pageable_copies_block_the_host() {
     // The memory, when the call and the device's part begin and how long they take, and for how long the host was blocked.
     for (memory, call, device, blocked) in [
         ("Pageable", (100.0, 2_000.0), (600.0, 1_700.0), Some(2_000_000)),
@@ -544,7 +544,7 @@ fn a_hostile_trace_ends_in_a_report_without_what_acts_on_a_terminal_or_a_page() 
 
 /// Each process is a part of what is printed.
 #[test]
-fn of_many_processes_the_first_are_printed_and_more_than_any_program_has_are_refused() {
+fn many_processes_are_cut_when_printed_and_too_many_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let of = |count: u64| {
         let process = |number: u64| {

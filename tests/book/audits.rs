@@ -30,7 +30,7 @@ fn changed(change: impl FnOnce(&mut serde_json::Value)) -> String {
 }
 
 #[test]
-fn an_audit_is_a_chapter_with_its_places_its_shares_and_the_time_around_its_longest_wait() {
+fn an_audit_chapter_shows_places_shares_and_its_longest_wait() {
     let files = with(BookProject::embedded().with_audit(page_of("Train 1", AUDIT)));
     let summary = read(&files, "SUMMARY");
     assert!(summary.contains("# Audits\n\n- [Audit: Train 1](audit-train-1.md)\n"), "{summary}");

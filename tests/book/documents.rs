@@ -244,7 +244,7 @@ fn no_verdict_names_a_system_that_was_not_measured_unless_the_claim_is_about_it(
 
 /// Nobody knows a text by the name of its file: that stands with its title on the page of sources.
 #[test]
-fn a_text_is_cited_by_its_title_and_date_and_its_file_stands_on_the_page_of_sources_alone() {
+fn texts_are_cited_by_title_and_date_and_their_files_on_the_sources_page() {
     let texts = BookProject::embedded().texts().unwrap();
     for document in documents() {
         let Some(file) = &document.source else { continue };

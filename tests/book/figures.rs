@@ -112,7 +112,7 @@ fn with_pytorch_alone() -> Results {
 
 /// A run of an earlier program may lack one of the rows.
 #[test]
-fn a_row_that_no_run_has_is_no_reason_for_a_column_and_is_not_counted_and_is_named_once() {
+fn a_row_that_no_run_has_makes_no_column_and_is_named_once() {
     let mut results = with_pytorch_alone();
     results.rows.retain(|row| row.spec.id != "pytorch-calls.blocks-other");
     let chapter = read(&source(&results), "pytorch-calls");
@@ -147,7 +147,7 @@ fn rows_that_have_a_meaning_in_another_system_alone_stand_in_its_column_alone() 
 }
 
 #[test]
-fn a_stack_names_its_parts_the_whole_and_the_closing_error_and_its_data_holds_all_of_them() {
+fn a_stack_names_its_parts_whole_and_closing_error_in_plot_and_data() {
     let document = DOCUMENT
         .replace(
             "      - id: probe.slow\n",

@@ -49,7 +49,7 @@ fn ends(unit: &str) -> &'static [&'static str] {
 }
 
 #[test]
-fn every_row_of_an_unknown_experiment_stands_under_its_heading_with_its_label_and_unit() {
+fn unknown_experiments_show_each_row_with_label_and_unit() {
     let results = renamed();
     for entry in Registry::builtin().entries() {
         let name = renamed_to(entry.name);
@@ -182,7 +182,7 @@ fn a_row_of_an_unknown_experiment_says_why_it_has_no_value() {
 
 /// A row that the program knows, too, is what the file says of it.
 #[test]
-fn a_known_row_has_the_label_and_the_unit_of_the_file_and_in_another_unit_it_is_set_against_nothing() {
+fn known_rows_take_label_and_unit_of_the_file_and_compare_in_one_unit_alone() {
     let mut results = probe::results();
     for row in results.rows.iter_mut().filter(|row| row.spec.id == "probe.fast") {
         row.spec.unit = Unit::Bytes;

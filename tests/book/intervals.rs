@@ -28,7 +28,7 @@ fn unsteady() -> Results {
 }
 
 #[test]
-fn what_was_computed_from_a_row_with_two_regimes_has_no_interval_in_tables_data_and_headlines() {
+fn values_computed_from_two_regimes_show_no_interval_anywhere() {
     let files = source_as(&project(DOCUMENT), &[unsteady()]);
     let slow = page(&files, "book/src/data/probe-drawn-bars-1.csv");
     let line = slow.lines().find(|line| line.starts_with("probe.slow,")).unwrap();
@@ -94,7 +94,7 @@ fn in_turn(mut results: Results) -> Results {
 /// What a table withholds, no card, sentence or headline prints: in the results that come with the program, a claim about a
 /// row has an interval exactly where the row has one.
 #[test]
-fn no_claim_or_sentence_about_the_kept_results_prints_an_interval_that_a_table_withholds() {
+fn no_sentence_prints_an_interval_that_a_table_withholds() {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results");
     let files = ["one-gpu.json.gz", "calls.json.gz"].map(|name| Results::read(&folder.join(name)).unwrap());
     let mut withheld = 0;

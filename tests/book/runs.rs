@@ -152,7 +152,7 @@ fn the_first_page_shows_the_file_that_measured_most() {
 }
 
 #[test]
-fn the_same_code_is_found_to_differ_from_itself_once_more_where_one_run_is_moved_away_from_1() {
+fn one_run_moved_away_makes_the_same_code_differ_once_more() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json.gz");
     let mut results = Results::read(&path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");

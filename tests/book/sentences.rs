@@ -111,7 +111,7 @@ fn a_value_in_a_sentence_has_its_interval_behind_it_in_print() {
 }
 
 #[test]
-fn a_value_can_have_its_interval_beside_it_and_so_many_of_so_many_that_of_their_share() {
+fn values_and_shares_can_show_their_interval() {
     let said = |document: &Document, text: &str, results: &Results, system: &str| {
         let text: Text = serde_saphyr::from_str(&format!("'{text}'")).unwrap();
         words(&text.filled(document, results, system).unwrap())
@@ -310,7 +310,7 @@ fn what_may_be_no_difference_is_no_effect_of_the_first_page() {
 }
 
 #[test]
-fn of_more_effects_than_three_the_first_page_shows_those_whose_intervals_lie_farthest_from_none() {
+fn the_first_page_shows_the_three_effects_farthest_from_none() {
     let all = measured_thrice();
     let first = read(&source(&all), "README");
     let list = first.split("<ol class=\"effects\">").nth(1).unwrap().split("</ol>").next().unwrap();
@@ -339,7 +339,7 @@ fn a_number_of_the_first_page_that_was_not_measured_says_why() {
 
 /// A reader without a GPU is shown one, and the own run as what it is.
 #[test]
-fn the_first_page_of_an_emulation_leads_with_the_results_of_a_gpu_that_come_with_the_program() {
+fn the_first_page_without_a_gpu_leads_with_the_kept_gpu_results() {
     let mut own = fixture::three_runs(fixture::run());
     for run in &mut own.runs {
         run.environment.device.engine = "cpu".to_owned();

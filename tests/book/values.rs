@@ -132,7 +132,7 @@ fn the_console_shows_the_same_values_as_the_chapter() {
 }
 
 #[test]
-fn what_a_text_prints_says_of_which_gpu_and_a_text_without_figures_has_no_column_of_them() {
+fn published_values_name_their_gpu_and_texts_without_figures_have_no_column() {
     let files = source_as(&project(DOCUMENT), &[results()]);
     let chapter = read(&files, "probe");
     assert!(chapter.contains("(GPU: Printed GPU)") && chapter.contains("class=\"published\""));

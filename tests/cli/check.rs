@@ -222,7 +222,7 @@ fn what_a_suite_runs_is_listed_with_what_it_does_not_name() {
 }
 
 #[test]
-fn a_suite_without_sizes_takes_those_of_the_engine_and_one_with_a_gpu_s_is_warned_of() {
+fn sizes_default_to_the_engines_and_a_gpus_sizes_on_cpu_warn() {
     let warned = |sizes: &str| {
         let suite = format!("title: T\nsampling: {{ samples: 3 }}\nexperiments:\n  - sync-points: {sizes}\n");
         let folder = folder_with(&suite);

@@ -84,7 +84,7 @@ fn the_main_job_leaves_results_and_a_book_and_says_where() {
 }
 
 #[test]
-fn a_file_whose_computed_rows_do_not_follow_from_its_samples_is_refused_and_marked_in_its_book() {
+fn computed_rows_that_do_not_follow_from_samples_are_refused_and_marked() {
     let folder = folder_with(TINY);
     let run = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"];
     assert_eq!(code(&report(&run, folder.path())), 0);
@@ -466,7 +466,7 @@ fn a_course_of_one_s_own_begins_in_an_empty_folder_and_renders_as_it_is() {
 }
 
 #[test]
-fn a_notebook_of_one_s_own_run_stands_in_the_place_of_the_book_s_and_says_its_hardware() {
+fn a_notebook_of_ones_own_run_replaces_the_books_and_names_its_hardware() {
     let folder = tempfile::tempdir().unwrap();
     let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("notebooks/00-quick-start.ipynb");
     let mut notebook: serde_json::Value = serde_json::from_str(&fs::read_to_string(kept).unwrap()).unwrap();

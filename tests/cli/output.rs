@@ -51,7 +51,7 @@ fn facts_of(command: &str) -> FactsOf {
 }
 
 #[test]
-fn every_command_that_prints_facts_prints_them_as_json_with_the_version_of_their_schema() {
+fn facts_print_as_json_with_their_schema_version() {
     let folder = folder_with(TINY);
     let run = report(&["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"], folder.path());
     assert_eq!(code(&run), 0, "{}", stderr(&run));
@@ -97,7 +97,7 @@ fn the_facts_are_those_that_are_said_in_words() {
 }
 
 #[test]
-fn the_rows_of_an_experiment_are_exported_in_each_format_and_nothing_else_is_printed() {
+fn an_experiments_rows_export_in_each_format_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let export = |format| {
         let bench = ["bench", "launch-path", "--device", "cpu:0", "--iters", "1", "--samples", "6", "--export", format];

@@ -117,7 +117,7 @@ fn a_file_that_did_not_end_or_contradicts_itself_is_not_handed_on() {
 }
 
 #[test]
-fn of_a_file_that_did_not_end_check_says_what_is_missing_and_a_run_that_replaces_it_how_to_go_on() {
+fn check_says_what_an_unfinished_file_lacks_and_how_to_resume() {
     let folder = folder();
     let mut open = read(folder.path(), "r.json");
     open["runs"][0]["outcome"] = "interrupted".into();

@@ -65,7 +65,7 @@ fn a_course_runs_no_commands() {
 }
 
 #[test]
-fn a_course_includes_no_file_of_the_machine_from_its_prose_its_documents_or_its_templates() {
+fn a_course_includes_no_file_outside_its_folder() {
     let folder = course();
     let secret = folder.path().join("secret.txt").display().to_string();
     let upwards = "../".repeat(40);
@@ -186,7 +186,7 @@ fn a_course_may_have_scripts_pictures_and_pages_of_its_own() {
 }
 
 #[test]
-fn an_audit_in_the_folder_of_a_course_is_a_chapter_and_one_that_is_none_is_refused_by_its_name() {
+fn audits_of_a_course_are_chapters_and_other_files_are_refused_by_name() {
     const AUDIT: &str = include_str!("../audit/kineto-audit.json");
     let folder = course();
     let place = folder.path().join("course/audits");

@@ -170,7 +170,7 @@ fn a_limit_on_the_length_of_files_ends_no_run() {
 }
 
 #[test]
-fn a_limit_on_the_length_of_files_ends_no_render_without_a_word_and_leaves_no_working_folder() {
+fn a_limit_on_file_sizes_is_told_and_leaves_no_working_folder() {
     let folder = measured();
     let mut limited = std::process::Command::new("sh");
     limited.current_dir(folder.path()).args(["-c", "ulimit -f 8; exec \"$0\" \"$@\""]);
@@ -270,7 +270,7 @@ fn the_results_of_another_run_are_not_replaced_by_a_checkpoint_of_that_name_alon
 }
 
 #[test]
-fn a_signal_in_a_long_sample_ends_the_run_soon_and_what_was_measured_is_in_the_results() {
+fn a_signal_in_a_long_sample_ends_the_run_and_keeps_its_samples() {
     let folder = folder();
     let mut run = in_a_long_sample(folder.path());
     signal(&run, "-INT");
@@ -365,7 +365,7 @@ fn results_are_found_in_a_folder_whose_name_is_no_text() {
 }
 
 #[test]
-fn where_the_folder_is_gone_at_the_end_the_results_go_elsewhere_and_it_is_said_where() {
+fn results_go_elsewhere_where_their_folder_is_gone_at_the_end() {
     let folder = folder();
     let place = folder.path().join("place");
     fs::create_dir(&place).unwrap();

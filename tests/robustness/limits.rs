@@ -14,7 +14,7 @@ fn under(before: &[&str], arguments: &[&str], folder: &std::path::Path) -> Outpu
 }
 
 #[test]
-fn how_a_process_ended_is_known_also_where_whoever_started_the_program_hears_of_none() {
+fn the_end_of_a_process_is_known_with_sigchld_ignored() {
     let folder = folder();
     for (arguments, ends) in [
         (&[&RUN[..], &["--runs", "2", "--out", "r.json"]].concat()[..], 0),
@@ -54,7 +54,7 @@ fn without_a_thread_or_a_process_more_a_command_says_so_or_does_without() {
 }
 
 #[test]
-fn each_name_that_a_file_may_have_takes_results_or_is_refused_before_anything_is_measured() {
+fn any_file_name_takes_results_or_is_refused_before_measuring() {
     let folder = folder();
     let long = |length: usize| "r".repeat(length - 5) + ".json";
     for (length, ends) in [(200, 0), (223, 0), (240, 2), (255, 2), (256, 2)] {

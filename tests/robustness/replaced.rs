@@ -39,7 +39,7 @@ const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/audit/kine
 const LAB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../notebooks/worked/00-quick-start.ipynb");
 
 #[test]
-fn what_an_audit_a_history_and_the_machines_are_written_to_is_replaced_where_it_is_of_their_kind_alone() {
+fn outputs_replace_only_files_of_their_own_kind() {
     let folder = measured();
     let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     put("page.html", "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Mine</title>\n");
@@ -214,7 +214,7 @@ fn where_the_folder_of_a_file_that_can_be_written_is_closed_the_folder_is_named(
 }
 
 #[test]
-fn a_place_where_nothing_can_be_put_is_the_users_to_change_and_found_before_anything_is_measured() {
+fn an_unwritable_output_is_found_before_anything_is_measured() {
     let folder = measured();
     // A checkpoint's name, and a name, that the file system does not take.
     let (long, longer) = (format!("{}.json", "x".repeat(245)), "x".repeat(256));
@@ -235,7 +235,7 @@ fn a_place_where_nothing_can_be_put_is_the_users_to_change_and_found_before_anyt
 }
 
 #[test]
-fn a_file_whose_name_begins_like_a_flag_is_written_and_named_so_that_it_can_be_read_again() {
+fn a_file_named_like_a_flag_is_written_and_named_readably() {
     let folder = folder();
     let output = report(&[&RUN[..], &["--out=-x.json"]].concat(), folder.path());
     assert_eq!(code(&output), 0, "{}", stderr(&output));

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_downloaded_notebook_has_the_library_of_the_clone_that_the_runner_was_built_from() {
+    fn a_downloaded_notebook_uses_the_runners_clone_of_the_library() {
         let downloads = tempfile::tempdir().unwrap();
         let asked = asked_for(&nearest(CELL, downloads.path(), Path::new(CLONE)));
         assert_eq!(asked["path"].as_str(), fs::canonicalize(place(Path::new(CLONE))).unwrap().to_str());
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_installed_library_is_written_as_the_kernel_writes_it_if_the_features_are_its_own() {
+    fn the_installed_library_is_written_as_the_kernel_does() {
         let (folder, notebooks) = repository();
         let path = place(folder.path());
         let path = path.display();
