@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::provenance;
@@ -146,7 +147,14 @@ impl Environment {
 /// assert!(now().ends_with('Z'));
 /// ```
 pub fn now() -> String {
-    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+    written(SystemTime::now())
+}
+
+/// A clock beyond the years that RFC 3339 can write, -9999 to 9999, is written as the nearest of them.
+fn written(time: SystemTime) -> String {
+    let nearest = if time < SystemTime::UNIX_EPOCH { Timestamp::MIN } else { Timestamp::MAX };
+    let time = Timestamp::try_from(time).unwrap_or(nearest);
+    format!("{time:.0}")
 }
 
 impl Host {
@@ -200,6 +208,8 @@ fn name_of_path(argument: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -209,6 +219,20 @@ mod tests {
         assert_eq!(name_of_path("../../someone/suite.yaml"), "suite.yaml");
         assert_eq!(name_of_path("book/suites/quick.yaml"), "book/suites/quick.yaml");
         assert_eq!(name_of_path("--iters=5"), "--iters=5");
+    }
+
+    #[test]
+    fn any_clock_is_written_so_that_it_can_be_read() {
+        let years = |years: u64| Duration::from_secs(years * 31_556_952);
+        for time in [
+            SystemTime::UNIX_EPOCH - years(30_000),
+            SystemTime::UNIX_EPOCH - Duration::from_millis(1),
+            SystemTime::UNIX_EPOCH,
+            SystemTime::UNIX_EPOCH + years(30_000),
+        ] {
+            let written = written(time);
+            assert!(written.parse::<Timestamp>().is_ok(), "{written}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use jiff::Timestamp;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -227,7 +228,7 @@ const MAX_FACTS: usize = 10_000;
 impl Run {
     /// Finds what cannot be of a run, to be read behind its name.
     pub fn check(&self) -> Result<(), String> {
-        let is_no_time = |time: &&String| humantime::parse_rfc3339(time).is_err();
+        let is_no_time = |time: &&String| time.parse::<Timestamp>().is_err();
         let times =
             std::iter::once(("began", &self.started)).chain(self.resumed.iter().map(|time| ("was resumed", time)));
         if let Some((what, time)) = times.into_iter().find(|(_, time)| is_no_time(time)) {
