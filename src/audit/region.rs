@@ -20,12 +20,12 @@ use syncscope::error::DeviceError;
 /// Runs `region` and says where it waited for its device.
 ///
 /// ```
-/// use syncscope_audit::{self, Budget};
+/// use syncscope_audit::Budget;
 /// use syncscope::prelude::*;
 ///
 /// let device = Device::open("cpu:0")?;
 /// let stream = device.stream()?;
-/// let (sum, region) = audit::region(&device, || stream.ones::<f32>([64])?.sum()?.item())?;
+/// let (sum, region) = syncscope_audit::region(&device, || stream.ones::<f32>([64])?.sum()?.item())?;
 /// assert_eq!(sum, 64.0);
 /// for place in &region.report.places {
 ///     println!("{} {}: {} ns. {}", place.place, place.call, place.total_ns, place.advice);
@@ -51,12 +51,11 @@ pub fn region<R, E: From<DeviceError>>(
 /// [`end`](OpenRegion::end) it is forgotten.
 ///
 /// ```
-/// use syncscope_audit;
 /// use syncscope::prelude::*;
 ///
 /// let device = Device::open("cpu:0")?;
 /// let stream = device.stream()?;
-/// let open = audit::begin(&device)?;
+/// let open = syncscope_audit::begin(&device)?;
 /// // Beside it, no other recording of the device can begin.
 /// assert!(matches!(device.record(|| Ok::<_, DeviceError>(())), Err(DeviceError::AlreadyRecording { .. })));
 /// let sum = stream.ones::<f32>([64])?.sum()?;

@@ -31,7 +31,7 @@ pub const SYNCSCOPE: &str = "syncscope";
 /// use std::path::Path;
 /// use syncscope_results::{Parameters, Results};
 ///
-/// let results = Results::read(Path::new("book/results/two-gpus.json.gz"))?;
+/// let results = Results::read(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/two-gpus.json.gz")))?;
 /// let idle = results.lookup().estimate("idle-device.other", &Parameters::new());
 /// assert!(results.environment().device.model.starts_with("NVIDIA"));
 /// assert!(idle.is_ok_and(|seconds| seconds.low <= seconds.median && seconds.median <= seconds.high));
