@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
-use super::document::{Document, DocumentFigure, DocumentTable, Language, Panel, TableEntry};
+use super::document::{Document, DocumentFigure, DocumentTable, Language, TableEntry};
 use super::in_order::{each_once, grouped};
 use super::predicate::Judgement;
 use super::tables::{
-    Drawn, LeftOut, Machines, Unmeasured, absence, columns_left_out, comparison_table, counts_table, drawn, lacking_in,
+    LeftOut, Machines, Unmeasured, absence, columns_left_out, comparison_table, counts_table, drawn, lacking_in,
     left_out_of, matrix_system, nothing_of, sampled, shown_rows,
 };
 use super::templates::{Templates, anchor, safe_html};
@@ -55,7 +55,7 @@ pub(super) fn render(
         let tables: Vec<&DocumentTable> = document.tables.iter().filter(new).collect();
         drawn.extend(tables.iter().map(|table| table.id.as_str()));
         let tables = tables.into_iter().map(&section).collect();
-        figures.push(figure_context((document, titles), figure, machines, tables)?);
+        figures.push(figure_context((document, titles), figure, machines, tables));
     }
     let others = document.tables.iter().filter(|table| !drawn.contains(&table.id.as_str()));
     let context = context! {
@@ -74,7 +74,7 @@ pub(super) fn render(
         lesson => lesson::of(document, machines, titles),
         absences => absences(document, machines),
         runs => shown(document, machines),
-        claims => claims::of(document, machines, judged)?,
+        claims => claims::of(document, machines, judged),
         exercises => render_text::exercises(document, machines),
     };
     templates.render("chapter.md.j2", context)
@@ -92,7 +92,7 @@ fn figure_context(
     figure: &DocumentFigure,
     machines: &Machines<'_>,
     tables: Vec<Value>,
-) -> Result<Value, BookError> {
+) -> Value {
     let mut shown = Vec::new();
     for (number, (results, machine)) in (1..).zip(machines.named()) {
         let (mut panels, mut left_out, mut unmeasured) = (Vec::new(), Vec::new(), Vec::new());
@@ -102,10 +102,10 @@ fn figure_context(
             let leads = leads.map(|(id, title)| context! { id => safe_html(id.as_str()), title });
             let picture = |picture: String| context! { picture => safe_html(picture), leads => leads.clone() };
             if let Some(scenario) = &panel.timeline {
-                panels.push(picture(recorded::panel(panel, scenario, (results, number, machine), id)?));
+                panels.push(picture(recorded::panel(panel, scenario, (results, number, machine), &id)));
                 continue;
             }
-            let drawn = drawn_panel(document, panel, (results, machine), id)?;
+            let drawn = drawn(document.table(&panel.table), panel, machine, results, &id);
             panels.extend(drawn.pictures.into_iter().map(picture));
             left_out.extend(drawn.left_out);
             unmeasured.extend(drawn.unmeasured);
@@ -118,24 +118,13 @@ fn figure_context(
         let driver = results.environment().device.fact("driver").filter(|_| has_matrix);
         shown.push(context! { machine, driver, panels, data, left_out => left_out.join(" ") });
     }
-    Ok(context! {
+    context! {
         anchor => anchor(&figure.id),
         title => figure.title.as_str(),
         caption => safe_html(figure.caption.trim()),
         machines => shown,
         tables,
-    })
-}
-
-/// The pictures of a panel that is no timeline; `id` must be unique in the page.
-pub(super) fn drawn_panel(
-    document: &Document,
-    panel: &Panel,
-    (results, machine): (&Results, &str),
-    id: String,
-) -> Result<Drawn, BookError> {
-    let table = document.table(&panel.table);
-    drawn(table, panel, machine, results, &id).map_err(|cause| BookError::Plot { id, cause })
+    }
 }
 
 /// For each run, the parameters that its rows of a table were measured with and that do not tell the cases apart.

@@ -68,11 +68,7 @@ fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
 }
 
 /// The claims of a document, judged by the runs that its chapter shows.
-pub(crate) fn of(
-    document: &Document,
-    machines: &Machines<'_>,
-    judged: &[Vec<Judgement>],
-) -> Result<Vec<Value>, BookError> {
+pub(crate) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
     let claim = |(claim, judgements): (&Claim, &Vec<Judgement>)| {
         let mut verdicts = Vec::new();
         let mut curves = Vec::new();
@@ -86,14 +82,14 @@ pub(crate) fn of(
                 verdicts.push(verdict(&heading, judgement));
                 if claim.kind == ClaimKind::Model && !judgement.cases.is_empty() {
                     let id = format!("{}-{number}-{}", claim.id, judgement.system.to_lowercase());
-                    curves.push(safe_html(curve(&heading, judgement, &id)?));
+                    curves.push(safe_html(curve(&heading, judgement, &id)));
                 }
             }
             if claim.is_about_figures() && judgement.shown.is_empty() {
                 break;
             }
         }
-        Ok(context! {
+        context! {
             id => claim.id.as_str(),
             claim => safe_html(claim.claim.trim()),
             places => claim.sources(document),
@@ -103,7 +99,7 @@ pub(crate) fn of(
             rationale => safe_html(claim.rationale.trim()),
             verdicts,
             curves,
-        })
+        }
     };
     document.claims.iter().zip(judged).map(claim).collect()
 }
@@ -137,10 +133,12 @@ fn verdict(heading: &str, judgement: &Judgement) -> Value {
 }
 
 /// The error of a model over the parameter of its cases.
-fn curve(heading: &str, judgement: &Judgement, id: &str) -> Result<String, BookError> {
+fn curve(heading: &str, judgement: &Judgement, id: &str) -> String {
     let mut lines: Vec<Line> = Vec::new();
     let mut x = "case".to_owned();
-    for (case, label) in judgement.cases.iter().map(|case| (case, "error")).chain(beside(judgement)) {
+    // The same error with another formula.
+    let beside = judgement.shown.iter().map(|case| (case, "beside it"));
+    for (case, label) in judgement.cases.iter().map(|case| (case, "error")).chain(beside) {
         let Some((name, place)) = case.select.iter().find_map(|(name, value)| Some((name, value.number()?))) else {
             continue;
         };
@@ -148,12 +146,7 @@ fn curve(heading: &str, judgement: &Judgement, id: &str) -> Result<String, BookE
         let line = match lines.iter().position(|line| line.label == label) {
             Some(place) => place,
             None => {
-                lines.push(Line {
-                    label: label.to_owned(),
-                    role: LineRole::Measured,
-                    points: Vec::new(),
-                    missing: Vec::new(),
-                });
+                lines.push(Line::new(label, LineRole::Measured, Vec::new()));
                 lines.len() - 1
             }
         };
@@ -176,10 +169,5 @@ fn curve(heading: &str, judgement: &Judgement, id: &str) -> Result<String, BookE
         y_spacing: Spacing::Linear,
         lines,
     };
-    plot.to_svg(id).map_err(|cause| BookError::Plot { id: id.to_owned(), cause })
-}
-
-/// What is shown beside the cases of a model: the same error with another formula.
-fn beside(judgement: &Judgement) -> impl Iterator<Item = (&CaseResult, &'static str)> {
-    judgement.shown.iter().map(|case| (case, "beside it"))
+    plot.to_svg(id)
 }

@@ -9,7 +9,7 @@ use super::in_order::each_once;
 use super::recorded;
 use super::tables::{case_at, matrix_system, pictures, places, shown_rows};
 use crate::clean;
-use crate::error::BookError;
+use crate::error::{BookError, FileError};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Recorded, Results, in_words, matmul_rates};
 use crate::timeline::Timeline;
 use crate::units::Unit;
@@ -198,11 +198,15 @@ pub(super) fn timelines(document: &Document, results: &[Results]) -> Result<Vec<
 
 fn write<T: AsRef<str>>(out: &mut Writer<Vec<u8>>, record: &[T]) -> Result<(), BookError> {
     let cells = record.iter().map(|cell| clean::cell(cell.as_ref()).into_owned());
-    out.write_record(cells).map_err(|error| BookError::Data { message: error.to_string() })
+    out.write_record(cells).map_err(|error| wrong(&error))
+}
+
+fn wrong(error: &dyn std::error::Error) -> BookError {
+    FileError::whole("the data of a plot", error.to_string()).into()
 }
 
 fn finish(out: Writer<Vec<u8>>) -> Result<Vec<u8>, BookError> {
-    out.into_inner().map_err(|error| BookError::Data { message: error.to_string() })
+    out.into_inner().map_err(|error| wrong(&error))
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ mod folder;
 mod glossary;
 mod in_order;
 mod includes;
-mod kept;
 mod landing;
 mod lesson;
 mod machine;
@@ -40,6 +39,8 @@ mod sources;
 mod syllabus;
 mod tables;
 mod templates;
+#[cfg(test)]
+mod tests;
 mod trial;
 mod warning;
 
@@ -56,7 +57,7 @@ mod measure {
 pub use notebooks::check as check_notebook;
 pub use place::check_place;
 pub use place::check_slides_place;
-pub use project::{AuditPage, BookProject};
+pub use project::{AuditPage, BookProject, KeptResults};
 pub use render_text::takeaways;
 pub use site::{Rendered, render};
 pub use slides::render_slides;

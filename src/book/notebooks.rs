@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::project::BookProject;
-use crate::error::BookError;
+use crate::error::{BookError, FileError};
 use crate::present::escape;
 
 /// The style of what a cell shows in the book.
@@ -37,17 +37,17 @@ const LEADING: [&str; 4] = ["<link", "<base", "http-equiv", "srcdoc"];
 pub(super) fn of(project: &BookProject) -> Result<Vec<Notebook>, BookError> {
     let notebook = |name: String| {
         let path = format!("notebooks/{name}.ipynb");
-        made(&project.name(path.as_ref()), name, project.text(&path)?)
+        Ok(made(&project.name(path.as_ref()), name, project.text(&path)?)?)
     };
     project.notebooks().map(notebook).collect()
 }
 
 /// The chapter of a notebook, which messages call `file`.
-fn made(file: &str, name: String, text: &str) -> Result<Notebook, BookError> {
+fn made(file: &str, name: String, text: &str) -> Result<Notebook, FileError> {
     let cells = read(file, text)?;
     let chapter = chapter(&name, &cells);
     match refusal(&chapter) {
-        Some(message) => Err(BookError::Notebook { name: file.to_owned(), message }),
+        Some(message) => Err(FileError::whole(file, message)),
         None => Ok(Notebook { title: title(&cells), chapter, name, text: text.to_owned() }),
     }
 }
@@ -141,8 +141,8 @@ impl NotebookCell {
     }
 }
 
-fn read(name: &str, text: &str) -> Result<Vec<NotebookCell>, BookError> {
-    let wrong = |message: String| BookError::Notebook { name: name.to_owned(), message };
+fn read(name: &str, text: &str) -> Result<Vec<NotebookCell>, FileError> {
+    let wrong = |message: String| FileError::whole(name, message);
     let stored: Stored = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     if stored.nbformat != 4 {
         return Err(wrong(format!("not a notebook of the format 4, but {}", stored.nbformat)));
@@ -213,7 +213,7 @@ fn hardware(cells: &[NotebookCell]) -> Option<String> {
 ///
 /// # Errors
 /// What is wrong with it; the message begins with `name`.
-pub fn check(name: &str, text: &str) -> Result<(), BookError> {
+pub fn check(name: &str, text: &str) -> Result<(), FileError> {
     made(name, String::new(), text).map(drop)
 }
 
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn every_notebook_is_executed_and_has_a_title() {
-        let notebooks = of(&BookProject::embedded()).unwrap();
+        let notebooks = of(&crate::tests::project()).unwrap();
         assert!(!notebooks.is_empty());
         for Notebook { name, title, text, .. } in notebooks {
             let cells = read(&name, &text).unwrap();
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_page_of_a_lab_says_how_to_grade_it_and_shows_no_answer() {
-        let lab = of(&BookProject::embedded()).unwrap().remove(0);
+        let lab = of(&crate::tests::project()).unwrap().remove(0);
         assert!(lab.chapter.contains("report lab check 00-quick-start.ipynb"), "{}", lab.chapter);
         assert!(lab.chapter.contains("todo!(\"your answer\")") && !lab.chapter.contains("BEGIN SOLUTION"));
         assert!(!chapter("test", &cells(serde_json::json!([]))).contains("lab"));
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_page_says_on_which_hardware_its_notebook_was_executed_where_that_was_shown() {
-        for Notebook { name, chapter, .. } in of(&BookProject::embedded()).unwrap() {
+        for Notebook { name, chapter, .. } in of(&crate::tests::project()).unwrap() {
             assert!(chapter.contains("on this hardware: <strong>"), "{name}");
         }
         let device = |hardware: &str| {

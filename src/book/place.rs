@@ -29,7 +29,7 @@ const WAIT: Duration = Duration::from_secs(20);
 /// Finds out whether a book can be put into `out`, before anything is measured for it.
 ///
 /// # Errors
-/// [`BookError::NotOurs`] where `out/book` or `out/site` is something that this program did not make; [`BookError::Io`] where
+/// [`BookError::File`] where `out/book` or `out/site` is something that this program did not make; [`BookError::Io`] where
 /// nothing can be put there.
 pub fn check_place(out: &Path) -> Result<(), BookError> {
     OutputPlace::claim(out, BOOK).map(drop)
@@ -46,7 +46,11 @@ pub fn check_slides_place(out: &Path) -> Result<(), BookError> {
 /// Finds out whether folders of these names can be put into `out`.
 fn check_folders(out: &Path, names: &[&str]) -> Result<(), BookError> {
     match names.iter().map(|name| out.join(name)).find(|place| !may_replace(place)) {
-        Some(path) => Err(BookError::NotOurs { path }),
+        Some(path) => {
+            const REASON: &str =
+                "this was not made by report, so it is not replaced; move it away or give another folder by --out";
+            Err(BookError::of_path(&path, REASON))
+        }
         None => Ok(()),
     }
 }
@@ -274,7 +278,7 @@ mod tests {
         ] {
             let out = tempfile::tempdir().unwrap();
             make(&out.path().join("site"));
-            assert!(matches!(put(out.path(), "new"), Err(BookError::NotOurs { .. })));
+            assert!(matches!(put(out.path(), "new"), Err(BookError::File(_))));
             assert_eq!(names(out.path()), ["site"]);
         }
     }
@@ -302,7 +306,7 @@ mod tests {
             let site = out.path().join("site");
             fs::create_dir_all(&site).unwrap();
             fs::write(site.join(MARKER), marker).unwrap();
-            assert!(matches!(put(out.path(), "new"), Err(BookError::NotOurs { .. })), "{marker}");
+            assert!(matches!(put(out.path(), "new"), Err(BookError::File(_))), "{marker}");
         }
     }
 

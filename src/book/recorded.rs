@@ -1,7 +1,6 @@
 //! Recorded timelines in a chapter: the picture, who knew when the device worked, and the trace to download.
 
 use super::document::Panel;
-use crate::error::BookError;
 use crate::measure::median;
 use crate::present::{TimelinePlot, escape};
 use crate::results::{Recorded, RecordedTimeline, Results, in_words};
@@ -13,18 +12,18 @@ pub(super) fn panel(
     drawn: &Panel,
     scenario: &str,
     (results, number, machine): (&Results, usize, &str),
-    id: String,
-) -> Result<String, BookError> {
+    id: &str,
+) -> String {
     let title = drawn.title.as_deref().unwrap_or(scenario);
     let missing = |why: &str| format!("<p class=\"missing\">{}: {}</p>\n", escape(title), escape(why));
-    let Some(found) = results.timeline(scenario) else { return Ok(missing("not recorded in this run")) };
+    let Some(found) = results.timeline(scenario) else { return missing("not recorded in this run") };
     let timeline = match &found.recorded {
         Recorded::Timeline(timeline) => timeline,
-        Recorded::Failed(reason) => return Ok(missing(&format!("not recorded: {reason}"))),
+        Recorded::Failed(reason) => return missing(&format!("not recorded: {reason}")),
     };
     let plot = plot(drawn, scenario, machine, timeline);
-    let spans = plot.spans(&id).map(|spans| format!(" data-spans=\"{}\"", escape(&spans))).unwrap_or_default();
-    let svg = plot.to_svg(&id).map_err(|cause| BookError::Plot { id, cause })?;
+    let spans = plot.spans(id).map(|spans| format!(" data-spans=\"{}\"", escape(&spans))).unwrap_or_default();
+    let svg = plot.to_svg(id);
     let source = escape(&timeline.source);
     let with = match escape(&in_words(&found.parameters)) {
         words if words.is_empty() => String::new(),
@@ -39,23 +38,18 @@ pub(super) fn panel(
         text => format!(" {}", escape(&text)),
     };
     let [trace, data] = places(scenario, number);
-    Ok(format!(
+    format!(
         "<div class=\"timeline\"{spans}>\n{svg}\n<p class=\"source\">{with}Device times: {source}.{dropped}{cost} \
          <a href=\"{trace}\" download>Trace for Perfetto</a>, <a href=\"{data}\" download>data (CSV)</a></p>\n</div>\n",
-    ))
+    )
 }
 
 /// The picture alone, where the scenario was recorded.
-pub(super) fn picture(
-    drawn: &Panel,
-    scenario: &str,
-    (results, machine): (&Results, &str),
-    id: String,
-) -> Result<Option<String>, BookError> {
+pub(super) fn picture(drawn: &Panel, scenario: &str, (results, machine): (&Results, &str), id: &str) -> Option<String> {
     let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) else {
-        return Ok(None);
+        return None;
     };
-    plot(drawn, scenario, machine, timeline).to_svg(&id).map(Some).map_err(|cause| BookError::Plot { id, cause })
+    Some(plot(drawn, scenario, machine, timeline).to_svg(id))
 }
 
 fn plot<'a>(drawn: &Panel, scenario: &str, machine: &str, timeline: &'a Timeline) -> TimelinePlot<'a> {

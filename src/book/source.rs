@@ -41,7 +41,7 @@ impl Source {
     /// several the first. Documents may name the rows of `catalog` and those that are in the results.
     ///
     /// # Errors
-    /// [`BookError::NoRuns`] without results; otherwise what a document, a template, a plot or a missing file reports.
+    /// [`BookError::NoRuns`] without results; otherwise what a document, a template or a missing file reports.
     pub fn of(results: &[Results], project: &BookProject, catalog: &Catalog) -> Result<Self, BookError> {
         let title = title_of(results).ok_or(BookError::NoRuns)?;
         let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: Config::default() };
@@ -83,7 +83,7 @@ impl Source {
         source.add(
             "README.md",
             "templates/landing.md.j2",
-            landing::render(&templates, title, &judged, &notebooks, results)?,
+            landing::render((&templates, project), title, &judged, &notebooks, results)?,
         );
         source.add("claims.md", "templates/claims.md.j2", claims::render(&templates, &judged, results)?);
         source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, results, &catalog)?);
@@ -104,8 +104,8 @@ impl Source {
             let page = |ending: &str| Path::new("src").join(format!("{}.{ending}", notebook.name));
             if source.files.insert(page("md"), notebook.chapter.clone().into_bytes()).is_some() {
                 let name = project.name(&Path::new("notebooks").join(format!("{}.ipynb", notebook.name)));
-                let message = "the book has a page of this name already: rename the notebook".to_owned();
-                return Err(BookError::Notebook { name, message });
+                let message = "the book has a page of this name already: rename the notebook";
+                return Err(FileError::whole(name, message).into());
             }
             source.files.insert(page("ipynb"), notebook.text.clone().into_bytes());
         }

@@ -14,7 +14,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 
 use super::folder::has_ending;
 use super::project::BookProject;
-use crate::error::BookError;
+use crate::error::{BookError, FileError};
 use crate::present::escape;
 
 /// The folder of a project that holds them.
@@ -74,7 +74,11 @@ impl<'a> Templates<'a> {
             true => {
                 let (length, begin) = &*locked(&self.longest);
                 let longest = format!("{length} bytes from `{begin}` on");
-                BookError::TooLarge { template: self.project.name(&path), longest }
+                let reason = format!(
+                    "the page that it makes would be longer than 32 MB, which none may be; its longest text has {longest}: \
+                     shorten it in the results, the audit or the course"
+                );
+                FileError::whole(self.project.name(&path), reason).into()
             }
             false => template_error(self.project, &path, error),
         };
@@ -129,7 +133,7 @@ pub(super) fn anchor(id: &str) -> Value {
 }
 
 fn template_error(project: &BookProject, path: &Path, error: &Error) -> BookError {
-    BookError::Template { name: project.name(path), message: format!("{error:#}") }
+    FileError::whole(project.name(path), format!("{error:#}")).into()
 }
 
 #[cfg(test)]
@@ -138,7 +142,7 @@ mod tests {
     use minijinja::context;
 
     fn render(source: &'static str, context: Value) -> Result<String, BookError> {
-        let project = BookProject::embedded();
+        let project = crate::tests::project();
         let mut templates = Templates::of(&project).unwrap();
         templates.environment.add_template("test", source).unwrap();
         templates.render("test", context)
@@ -155,7 +159,7 @@ mod tests {
         let long = || context! { a => "short", b => safe_html(format!("begin{}", "x".repeat(MAX_BYTES))) };
         for source in ["{{ a }}{{ b }}", "{% macro f() %}{{ b }}{% endmacro %}{{ a }}{{ f() }}"] {
             let error = render(source, long()).unwrap_err();
-            assert!(matches!(error, BookError::TooLarge { .. }), "{error}");
+            assert!(error.to_string().contains("longer than 32 MB"), "{error}");
             let error = error.to_string();
             assert!(error.contains("longer than 32 MB") && error.contains("33554437 bytes from `beginxxx"), "{error}");
         }

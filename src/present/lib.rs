@@ -31,7 +31,7 @@ mod table;
 pub mod units;
 mod value;
 
-pub use error::{FileError, PlotError, in_plain_words};
+pub use error::{FileError, in_plain_words};
 pub use escape::escape;
 pub use estimate::{Estimate, LEAST_COVERAGE, Larger, Spread};
 pub use kind::Kind;

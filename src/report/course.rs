@@ -50,7 +50,7 @@ impl CourseArgument {
                 format!("{folder}: this is no course: it has no book.toml; `{program} init DIR` makes a course");
             return Err(UsageError(message).into());
         }
-        let book = BookProject::read(folder)?;
+        let book = BookProject::read(folder, &context.book)?;
         let audits: Vec<_> =
             book.audits()?.into_iter().map(|(name, file, text)| (name, file, text.to_owned())).collect();
         Ok(audits.into_iter().try_fold(book, |book, (name, file, text)| with_audit(book, name, &file, text))?)

@@ -23,6 +23,7 @@ mod completions;
 mod course;
 mod device;
 mod devices;
+mod embedded;
 mod ending;
 mod environment;
 mod error;
@@ -128,7 +129,7 @@ impl Default for App {
 impl App {
     /// The program with the library's own experiments and book.
     pub fn new() -> Self {
-        Self { registry: Registry::builtin(), book: BookProject::embedded() }
+        Self { registry: Registry::builtin(), book: embedded::book() }
     }
 
     /// With the experiment `E`, in place of one of that name where there is one.

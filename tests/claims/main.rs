@@ -515,8 +515,9 @@ fn kept(name: &str) -> Results {
 }
 
 fn documents() -> &'static [Document] {
-    static DOCUMENTS: LazyLock<Vec<Document>> =
-        LazyLock::new(|| BookProject::embedded().documents(&Registry::builtin().catalog("cuda")).unwrap());
+    static DOCUMENTS: LazyLock<Vec<Document>> = LazyLock::new(|| {
+        BookProject::of_source_tree().unwrap().documents(&Registry::builtin().catalog("cuda")).unwrap()
+    });
     &DOCUMENTS
 }
 
@@ -526,7 +527,7 @@ fn claims() -> impl Iterator<Item = (&'static Document, &'static Claim)> {
 
 #[test]
 fn each_text_has_claims_and_each_claim_stands_in_one() {
-    let texts = BookProject::embedded().texts().unwrap();
+    let texts = BookProject::of_source_tree().unwrap().texts().unwrap();
     let mut files = BTreeSet::new();
     for (document, claim) in claims() {
         let stands: BTreeSet<&str> = claim.places.iter().map(|place| place.text.as_str()).collect();

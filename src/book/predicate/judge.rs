@@ -26,20 +26,15 @@ const PYTORCH: &str = "PyTorch";
 /// A verdict with what decided it.
 ///
 /// ```
-/// use std::path::Path;
-/// use syncscope_book::BookProject;
-/// use syncscope_suite::experiment::Registry;
+/// use syncscope_book::document::Document;
 /// use syncscope_results::Results;
 ///
-/// let results = Results::read(Path::new("book/results/two-gpus.json.gz"))?;
-/// let documents = BookProject::embedded().documents(&Registry::builtin().catalog("cuda"))?;
-/// for document in &documents {
+/// fn print_claims(document: &Document, results: &Results) {
 ///     for claim in &document.claims {
-///         let judgement = claim.judge(document, &results);
+///         let judgement = claim.judge(document, results);
 ///         println!("{}: {}, because {}", claim.id, judgement.verdict.name(), judgement.why);
 ///     }
 /// }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {

@@ -2,10 +2,10 @@
 
 use super::super::trial::nothing;
 use super::*;
-use crate::kept::catalog;
+use crate::tests::{catalog, project};
 
 fn decks_of(results: &[Results]) -> BTreeMap<String, String> {
-    let files = decks(results, &BookProject::embedded(), &catalog()).unwrap();
+    let files = decks(results, &project(), &catalog()).unwrap();
     files.into_iter().map(|(name, content)| (name, String::from_utf8(content).unwrap())).collect()
 }
 
@@ -87,7 +87,7 @@ fn links_and_files_of_a_deck_lead_somewhere_and_nowhere_else() {
 
 #[test]
 fn an_own_machine_is_named_by_its_name_and_nothing_of_it_is_markup() {
-    let mut results = kept::results().unwrap().clone();
+    let mut results = crate::tests::results().clone();
     let evil = "<script>alert(1)</script>";
     results.runs.iter_mut().for_each(|run| run.environment.device.model = evil.to_owned());
     for (name, page) in decks_of(&[results]) {
@@ -106,25 +106,25 @@ fn a_machine_that_measured_nothing_has_no_figures_and_no_answers() {
 #[test]
 fn slides_are_put_beside_a_book_and_replace_what_this_program_made_and_nothing_else() {
     let out = tempfile::tempdir().unwrap();
-    let render = || render_slides(&[], &BookProject::embedded(), &catalog(), out.path());
+    let render = || render_slides(&[], &project(), &catalog(), out.path());
     let index = render().unwrap();
     let page = fs::read_to_string(&index).unwrap();
     assert!(page.contains("Content-Security-Policy") && page.contains("script-src 'nonce-"), "{page}");
     assert_eq!(render().unwrap(), index);
     fs::remove_file(out.path().join("slides/.syncscope")).unwrap();
-    assert!(matches!(render(), Err(BookError::NotOurs { .. })));
+    assert!(matches!(render(), Err(BookError::File(_))));
     assert_eq!(fs::read_to_string(&index).unwrap(), page);
 }
 
 #[test]
 fn a_lesson_that_names_what_the_book_does_not_have_is_refused_with_its_place() {
-    let project = tempfile::tempdir().unwrap();
-    let folder = project.path().join("course");
-    BookProject::embedded().write(&folder).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("course");
+    project().write(&folder).unwrap();
     let lessons = folder.join("lessons.yaml");
     let of = |text: &str| {
         fs::write(&lessons, text).unwrap();
-        decks(&[nothing()], &BookProject::read(&folder).unwrap(), &catalog())
+        decks(&[nothing()], &BookProject::read(&folder, &project()).unwrap(), &catalog())
     };
     for (text, message) in [
         ("- title: A\n  chapters: [overlp]\n", "overlap"),
@@ -139,6 +139,6 @@ fn a_lesson_that_names_what_the_book_does_not_have_is_refused_with_its_place() {
     assert_eq!(names(of("- title: A\n  chapters: [overlap]\n").unwrap()), 1);
     // Without the file each chapter that is a lesson is one.
     fs::remove_file(&lessons).unwrap();
-    let files = decks(&[nothing()], &BookProject::read(&folder).unwrap(), &catalog()).unwrap();
+    let files = decks(&[nothing()], &BookProject::read(&folder, &project()).unwrap(), &catalog()).unwrap();
     assert_eq!(names(files), 8);
 }

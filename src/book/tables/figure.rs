@@ -11,7 +11,6 @@ use crate::document::{
     DocumentRow, DocumentTable, Lines, Panel, PanelScale, PanelSeries, Shows, StackedParts, Systems, TableCase,
     TableEntry,
 };
-use crate::error::PlotError;
 use crate::present::{
     Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Stack, StackBar, StackPlot, Ticks, Value,
 };
@@ -30,16 +29,7 @@ pub struct Drawn {
 }
 
 /// A panel's pictures; `id` must be unique in the page.
-///
-/// # Errors
-/// What the drawing library reports.
-pub fn drawn(
-    table: Option<&DocumentTable>,
-    panel: &Panel,
-    machine: &str,
-    results: &Results,
-    id: &str,
-) -> Result<Drawn, PlotError> {
+pub fn drawn(table: Option<&DocumentTable>, panel: &Panel, machine: &str, results: &Results, id: &str) -> Drawn {
     if let Some(rows) = &panel.matrix {
         return matrix(rows, panel.title.as_deref().unwrap_or_default(), machine, results, id);
     }
@@ -72,10 +62,10 @@ pub fn drawn(
             (false, Some(table)) if svg.is_some() => {
                 drawn.unmeasured.extend(unmeasured(table, panel, results, &systems));
             }
-            _ => drawn.pictures.extend(svg.transpose()?),
+            _ => drawn.pictures.extend(svg),
         }
     }
-    Ok(drawn)
+    drawn
 }
 
 /// A panel of which systems have no value, with the reasons of what would be drawn.
@@ -254,7 +244,7 @@ pub fn line_plot(
             };
             let label = series.label.clone().unwrap_or_else(|| row.label.clone());
             let label = if systems.len() > 1 && !series.bound { format!("{label}, {system}") } else { label };
-            let mut line = Line { label, role, points: Vec::new(), missing: Vec::new() };
+            let mut line = Line::new(label, role, Vec::new());
             let mut reason = None;
             for (x, parameter) in places(series, &lines.x, &lookup) {
                 let case = case_at(series, &lines.x, parameter);

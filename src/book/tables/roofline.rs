@@ -30,7 +30,7 @@ pub(super) fn roofline(panel: &Panel, machine: &str, results: &Results, systems:
             Point { x: *x, value: (rate, None), text: Unit::FlopsPerSecond.format(rate, 3) }
         });
         let label = format!("{dtype}, roof ({})", Unit::FlopsPerSecond.format(peak, 3));
-        lines.push(Line { label, role: LineRole::Bound, points: roofs.collect(), missing: Vec::new() });
+        lines.push(Line::new(label, LineRole::Bound, roofs.collect()));
         for ((number, system), rates) in systems.iter().enumerate().zip(&rates) {
             let own = rates.iter().filter(|rate| rate.dtype == dtype);
             let points: Vec<Point> = own.map(point).collect();
@@ -39,7 +39,7 @@ pub(super) fn roofline(panel: &Panel, machine: &str, results: &Results, systems:
             }
             let role = if number == 0 { LineRole::Below(roof) } else { LineRole::OtherBelow(roof) };
             let label = if systems.len() > 1 { format!("{dtype}, {system}") } else { dtype.to_owned() };
-            lines.push(Line { label, role, points, missing: Vec::new() });
+            lines.push(Line::new(label, role, points));
         }
     }
     let title = panel.title.clone().unwrap_or_else(|| "Roofline".to_owned());

@@ -10,8 +10,8 @@ use std::fmt::Display;
 
 use crate::units::Unit;
 use crate::{
-    BarPlot, Cell, Column, Estimate, Histogram, LinePlot, Missing, PlotError, Precision, Role, Table, TableGroup,
-    TableRow, TimelinePlot, Value, escape,
+    BarPlot, Cell, Column, Estimate, Histogram, LinePlot, Missing, Precision, Role, Table, TableGroup, TableRow,
+    TimelinePlot, Value, escape,
 };
 
 /// What can stand on a page.
@@ -66,19 +66,13 @@ impl Page {
         shown.on(self)
     }
 
-    /// With the picture that `draw` draws with an identifier; `description` is its text.
-    fn picture(mut self, description: &str, draw: impl FnOnce(&str) -> Result<String, PlotError>) -> Self {
-        // Within an image, no identifier meets another picture's.
-        match draw("plot") {
-            Ok(svg) => {
-                let (width, svg) = alone(&svg);
-                let (alt, address) = (escape(description), address(&svg));
-                self.html.push_str(&format!("<img width=\"{width}\" alt=\"{alt}\" src=\"{address}\">\n"));
-                self.text.push_str(&format!("{description}\n"));
-                self
-            }
-            Err(error) => self.note(error),
-        }
+    /// With a picture; `description` is its text.
+    fn picture(mut self, description: &str, svg: &str) -> Self {
+        let (width, svg) = alone(svg);
+        let (alt, address) = (escape(description), address(&svg));
+        self.html.push_str(&format!("<img width=\"{width}\" alt=\"{alt}\" src=\"{address}\">\n"));
+        self.text.push_str(&format!("{description}\n"));
+        self
     }
 
     /// The page as a fragment of HTML without empty lines.
@@ -133,7 +127,8 @@ macro_rules! picture {
     ($($type:ty),+) => {$(
         impl Show for $type {
             fn on(&self, page: Page) -> Page {
-                page.picture(&self.description(), |id| self.to_svg(id))
+                // Within an image, no identifier meets another picture's.
+                page.picture(&self.description(), &self.to_svg("plot"))
             }
         }
     )+};

@@ -2,15 +2,11 @@
 //!
 //! Short labels are beside their bars, long ones above them. Where two bars are compared, the second is hatched.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
-
 use super::axis::{Axis, Spacing};
-use super::horizontal::{AXIS, BAR, Horizontal, Layout};
-use super::picture::{Area, DrawResult, LINE, MARGIN, Picture, room, title_height};
-use super::svg::{Paint, Pattern};
+use super::horizontal::{AXIS, BAR, Horizontal};
+use super::picture::{MARGIN, Picture, height, room, title_height};
+use super::svg::{Paint, Pattern, Side, Svg};
 use super::text::Weight;
-use crate::PlotError;
 use crate::units::Unit;
 
 /// A panel of bars.
@@ -19,8 +15,7 @@ use crate::units::Unit;
 /// use syncscope_present::BarPlot;
 ///
 /// let plot = BarPlot::of_times("Two calls", &[("one", 1e-6), ("other", 2e-6)]);
-/// assert!(plot.to_svg("two-calls")?.starts_with("<svg"));
-/// # Ok::<(), syncscope_present::PlotError>(())
+/// assert!(plot.to_svg("two-calls").starts_with("<svg"));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarPlot {
@@ -109,31 +104,15 @@ impl Labels {
         if MARGIN + group + 6 + bar + 6 <= Self::BESIDE { Self::Beside } else { Self::Above }
     }
 
-    /// The left end of the bars.
-    fn left(self) -> u32 {
-        match self {
-            Self::Beside => Self::BESIDE.unsigned_abs(),
-            Self::Above => 10,
-        }
-    }
-
     /// The room below a bar: a label above the next one must not seem to belong to this one.
     fn below(self) -> f64 {
-        match self {
-            Self::Beside => 4.0,
-            Self::Above => 8.0,
-        }
+        if self == Self::Beside { 4.0 } else { 8.0 }
     }
 
     /// What stands above a bar or a group of them.
     fn above(self, label: &str, weight: Weight) -> Vec<String> {
         if self == Self::Above { weight.lines(label, room(MARGIN)) } else { Vec::new() }
     }
-}
-
-/// The height of lines of text.
-fn height(lines: &[String]) -> f64 {
-    f64::from(LINE) * lines.len() as f64
 }
 
 impl BarPlot {
@@ -150,18 +129,15 @@ impl BarPlot {
     }
 
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
-    ///
-    /// # Errors
-    /// What the drawing library reports.
-    pub fn to_svg(&self, id: &str) -> Result<String, PlotError> {
+    pub fn to_svg(&self, id: &str) -> String {
         let picture = Picture {
             id,
             title: &self.title,
             description: &self.description(),
-            height: title_height(&self.title) + AXIS + self.rows_height().ceil() as u32,
+            height: title_height(&self.title) + AXIS + self.rows_height().ceil() as i32,
             patterns: &[HATCH],
         };
-        picture.svg(|root| self.draw(root))
+        picture.svg(|svg| self.draw(svg))
     }
 
     /// What the picture shows, in words.
@@ -195,17 +171,21 @@ impl BarPlot {
 
     fn rows_height(&self) -> f64 {
         let labels = self.labels();
-        let bar = |bar: &Bar| height(&labels.above(&bar.label, Weight::Regular)) + BAR + labels.below();
-        let group = |group: &BarGroup| {
-            height(&labels.above(&group.label, Weight::Bold)) + group.bars.iter().map(bar).sum::<f64>() + GROUP_GAP
-        };
+        let above = |label: &str, weight| f64::from(height(&labels.above(label, weight)));
+        let bar = |bar: &Bar| above(&bar.label, Weight::Regular) + BAR + labels.below();
+        let group =
+            |group: &BarGroup| above(&group.label, Weight::Bold) + group.bars.iter().map(bar).sum::<f64>() + GROUP_GAP;
         self.groups.iter().map(group).sum()
     }
 
+    /// All bars that were measured, with their lengths and whiskers.
+    fn measured(&self) -> impl Iterator<Item = (&Bar, f64, Option<(f64, f64)>)> {
+        let bars = self.groups.iter().flat_map(|group| &group.bars);
+        bars.filter_map(|bar| bar.extent.map(|(value, whisker)| (bar, value, whisker)))
+    }
+
     fn longest(&self) -> f64 {
-        let extents = self.groups.iter().flat_map(|group| &group.bars).filter_map(|bar| bar.extent);
-        let longest = extents.map(|(value, whisker)| whisker.map_or(value, |(_, high)| value.max(high)));
-        let longest = longest.fold(0.0, f64::max);
+        let longest = self.measured().map(|(_, value, whisker)| end(value, whisker)).fold(0.0, f64::max);
         match self.unit {
             // Shares are read against the whole.
             Unit::Ratio => longest.max(1.0),
@@ -216,66 +196,66 @@ impl BarPlot {
 
     /// The logarithmic axis, where there is one.
     fn decades(&self) -> Option<Axis> {
-        let extents = || self.groups.iter().flat_map(|group| &group.bars).filter_map(|bar| bar.extent);
-        let ends = |(value, whisker): (f64, Option<(f64, f64)>)| whisker.map_or([value; 2], |(_, high)| [value, high]);
+        let ends = |(_, value, whisker): (&Bar, f64, Option<(f64, f64)>)| [value, whisker.map_or(value, |ends| ends.1)];
         // Also the least bar has a length.
-        let least = extents().map(|(value, _)| value / 2.0).fold(f64::INFINITY, f64::min);
-        let axis = Axis::around(extents().flat_map(ends).chain([least]), self.spacing);
+        let least = self.measured().map(|(_, value, _)| value / 2.0).fold(f64::INFINITY, f64::min);
+        let axis = Axis::around(self.measured().flat_map(ends).chain([least]), self.spacing);
         (axis.spacing() == Spacing::Log).then_some(axis)
     }
 
-    fn draw(&self, root: &Area<'_>) -> DrawResult {
+    fn draw(&self, svg: &mut Svg<'_>) {
         let labels = self.labels();
-        let measured = self.groups.iter().flat_map(|group| &group.bars).filter(|bar| bar.extent.is_some());
-        let values: Vec<&str> = measured.map(|bar| bar.text.as_str()).collect();
-        let layout = Layout {
+        let chart = Horizontal {
             top: title_height(&self.title),
-            left: labels.left(),
+            left: if labels == Labels::Beside { Labels::BESIDE } else { 10 },
             height: self.rows_height(),
             longest: self.longest(),
             unit: self.unit,
             decades: self.decades(),
-            values: &values,
+            widest: self.measured().map(|(bar, ..)| Weight::Regular.width(&bar.text)).max().unwrap_or(0),
         };
-        let chart = Horizontal::new(root, layout)?;
+        chart.draw_axis(svg);
         let mut top = GROUP_GAP / 2.0;
         for group in &self.groups {
             let above = labels.above(&group.label, Weight::Bold);
             if labels == Labels::Beside {
-                let middle = top + (BAR + labels.below()) * group.bars.len() as f64 / 2.0;
-                let style = Weight::Bold.style(Paint::Text, HPos::Left);
-                root.draw(&Text::new(group.label.as_str(), (MARGIN, chart.row(middle)), style))?;
+                let middle = chart.row(top + (BAR + labels.below()) * group.bars.len() as f64 / 2.0);
+                svg.text(&group.label, (MARGIN, middle), Weight::Bold, Paint::Text, Side::Left);
             }
-            let below = top + height(&above);
-            Weight::Bold.draw(root, above, (MARGIN, chart.row(top)), Paint::Text)?;
-            top = below;
+            Weight::Bold.draw(svg, &above, (MARGIN, chart.row(top)), Paint::Text);
+            top += f64::from(height(&above));
             for (index, bar) in group.bars.iter().enumerate() {
                 let hatched = index == 1 && group.bars.len() == 2;
                 let above = labels.above(&bar.label, Weight::Regular);
                 if labels == Labels::Beside {
                     let place = (Labels::BESIDE - 6, chart.row(top + BAR / 2.0));
-                    let style = Weight::Regular.style(Paint::Text, HPos::Right);
-                    root.draw(&Text::new(bar.label.as_str(), place, style))?;
+                    svg.text(&bar.label, place, Weight::Regular, Paint::Text, Side::Right);
                 }
-                let below = top + height(&above);
-                Weight::Regular.draw(root, above, (MARGIN, chart.row(top)), Paint::Text)?;
-                draw_bar(&chart, bar, hatched, below)?;
-                top = below + BAR + labels.below();
+                Weight::Regular.draw(svg, &above, (MARGIN, chart.row(top)), Paint::Text);
+                top += f64::from(height(&above));
+                draw_bar(svg, &chart, bar, hatched, top);
+                top += BAR + labels.below();
             }
             top += GROUP_GAP;
         }
-        Ok(())
     }
 }
 
-fn draw_bar(chart: &Horizontal<'_, '_>, bar: &Bar, hatched: bool, top: f64) -> DrawResult {
-    let Some((value, whisker)) = bar.extent else { return chart.draw_value(&bar.text, 0.0, top, Paint::Muted) };
+/// Where a bar ends, or its whisker.
+fn end(value: f64, whisker: Option<(f64, f64)>) -> f64 {
+    whisker.map_or(value, |(_, high)| value.max(high))
+}
+
+fn draw_bar(svg: &mut Svg<'_>, chart: &Horizontal, bar: &Bar, hatched: bool, top: f64) {
+    let Some((value, whisker)) = bar.extent else {
+        return chart.draw_value(svg, &bar.text, 0.0, top, Paint::Muted);
+    };
     let paints = if hatched { (Paint::Pattern(0), Paint::Series(1)) } else { (Paint::Series(0), Paint::Series(0)) };
-    chart.draw_bar((0.0, value), top, paints)?;
+    chart.draw_bar(svg, (0.0, value), top, paints);
     if let Some(interval) = whisker {
-        chart.draw_whisker(interval, top)?;
+        chart.draw_whisker(svg, interval, top);
     }
-    chart.draw_value(&bar.text, whisker.map_or(value, |(_, high)| value.max(high)), top, Paint::Text)
+    chart.draw_value(svg, &bar.text, end(value, whisker), top, Paint::Text);
 }
 
 #[cfg(test)]
@@ -302,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_plot_names_itself_its_values_and_what_is_missing() {
-        let svg = plot("fp16").to_svg("p").unwrap();
+        let svg = plot("fp16").to_svg("p");
         let texts = ["25.0 ms", "26.0 ms", "skipped"].map(|text| format!(">{}</text>", escape(text)));
         let parts = texts.iter().map(String::as_str).chain(["aria-labelledby=\"p-title p-desc\"", "url(#p-hatch)"]);
         for part in parts {
@@ -318,13 +298,13 @@ mod tests {
 
     #[test]
     fn a_picture_has_no_empty_line() {
-        let svg = plot("fp16").to_svg("p").unwrap();
+        let svg = plot("fp16").to_svg("p");
         assert!(!svg.contains("\n\n"), "{svg}");
     }
 
     #[test]
     fn a_label_is_text_whatever_it_holds() {
-        let svg = plot("<script>{{#include x}}").to_svg("a b").unwrap();
+        let svg = plot("<script>{{#include x}}").to_svg("a b");
         assert!(!svg.contains("<script") && !svg.contains("{{") && svg.contains("a-b-title"), "{svg}");
     }
 
@@ -332,7 +312,7 @@ mod tests {
     fn a_bar_of_a_thousandth_is_seen_on_a_logarithmic_axis() {
         let times = |spacing| BarPlot { spacing, ..BarPlot::of_times("T", &[("a", 1e-6), ("b", 1e-3)]) };
         let shorter = |plot: BarPlot| {
-            let svg = plot.to_svg("p").unwrap();
+            let svg = plot.to_svg("p");
             let bar = svg.lines().find(|line| line.starts_with("<rect") && line.contains("plot-first")).unwrap();
             let width = bar.split("width=\"").nth(1).unwrap().split('"').next().unwrap();
             width.parse::<u32>().unwrap()

@@ -1,31 +1,24 @@
 //! What horizontal bars have in common: the chart that they lie in, its axis below, and their whiskers.
 
-use plotters::chart::ChartContext;
-use plotters::coord::types::RangedCoordf64;
-use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
-
-use super::axis::Axis;
-use super::picture::{Area, DrawResult, WIDTH};
-use super::svg::{Paint, Svg};
+use super::axis::{Axis, round_ticks};
+use super::picture::WIDTH;
+use super::svg::{Paint, Side, Svg};
 use super::text::Weight;
 use crate::units::Unit;
 
 /// The height of the axis with its numbers.
-pub(super) const AXIS: u32 = 26;
+pub(super) const AXIS: i32 = 26;
 /// The height of a bar.
 pub(super) const BAR: f64 = 18.0;
 /// The gap between the end of a bar and its value.
 const GAP: i32 = 6;
 
-type Chart<'a, 'b> = ChartContext<'a, Svg<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
-
-/// How the bars lie in a panel.
-pub(super) struct Layout<'a> {
+/// How the bars lie in a panel. Heights are pixels from the top of the chart.
+pub(super) struct Horizontal {
     /// Where the chart begins, below the title.
-    pub(super) top: u32,
+    pub(super) top: i32,
     /// The left end of the bars.
-    pub(super) left: u32,
+    pub(super) left: i32,
     /// The height of all bars, with their labels.
     pub(super) height: f64,
     /// The value at the right end.
@@ -33,101 +26,92 @@ pub(super) struct Layout<'a> {
     pub(super) unit: Unit,
     /// A logarithmic axis, where there is one.
     pub(super) decades: Option<Axis>,
-    /// The texts at the ends of the bars, for which there is room to the right.
-    pub(super) values: &'a [&'a str],
+    /// The width of the widest text at the end of a bar, for which there is room to the right.
+    pub(super) widest: i32,
 }
 
-/// Where bars are drawn. Heights are pixels from the top of the chart.
-pub(super) struct Horizontal<'a, 'b> {
-    root: &'a Area<'b>,
-    chart: Chart<'a, 'b>,
-    decades: Option<Axis>,
-    longest: f64,
-}
-
-impl<'a, 'b> Horizontal<'a, 'b> {
-    pub(crate) fn new(root: &'a Area<'b>, layout: Layout<'_>) -> Result<Self, Box<dyn std::error::Error>> {
-        let Layout { top, left, height, longest, unit, decades, values } = layout;
-        let widest = values.iter().map(|text| Weight::Regular.width(text)).max().unwrap_or(0);
-        let mut chart = ChartBuilder::on(root)
-            .margin_top(top)
-            .margin_right((widest + 2 * GAP).clamp(30, WIDTH as i32 / 2))
-            .x_label_area_size(AXIS)
-            .y_label_area_size(left)
-            .build_cartesian_2d(0.0..longest, height..0.0)?;
-        let scale = unit.scale(longest);
-        let mut mesh = chart.configure_mesh();
-        if decades.is_some() {
-            mesh.disable_x_mesh().disable_x_axis();
+impl Horizontal {
+    pub(super) fn draw_axis(&self, svg: &mut Svg<'_>) {
+        let (top, bottom, right) = (self.row(0.0), self.row(self.height), self.right());
+        let axis = svg.size.1 - AXIS;
+        // In a small chart the ticks are short.
+        let length = (0.05 * f64::from((right + 1 - self.left).min(axis - self.top))).round().min(5.0) as i32;
+        match &self.decades {
+            None => {
+                let scale = self.unit.scale(self.longest);
+                // Four steps would make a fifth tick.
+                let ticks: Vec<(f64, i32)> =
+                    round_ticks(self.longest, 4.0 - 1e-8).map(|tick| (tick, self.column(tick))).collect();
+                ticks.iter().for_each(|(_, column)| svg.line((*column, bottom), (*column, top), Paint::Grid));
+                svg.path(&[(self.left, axis), (right, axis)], Paint::Muted, 1);
+                for (tick, column) in ticks {
+                    let place = (column, axis + 2 * length + 6);
+                    svg.text(&scale.tick(tick), place, Weight::Regular, Paint::Muted, Side::Middle);
+                    svg.path(&[(column, axis), (column, axis + length)], Paint::Muted, 1);
+                }
+            }
+            Some(decades) => {
+                for tick in &decades.ticks {
+                    let column = self.column(*tick);
+                    svg.path(&[(column, top), (column, bottom)], Paint::Grid, 1);
+                    let text = self.unit.scale(*tick).tick(*tick);
+                    Weight::Regular.draw_around(svg, &text, (column, bottom + 14), Paint::Muted);
+                }
+            }
         }
-        mesh.disable_y_mesh()
-            .disable_y_axis()
-            .x_max_light_lines(0)
-            .bold_line_style(Paint::Grid)
-            .axis_style(Paint::Muted)
-            .x_labels(4)
-            .x_label_style(Weight::Regular.style(Paint::Muted, HPos::Center))
-            .x_label_formatter(&|value| scale.tick(*value))
-            .draw()?;
-        let drawn = Self { root, chart, decades, longest };
-        drawn.draw_decades(unit, height)?;
-        Ok(drawn)
     }
 
-    /// The ticks of a logarithmic axis, with their lines.
-    fn draw_decades(&self, unit: Unit, height: f64) -> DrawResult {
-        let (top, bottom) = (self.row(0.0), self.row(height));
-        for tick in self.decades.iter().flat_map(|axis| &axis.ticks) {
-            let column = self.column(*tick);
-            self.root.draw(&PathElement::new([(column, top), (column, bottom)], Paint::Grid))?;
-            let text = unit.scale(*tick).tick(*tick);
-            Weight::Regular.draw_around(self.root, &text, (column, bottom + 14), Paint::Muted)?;
-        }
-        Ok(())
+    fn right(&self) -> i32 {
+        WIDTH - 1 - (self.widest + 2 * GAP).clamp(30, WIDTH / 2)
     }
 
     /// The pixel row of a height.
     pub(super) fn row(&self, height: f64) -> i32 {
-        self.chart.backend_coord(&(0.0, height)).1
+        let length = self.height.ceil() as i32 - 1;
+        // What is a row but for rounding is that row.
+        let above = (f64::from(-length) * ((height - self.height) / -self.height) - 1e-3).ceil() as i32;
+        self.top + length + above
     }
 
     /// The pixel column of a value.
     fn column(&self, value: f64) -> i32 {
-        let along = self.decades.as_ref().map_or(value.max(0.0), |axis| self.longest * axis.place(value));
-        self.chart.backend_coord(&(along, 0.0)).0
+        let along = self.decades.as_ref().map_or(value.max(0.0) / self.longest, |axis| axis.place(value));
+        self.left + (f64::from(self.right() - self.left) * along + 1e-3).floor() as i32
     }
 
     /// A bar, or a part of one, from one value to another.
-    pub(super) fn draw_bar(&self, (from, to): (f64, f64), top: f64, (ground, outline): (Paint, Paint)) -> DrawResult {
+    pub(super) fn draw_bar(
+        &self,
+        svg: &mut Svg<'_>,
+        (from, to): (f64, f64),
+        top: f64,
+        (ground, outline): (Paint, Paint),
+    ) {
         // A logarithmic axis has no 0: there a bar begins at the end of the axis.
-        let left = if from > 0.0 { self.column(from) } else { self.chart.backend_coord(&(0.0, 0.0)).0 };
-        let corners = [(left, self.row(top)), (self.column(to), self.row(top + BAR))];
-        self.root.draw(&Rectangle::new(corners, ground.filled()))?;
-        Ok(self.root.draw(&Rectangle::new(corners, outline))?)
+        let left = if from > 0.0 { self.column(from) } else { self.left };
+        svg.bar([(left, self.row(top)), (self.column(to), self.row(top + BAR))], ground, outline);
     }
 
     /// The ends of an interval, joined.
-    pub(super) fn draw_whisker(&self, (low, high): (f64, f64), top: f64) -> DrawResult {
+    pub(super) fn draw_whisker(&self, svg: &mut Svg<'_>, (low, high): (f64, f64), top: f64) {
         let middle = self.row(top + BAR / 2.0);
         let (low, high, cap) = (self.column(low), self.column(high), BAR as i32 / 4);
         let cap_at = |column: i32| [(column, middle - cap), (column, middle + cap)];
         for line in [[(low, middle), (high, middle)], cap_at(low), cap_at(high)] {
-            self.root.draw(&PathElement::new(line, Paint::Whisker.stroke_width(2)))?;
+            svg.path(&line, Paint::Whisker, 2);
         }
-        Ok(())
     }
 
     /// A line across the bar at a value.
-    pub(super) fn draw_mark(&self, value: f64, top: f64) -> DrawResult {
-        let line = [(self.column(value), self.row(top) - 2), (self.column(value), self.row(top + BAR) + 2)];
-        Ok(self.root.draw(&PathElement::new(line, Paint::Whisker.stroke_width(2)))?)
+    pub(super) fn draw_mark(&self, svg: &mut Svg<'_>, value: f64, top: f64) {
+        let column = self.column(value);
+        svg.path(&[(column, self.row(top) - 2), (column, self.row(top + BAR) + 2)], Paint::Whisker, 2);
     }
 
     /// The text beside the bar that ends at a value.
-    pub(super) fn draw_value(&self, text: &str, end: f64, top: f64, paint: Paint) -> DrawResult {
+    pub(super) fn draw_value(&self, svg: &mut Svg<'_>, text: &str, end: f64, top: f64, paint: Paint) {
         let left = self.column(end) + GAP;
-        let text = Weight::Regular.shortened(text, WIDTH as i32 - left);
-        let place = (left, self.row(top + BAR / 2.0));
-        Ok(self.root.draw(&Text::new(text, place, Weight::Regular.style(paint, HPos::Left)))?)
+        let text = Weight::Regular.shortened(text, WIDTH - left);
+        svg.text(&text, (left, self.row(top + BAR / 2.0)), Weight::Regular, paint, Side::Left);
     }
 }

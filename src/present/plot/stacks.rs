@@ -3,14 +3,10 @@
 //! The parts differ in colour and in hatching. A mark with a whisker stands where the whole ends: what lies between it and the
 //! end of the bar is the closing error, which is also written.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
-
-use super::horizontal::{AXIS, BAR, Horizontal, Layout};
-use super::picture::{Area, DrawResult, LINE, MARGIN, Picture, WIDTH, room, title_height};
-use super::svg::{Paint, Pattern};
+use super::horizontal::{AXIS, BAR, Horizontal};
+use super::picture::{LINE, MARGIN, Picture, WIDTH, height, room, title_height};
+use super::svg::{Paint, Pattern, Side, Svg};
 use super::text::Weight;
-use crate::PlotError;
 use crate::units::Unit;
 
 /// A panel of stacked bars.
@@ -93,18 +89,15 @@ impl StackPlot {
     pub const MAX_PARTS: usize = FILLS.len();
 
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
-    ///
-    /// # Errors
-    /// What the drawing library reports.
-    pub fn to_svg(&self, id: &str) -> Result<String, PlotError> {
+    pub fn to_svg(&self, id: &str) -> String {
         let picture = Picture {
             id,
             title: &self.title,
             description: &self.description(),
-            height: self.top() + AXIS + self.rows_height().ceil() as u32,
+            height: self.top() + AXIS + self.rows_height().ceil() as i32,
             patterns: &PATTERNS,
         };
-        picture.svg(|root| self.draw(root))
+        picture.svg(|svg| self.draw(svg))
     }
 
     /// What the picture shows, in words.
@@ -124,9 +117,9 @@ impl StackPlot {
     }
 
     /// Where the chart begins, below the title and the legend.
-    fn top(&self) -> u32 {
-        let names = self.parts.iter().map(|name| Weight::Regular.lines(name, room(NAME)).len());
-        title_height(&self.title) + LINE * names.sum::<usize>() as u32 + 6
+    fn top(&self) -> i32 {
+        let names = self.parts.iter().map(|name| height(&Weight::Regular.lines(name, room(NAME))));
+        title_height(&self.title) + names.sum::<i32>() + 6
     }
 
     fn rows_height(&self) -> f64 {
@@ -143,40 +136,34 @@ impl StackPlot {
         if longest > 0.0 { longest } else { self.unit.scale(1.0).factor }
     }
 
-    fn draw(&self, root: &Area<'_>) -> DrawResult {
-        self.draw_legend(root)?;
+    fn draw(&self, svg: &mut Svg<'_>) {
+        self.draw_legend(svg);
         let stacks = self.bars.iter().filter_map(|bar| bar.stack.as_ref().ok());
-        let values: Vec<&str> = stacks.map(|stack| stack.text.as_str()).collect();
-        let layout = Layout {
+        let chart = Horizontal {
             top: self.top(),
-            left: LEFT.unsigned_abs(),
+            left: LEFT,
             height: self.rows_height(),
             longest: self.longest(),
             unit: self.unit,
             decades: None,
-            values: &values,
+            widest: stacks.map(|stack| Weight::Regular.width(&stack.text)).max().unwrap_or(0),
         };
-        let chart = Horizontal::new(root, layout)?;
+        chart.draw_axis(svg);
         let mut top = 0.0;
         for bar in &self.bars {
-            bar.draw(root, &chart, top)?;
+            bar.draw(svg, &chart, top);
             top += bar.height();
         }
-        Ok(())
     }
 
-    fn draw_legend(&self, root: &Area<'_>) -> DrawResult {
-        let mut top = title_height(&self.title) as i32 - 4;
+    fn draw_legend(&self, svg: &mut Svg<'_>) {
+        let mut top = title_height(&self.title) - 4;
         for (name, (ground, series)) in self.parts.iter().zip(FILLS) {
-            let square = [(LEFT, top), (LEFT + SQUARE, top + SQUARE)];
-            root.draw(&Rectangle::new(square, ground.filled()))?;
-            root.draw(&Rectangle::new(square, Paint::Series(series)))?;
+            svg.bar([(LEFT, top), (LEFT + SQUARE, top + SQUARE)], ground, Paint::Series(series));
             let lines = Weight::Regular.lines(name, room(NAME));
-            let below = top + LINE as i32 * lines.len() as i32;
-            Weight::Regular.draw(root, lines, (NAME, top + (SQUARE - LINE as i32) / 2), Paint::Text)?;
-            top = below;
+            Weight::Regular.draw(svg, &lines, (NAME, top + (SQUARE - LINE) / 2), Paint::Text);
+            top += height(&lines);
         }
-        Ok(())
     }
 }
 
@@ -189,31 +176,30 @@ impl StackBar {
 
     /// Its height with its label and the gap below.
     fn height(&self) -> f64 {
-        f64::from(LINE) * self.label().len() as f64 + BAR + GAP
+        f64::from(height(&self.label())) + BAR + GAP
     }
 
-    fn draw(&self, root: &Area<'_>, chart: &Horizontal<'_, '_>, top: f64) -> DrawResult {
+    fn draw(&self, svg: &mut Svg<'_>, chart: &Horizontal, top: f64) {
         let label = self.label();
-        let bar = top + f64::from(LINE) * label.len() as f64;
-        Weight::Regular.draw(root, label, (LEFT, chart.row(top)), Paint::Text)?;
+        let bar = top + f64::from(height(&label));
+        Weight::Regular.draw(svg, &label, (LEFT, chart.row(top)), Paint::Text);
         let stack = match &self.stack {
             Ok(stack) => stack,
-            Err(state) => return chart.draw_value(state, 0.0, bar, Paint::Muted),
+            Err(state) => return chart.draw_value(svg, state, 0.0, bar, Paint::Muted),
         };
-        let place = (WIDTH as i32 - MARGIN, chart.row(top + f64::from(LINE) / 2.0));
-        let style = Weight::Regular.style(Paint::Muted, HPos::Right);
-        root.draw(&Text::new(stack.error.as_str(), place, style))?;
+        let place = (WIDTH - MARGIN, chart.row(top + f64::from(LINE) / 2.0));
+        svg.text(&stack.error, place, Weight::Regular, Paint::Muted, Side::Right);
         let mut end = 0.0;
-        for (part, paints) in stack.parts.iter().zip(FILLS) {
+        for (part, (ground, series)) in stack.parts.iter().zip(FILLS) {
             let from = end;
             end += part.max(0.0);
-            chart.draw_bar((from, end), bar, (paints.0, Paint::Series(paints.1)))?;
+            chart.draw_bar(svg, (from, end), bar, (ground, Paint::Series(series)));
         }
         let (whole, whisker) = stack.whole;
         let (low, high) = whisker.map_or((whole, whole), |(low, high)| (low.max(0.0), high));
-        chart.draw_mark(whole, bar)?;
-        chart.draw_whisker((low, high), bar)?;
-        chart.draw_value(&stack.text, end.max(high), bar, Paint::Text)
+        chart.draw_mark(svg, whole, bar);
+        chart.draw_whisker(svg, (low, high), bar);
+        chart.draw_value(svg, &stack.text, end.max(high), bar, Paint::Text);
     }
 }
 
@@ -243,7 +229,7 @@ mod tests {
 
     #[test]
     fn each_part_has_a_fill_of_its_own_and_the_whole_and_its_error_are_written() {
-        let svg = plot().to_svg("p").unwrap();
+        let svg = plot().to_svg("p");
         let texts = ["<wait>", "54.0 µs", "error 1.0 µs", "skipped", "enqueue", "residual", "call"];
         for text in texts.map(|text| format!(">{}</text>", escape(text))) {
             assert!(svg.contains(&text), "{text} is missing in {svg}");
@@ -257,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_parts_follow_each_other_from_the_left() {
-        let svg = plot().to_svg("p").unwrap();
+        let svg = plot().to_svg("p");
         let place = |fill: &str| -> (i32, i32) {
             let rect = svg.lines().rfind(|line| line.starts_with("<rect") && line.contains(fill)).unwrap();
             let number = |name: &str| {

@@ -3,17 +3,13 @@
 //! Who looks at the picture chooses the font, so that its widths are not known. They are taken from DejaVu Sans, which is among the
 //! widest that a system shows for `sans-serif`.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 use unicode_width::UnicodeWidthChar;
 
-use super::picture::{Area, DrawResult, LINE, WIDTH};
-use super::svg::Paint;
+use super::picture::{LINE, WIDTH};
+use super::svg::{Paint, Place, Side, Svg};
 
 /// The size of the letters in pixels.
 const SIZE: f64 = 13.0;
-/// For plotters a font is that much larger than in SVG.
-const FONT: f64 = SIZE * 1.24;
 
 /// How a text is set.
 #[derive(Clone, Copy, PartialEq)]
@@ -72,32 +68,17 @@ impl Weight {
         text.to_owned()
     }
 
-    /// The style of a text whose anchor is at half its height.
-    pub(super) fn style(self, paint: Paint, side: HPos) -> TextStyle<'static> {
-        let style = if self == Self::Bold { FontStyle::Bold } else { FontStyle::Normal };
-        ("sans-serif", FONT).into_font().style(style).color(&paint).pos(Pos::new(side, VPos::Center))
-    }
-
     /// Draws a text around a column, or beside it where the edge of the panel is nearer than half of the text.
-    pub(super) fn draw_around(
-        self,
-        root: &Area<'_>,
-        text: &str,
-        (column, row): (i32, i32),
-        paint: Paint,
-    ) -> DrawResult {
+    pub(super) fn draw_around(self, svg: &mut Svg<'_>, text: &str, (column, row): Place, paint: Paint) {
         let half = self.width(text) / 2;
-        let column = column.min(WIDTH as i32 - half).max(half);
-        Ok(root.draw(&Text::new(text, (column, row), self.style(paint, HPos::Center)))?)
+        svg.text(text, (column.min(WIDTH - half).max(half), row), self, paint, Side::Middle);
     }
 
     /// Draws lines below each other, from `top` down.
-    pub(super) fn draw(self, root: &Area<'_>, lines: Vec<String>, (left, top): (i32, i32), paint: Paint) -> DrawResult {
-        for (line, number) in lines.into_iter().zip(0..) {
-            let place = (left, top + LINE as i32 * number + LINE as i32 / 2);
-            root.draw(&Text::new(line, place, self.style(paint, HPos::Left)))?;
+    pub(super) fn draw(self, svg: &mut Svg<'_>, lines: &[String], (left, top): Place, paint: Paint) {
+        for (line, number) in lines.iter().zip(0..) {
+            svg.text(line, (left, top + LINE * number + LINE / 2), self, paint, Side::Left);
         }
-        Ok(())
     }
 }
 

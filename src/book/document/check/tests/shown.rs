@@ -1,15 +1,14 @@
 //! What a reader finds of the rows in the documents that come with the program: what an answer cites, and all that an experiment
 //! measures.
 
-use super::super::{AdviceRow, Document, DocumentTable, Matrix};
-use super::single::{holds, of_row, published_with};
-use crate::BookProject;
-use crate::kept;
+use super::super::single::{holds, of_row, published_with};
+use crate::document::{AdviceRow, Document, DocumentTable, Matrix};
 use crate::predicate::{Operand, Test, is_selected, operands_of, parsed};
 use crate::results::{MetricSpec, Parameters, preferred};
+use crate::tests::{catalog, project};
 
 fn documents() -> Vec<Document> {
-    BookProject::embedded().documents(&kept::catalog()).unwrap()
+    project().documents(&catalog()).unwrap()
 }
 
 /// The rows in the tables and the matrices of a document.
@@ -116,7 +115,7 @@ fn every_measurement_of_the_experiment_that_a_document_is_about_is_shown() {
     let documents = documents();
     let rows = |document| [in_tables_and_matrices(document), in_lines(document)].concat();
     let shown: Vec<&MetricSpec> = documents.iter().flat_map(rows).collect();
-    let catalog = kept::catalog();
+    let catalog = catalog();
     let missing = catalog.specs().iter().filter(|spec| {
         let about = documents.iter().find(|one| one.id == spec.experiment() && !one.tables.is_empty());
         about.is_some_and(|document| match document.source {
