@@ -3,7 +3,7 @@
 use minijinja::{Value, context};
 
 use super::document::{Claim, ClaimKind, Document};
-use super::predicate::{CaseResult, ClaimVerdict, Judgement};
+use super::predicate::{CaseResult, ClaimVerdict, Found, Judgement};
 use super::tables::{Machines, machine_labels, verdict_totals};
 use super::templates::{Templates, safe_html};
 use crate::error::BookError;
@@ -107,19 +107,19 @@ pub(crate) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Jud
 fn verdict(heading: &str, judgement: &Judgement) -> Value {
     let several = judgement.cases.len() > 1;
     let one = |case: &CaseResult| {
-        let value = case.value.as_ref().ok();
-        let operands: Vec<String> = case.operands.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let found = case.found.as_ref().ok();
+        let operands = found.map(Found::operands_in_words).unwrap_or_default();
         context! {
             quantity => case.quantity.as_str(),
             case => case.case.as_str(),
-            filled => case.filled.as_deref(),
-            by_rounds => case.by_rounds,
-            bounds => case.bounds.as_deref(),
+            filled => found.and_then(|found| found.filled.as_deref()),
+            by_rounds => found.is_some_and(|found| found.by_rounds),
+            bounds => case.bounds(),
             lies => case.lies(),
             held_together => several && case.is_open_together(),
-            value,
+            value => found.map(Found::written),
             missing => case.missing(),
-            operands => operands.join("; "),
+            operands,
         }
     };
     context! {
@@ -150,12 +150,13 @@ fn curve(heading: &str, judgement: &Judgement, id: &str) -> String {
                 lines.len() - 1
             }
         };
-        match case.numbers {
-            Some((value, interval)) => {
+        match &case.found {
+            Ok(found) => {
+                let (value, interval) = found.numbers();
                 let text = Scale::PERCENT.significant(value, 2);
                 lines[line].points.push(Point { x: place, value: (value, interval), text });
             }
-            None => lines[line].missing.push(format!("{place} not measured")),
+            Err(_) => lines[line].missing.push(format!("{place} not measured")),
         }
     }
     let plot = LinePlot {

@@ -176,7 +176,7 @@ fn a_model_is_good_to_within_its_largest_error_with_its_interval() {
     let ClaimVerdict::GoodToWithin(share) = verdict(model, &rows([0.02, -0.125])) else { panic!("a model") };
     assert!((share - 0.125).abs() < 1e-5, "{share}");
     let found = judged(model, &rows([0.02, -0.125]));
-    let curve: Vec<f64> = found.cases.iter().map(|case| case.numbers.unwrap().0).collect();
+    let curve: Vec<f64> = found.cases.iter().map(|case| case.found.as_ref().unwrap().numbers().0).collect();
     assert!((curve[0] - 0.02).abs() < 1e-6 && (curve[1] + 0.125).abs() < 1e-6, "{curve:?}");
 }
 
@@ -244,7 +244,7 @@ fn of_results_that_hold_no_row_of_a_claim_it_is_not_judged() {
         for (document, claim) in claims().filter(|(_, claim)| claim.kind != ClaimKind::Arithmetic) {
             let judgement = claim.judge(document, &kept);
             for judged in std::iter::once(&judgement).chain(judgement.beside.as_deref()) {
-                let found = judged.cases.iter().filter(|case| case.value.is_ok()).count();
+                let found = judged.cases.iter().filter(|case| case.found.is_ok()).count();
                 let is_judged = !matches!(judged.verdict, ClaimVerdict::NotJudged(_));
                 assert!(found > 0 || !is_judged, "{name}: {} is {:?} by no value", claim.id, judged.verdict);
             }

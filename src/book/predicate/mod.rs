@@ -23,15 +23,13 @@
 //! |---|---|
 //! | `test` | what is the quantity, and where has it to lie |
 //! | `operand` | what does a name stand for |
-//! | `answer` | has a system no part in an answer |
 //! | `source` | what is a name in the results |
-//! | `quantity`, `found` | what did the quantity come to in the runs of a system |
-//! | `judge`, `case` | what do the cases of a claim come to, on the system that it is about |
+//! | `quantity` | what did the quantity come to in the runs of a system |
+//! | `case` | what did it come to in one case, and how is that written |
+//! | `judge` | what do the cases of a claim come to, on the system that it is about |
 //! | `verdict` | how is that said, by the kind of the claim |
 
-mod answer;
 mod case;
-mod found;
 mod judge;
 mod operand;
 mod quantity;
@@ -41,11 +39,10 @@ mod verdict;
 
 use std::collections::BTreeSet;
 
-pub(super) use answer::is_foreign;
-pub use case::CaseResult;
+pub use case::{CaseResult, Found};
 pub use judge::Judgement;
-pub(super) use judge::{Held, holds};
-pub use operand::Operand;
+pub(super) use judge::{Held, holds, is_foreign};
+pub use operand::{Operand, Several};
 #[cfg(test)]
 pub(super) use operand::is_selected;
 pub(super) use operand::{UnknownName, operands_of, singled_out};

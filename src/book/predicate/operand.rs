@@ -18,16 +18,8 @@ pub enum Operand {
         unit: Unit,
         /// Values, or `name_value`, with `_` for `-` and for a decimal point; `no_name` for a row without the parameter.
         selectors: Vec<String>,
-        /// Which of several rows it is.
-        of_several: Option<Extreme>,
-    },
-    /// How many of the rows of yes and no with this identifier and these values say yes in every trial: a name that ends with
-    /// `count`.
-    Counted {
-        /// The rows' identifier.
-        id: String,
-        /// As of a measurement.
-        selectors: Vec<String>,
+        /// What it is of several rows.
+        of_several: Option<Several>,
     },
     /// A figure that the document prints, in the row's unit.
     Published(Figure, Unit),
@@ -35,6 +27,15 @@ pub enum Operand {
     Peak(f64),
     /// A parameter of the measurements beside it.
     Parameter(String),
+}
+
+/// What the last part of a name makes of several rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Several {
+    /// One of them.
+    One(Extreme),
+    /// How many of those of yes and no say yes in every trial: a name that ends with `count`.
+    Count,
 }
 
 /// A name that stands for nothing, or another reason why an expression means nothing.
@@ -58,11 +59,8 @@ impl From<String> for UnknownName {
 
 impl Operand {
     /// The row's identifier, where it is a measurement.
-    pub(crate) fn measured(&self) -> Option<String> {
-        match self {
-            Operand::Measured { id, .. } | Operand::Counted { id, .. } => Some(id.clone()),
-            Operand::Published(..) | Operand::Peak(_) | Operand::Parameter(_) => None,
-        }
+    pub(crate) fn measured(&self) -> Option<&str> {
+        if let Operand::Measured { id, .. } = self { Some(id) } else { None }
     }
 
     /// Its unit in a formula.
@@ -70,7 +68,6 @@ impl Operand {
         match self {
             Operand::Measured { unit, .. } | Operand::Published(_, unit) => Dimension::of(*unit),
             Operand::Peak(_) => Dimension::of(Unit::FlopsPerSecond),
-            Operand::Counted { .. } => Dimension::NONE,
             Operand::Parameter(name) if name.ends_with("seconds") => Dimension::TIME,
             Operand::Parameter(_) => Dimension::Unknown,
         }
@@ -83,7 +80,7 @@ impl Operand {
                 Some(unit.words()).filter(|_| !unit.is_like(Unit::Number))
             }
             // Operations over a rate are seconds: the test turns one into the other itself.
-            Operand::Peak(_) | Operand::Parameter(_) | Operand::Counted { .. } => None,
+            Operand::Peak(_) | Operand::Parameter(_) => None,
         }
     }
 }
@@ -95,8 +92,7 @@ pub(crate) fn operands_of(expression: &Expression, document: &Document) -> Resul
         return Err(format!("`{}` names no measured value", expression.text()).into());
     }
     let found: Vec<(&str, Option<Operand>)> = names.into_iter().map(|name| (name, operand(document, name))).collect();
-    let measured: Vec<String> = found.iter().filter_map(|(_, operand)| operand.as_ref()?.measured()).collect();
-    let measured: Vec<&str> = measured.iter().map(String::as_str).collect();
+    let measured: Vec<&str> = found.iter().filter_map(|(_, operand)| operand.as_ref()?.measured()).collect();
     let parameters = document.names.rows.parameters(&measured);
     let operand = |(name, operand): (&str, Option<Operand>)| match operand {
         Some(operand) => Ok((name.to_owned(), operand)),
@@ -239,15 +235,6 @@ struct Fit<'a> {
     of_several: Option<Several>,
 }
 
-/// What the last part of a path makes of several rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Several {
-    /// One of them.
-    One(Extreme),
-    /// How many of them say yes.
-    Count,
-}
-
 impl<'a> Fit<'a> {
     /// The first selector that tells no such rows apart.
     fn wrong(&self) -> Option<&'a str> {
@@ -285,13 +272,14 @@ fn row(document: &Document, path: &[&str], of: Option<&str>) -> Option<Operand> 
     let good = fits(document, path, of).filter(|fit| fit.wrong().is_none());
     let Fit { row, selectors, of_several } = good.max_by_key(|fit| fit.row.parts.len())?;
     let unit = document.names.rows.get(&row.id).map_or(Unit::Number, |spec| spec.unit);
+    // Only a share is of trials that say yes or no.
+    let unit = match (of_several, unit) {
+        (Some(Several::Count), Unit::Ratio) => Unit::Number,
+        (Some(Several::Count), _) => return None,
+        (_, unit) => unit,
+    };
     let (id, selectors) = (row.id.clone(), selectors.into_iter().map(str::to_owned).collect());
-    match of_several {
-        // Only a share is of trials that say yes or no.
-        Some(Several::Count) => (unit == Unit::Ratio).then_some(Operand::Counted { id, selectors }),
-        Some(Several::One(extreme)) => Some(Operand::Measured { id, unit, selectors, of_several: Some(extreme) }),
-        None => Some(Operand::Measured { id, unit, selectors, of_several: None }),
-    }
+    Some(Operand::Measured { id, unit, selectors, of_several })
 }
 
 /// What may have been meant by a path that is no row.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::case::CaseResult;
 use crate::document::{ClaimKind, Compare};
-use crate::measure::Decision;
+use crate::measure::{Decision, Observations};
 use crate::units::Scale;
 
 /// How a claim came out.
@@ -79,10 +79,10 @@ const NAMED: usize = 3;
 /// Why a claim came out as it did, in one sentence.
 pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compare>, cases: &[CaseResult]) -> String {
     let at = |finding: Decision| -> Vec<&CaseResult> {
-        cases.iter().filter(|case| case.value.is_ok() && case.finding == Some(finding)).collect()
+        cases.iter().filter(|case| case.found.is_ok() && case.finding == Some(finding)).collect()
     };
     let (inside, outside, open) = (at(Decision::Inside), at(Decision::Outside), at(Decision::Undecided));
-    let missing: Vec<&CaseResult> = cases.iter().filter(|case| case.value.is_err()).collect();
+    let missing: Vec<&CaseResult> = cases.iter().filter(|case| case.found.is_err()).collect();
     let count = cases.len();
     let what = if compare.is_some() { "pairs of cases" } else { "cases" };
     let several = |found: &[&CaseResult]| match found.len() {
@@ -107,31 +107,45 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
                 names(&missing, cases)
             )
         }
-        ClaimVerdict::Inconclusive if count == 1 => match open.first() {
-            Some(case) if case.trials => "The trials differ, or none met a fault: that decides nothing.".to_owned(),
-            Some(case) if case.unsteady => "What the runs came to leaves a bound open.".to_owned(),
-            _ => "The interval contains a bound.".to_owned(),
-        },
+        ClaimVerdict::Inconclusive if count == 1 => of_one(
+            &open,
+            "The trials differ, or none met a fault: that decides nothing.",
+            "What the runs came to leaves a bound open.",
+            "The interval contains a bound.",
+        ),
         ClaimVerdict::Inconclusive if !missing.is_empty() => {
             format!("Undecided: {}; not measured: {}.", several(&open), names(&missing, cases))
         }
         ClaimVerdict::Inconclusive => format!("Undecided: {}.", several(&open)),
-        _ if count == 1 && cases.iter().all(|case| case.exact) => "It follows from the figures.".to_owned(),
-        ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver if count == 1 => match inside.first() {
-            Some(case) if case.trials => "All trials agree.".to_owned(),
-            Some(case) if case.unsteady => "What the runs came to shows it lies inside the bounds.".to_owned(),
-            _ => "The whole interval lies inside the bounds.".to_owned(),
-        },
-        ClaimVerdict::Refuted | ClaimVerdict::DiffersHere if count == 1 => match outside.first() {
-            Some(case) if case.trials => "The trials show the opposite.".to_owned(),
-            Some(case) if case.unsteady => "What the runs came to shows it lies outside the bounds.".to_owned(),
-            _ => "The whole interval lies outside the bounds.".to_owned(),
-        },
+        _ if count == 1 && cases.iter().all(|case| matches!(case.known(), Some(Observations::Exact(_)))) => "It follows from the figures.".to_owned(),
+        ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver if count == 1 => of_one(
+            &inside,
+            "All trials agree.",
+            "What the runs came to shows it lies inside the bounds.",
+            "The whole interval lies inside the bounds.",
+        ),
+        ClaimVerdict::Refuted | ClaimVerdict::DiffersHere if count == 1 => of_one(
+            &outside,
+            "The trials show the opposite.",
+            "What the runs came to shows it lies outside the bounds.",
+            "The whole interval lies outside the bounds.",
+        ),
         ClaimVerdict::Confirmed if kind == ClaimKind::Exists => format!("It is so in {}.", several(&inside)),
         ClaimVerdict::Refuted if kind == ClaimKind::Exists => format!("It is so in none of {count} {what}."),
         ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => format!("All {count} {what} lie inside the bounds."),
         ClaimVerdict::Refuted | ClaimVerdict::DiffersHere => format!("Outside the bounds: {}.", several(&outside)),
     }
+}
+
+/// What decides of a single case: its trials, its runs where no one interval describes them, or its interval.
+fn of_one(case: &[&CaseResult], of_trials: &str, of_runs: &str, of_interval: &str) -> String {
+    let found = case.first().and_then(|case| case.found.as_ref().ok());
+    let why = match found {
+        Some(found) if found.is_of_trials() => of_trials,
+        Some(found) if found.unsteady.is_some() => of_runs,
+        _ => of_interval,
+    };
+    why.to_owned()
 }
 
 /// What the cases are called: by their parameters, and where these do not tell them apart, by what is computed.

@@ -47,16 +47,14 @@ fn lines(claim: &Claim, document: &Document, judgement: &Judgement) -> String {
 
 fn case_text(case: &CaseResult) -> String {
     let of = if case.case.is_empty() { String::new() } else { format!("[{}] ", case.case) };
-    let rounds = if case.by_rounds { ", round by round" } else { "" };
-    let filled = case.filled.as_ref().map(|filled| format!(" = {filled}{rounds}")).unwrap_or_default();
-    match (&case.value, &case.bounds) {
-        (Err(_), _) => format!("{of}{}: {}", case.quantity, case.missing().unwrap_or_default()),
-        (Ok(value), None) => format!("{of}{}{filled} = {value}", case.quantity),
-        (Ok(value), Some(bounds)) => {
-            let lies = case.lies().map(|lies| format!(": {lies}")).unwrap_or_default();
-            format!("{of}{}{filled} = {value}; to be {bounds}{lies}", case.quantity)
-        }
-    }
+    let Ok(found) = &case.found else {
+        return format!("{of}{}: {}", case.quantity, case.missing().unwrap_or_default());
+    };
+    let rounds = if found.by_rounds { ", round by round" } else { "" };
+    let filled = found.filled.as_ref().map(|filled| format!(" = {filled}{rounds}")).unwrap_or_default();
+    let lies = case.lies().map(|lies| format!(": {lies}")).unwrap_or_default();
+    let bounds = case.bounds().map(|bounds| format!("; to be {bounds}{lies}")).unwrap_or_default();
+    format!("{of}{}{filled} = {}{bounds}", case.quantity, found.written())
 }
 
 /// How many verdicts there are of each kind, in words.

@@ -93,7 +93,7 @@ fn check_cases(at: &At<'_>, claim: &Claim) -> Result<(), FileError> {
     }
     let quantities = claim.tests.iter().chain(&claim.shown).filter_map(|text| Test::parse(text).ok());
     let operands = quantities.flat_map(|test| operands_of(&test.quantity, at.document).unwrap_or_default());
-    let ids: Vec<String> = operands.filter_map(|(_, operand)| operand.measured()).collect();
+    let ids: Vec<String> = operands.filter_map(|(_, operand)| operand.measured().map(str::to_owned)).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     for (at, select) in at.each("cases", &claim.cases) {
         at.parameters(&ids, select, "no row of its tests has")?;

@@ -3,7 +3,7 @@
 
 use super::super::single::{holds, of_row, published_with};
 use crate::document::{AdviceRow, Document, DocumentTable, Matrix};
-use crate::predicate::{Operand, Test, is_selected, operands_of, parsed};
+use crate::predicate::{Operand, Several, Test, is_selected, operands_of, parsed};
 use crate::results::{MetricSpec, Parameters, preferred};
 use crate::tests::{catalog, project};
 
@@ -88,11 +88,8 @@ fn each_value_that_an_answer_cites_stands_in_a_table_or_a_matrix_of_its_chapter(
             // Without the filter that writes it.
             let cited = cited.map(|text| parsed(text.split('|').next().unwrap_or_default(), &[]).unwrap());
             for (name, operand) in tests.chain(cited).flat_map(|text| operands_of(&text, &document).unwrap()) {
-                let (id, selectors, is_extreme) = match operand {
-                    Operand::Measured { id, selectors, of_several, .. } => (id, selectors, of_several.is_some()),
-                    Operand::Counted { id, selectors } => (id, selectors, false),
-                    _ => continue,
-                };
+                let Operand::Measured { id, selectors, of_several, .. } = operand else { continue };
+                let is_extreme = matches!(of_several, Some(Several::One(_)));
                 let mut specs =
                     document.names.rows.together(&id).flatten().filter(|spec| is_selected(spec, &selectors));
                 let in_own_tables = |spec: &MetricSpec| document.tables.is_empty() && spec.experiment() == document.id;
