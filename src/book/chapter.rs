@@ -83,7 +83,7 @@ pub(super) fn render(
 /// A listing with its language.
 fn listing((name, text): (&String, &&str)) -> Value {
     let language = Language::of(name);
-    let (language, fence) = language.map_or(("", ""), |language| (language.name(), language.fence()));
+    let (language, fence) = language.map_or(("", ""), |language| (language.name, language.fence));
     context! { language, fence => safe_html(fence), text => safe_html(text.trim_end()) }
 }
 

@@ -55,8 +55,7 @@ mod measure {
 }
 
 pub use notebooks::check as check_notebook;
-pub use place::check_place;
-pub use place::check_slides_place;
+pub use place::{BOOK, SLIDES, check_place};
 pub use project::{AuditPage, BookProject, KeptResults};
 pub use render_text::takeaways;
 pub use site::{Rendered, render};

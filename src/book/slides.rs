@@ -48,15 +48,15 @@ pub fn render_slides(
 ) -> Result<PathBuf, BookError> {
     let files = decks(results, project, catalog)?;
     let place = OutputPlace::claim(out, SLIDES)?;
-    let [folder] = SLIDES.map(|name| place.working(name));
+    let folder = place.working("slides");
     fs::create_dir_all(&folder).map_err(at(&folder))?;
     for (name, content) in files {
         let path = folder.join(name);
         fs::write(&path, content).map_err(at(&path))?;
     }
     policy::apply(&folder, |_| false)?;
-    let [folder] = place.put()?;
-    Ok(folder.join("index.html"))
+    place.put()?;
+    Ok(out.join("slides/index.html"))
 }
 
 /// The files of all decks, by their names.

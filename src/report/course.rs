@@ -92,7 +92,7 @@ pub(crate) fn check(project: &BookProject, context: &AppContext) -> Result<(), B
 /// Refuses a place where a book cannot be put, before anything is measured for it.
 pub(super) fn check_place(project: &BookProject, out: &Path) -> anyhow::Result<()> {
     check_apart(project, out)?;
-    Ok(book::check_place(out)?)
+    Ok(book::check_place(out, book::BOOK)?)
 }
 
 /// Refuses a place within the course: what is written there would be read the next time.

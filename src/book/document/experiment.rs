@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, PanelScale, PanelSeries, Shows, TableCase,
+    Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, PanelSeries, Shows, TableCase,
 };
 use crate::in_order::{each_once, grouped};
-use crate::present::escape;
+use crate::present::{Spacing, escape};
 use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words};
 
 /// How many lines and how many bars a plot has room for.
@@ -213,8 +213,8 @@ fn lines(x: &str, series: &[PanelSeries]) -> Lines {
         name: None,
         unit: None,
         shows: Shows::Value,
-        scale: PanelScale::Log,
-        values: PanelScale::Log,
+        scale: Spacing::Log,
+        values: Spacing::Log,
         series: series.to_vec(),
     }
 }

@@ -3,10 +3,9 @@
 //! A ratio of the two is given only where it means something: both exist, neither is a difference that cannot be told
 //! from 0 or has changed its sign, and the run measured what the document did, with the parameters that it states.
 
-use std::fmt;
-
 use super::{DocumentRow, DocumentTable, Figure, TableCase};
 use crate::measure::Estimate;
+use crate::present::{Precision, Share};
 use crate::results::{Lookup, Metric, MissingReason, Parameter, Parameters, in_another_unit};
 
 /// A row of a document's table for one case.
@@ -28,40 +27,13 @@ pub struct Measured<'a> {
     /// What they come to.
     pub estimate: Estimate,
     /// The same relative to another row, where the document's row is.
-    pub relative: Option<Relative>,
-    /// Parameters of the document that the run measured with another value.
-    pub mismatches: Vec<ParameterMismatch>,
+    ///
+    /// The ends of its interval are those of the value over the median of the whole, whose own spread is left out.
+    pub relative: Option<Share>,
+    /// Parameters of the document that the run measured with another value, in words.
+    pub mismatches: Vec<String>,
     /// Why it cannot be set against what the document prints, where the run measured it in a unit of another kind.
     pub in_another_unit: Option<String>,
-}
-
-/// A value relative to another row's.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Relative {
-    /// The label of the row that is the whole.
-    pub of: String,
-    /// The share.
-    pub share: f64,
-    /// The ends of its interval, where the value has one: those of the value over the median of the whole, whose own spread
-    /// is left out.
-    pub interval: Option<(f64, f64)>,
-}
-
-/// A parameter that the run measured with another value than the document.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ParameterMismatch {
-    /// Its name.
-    pub name: String,
-    /// The document's value.
-    pub document: Parameter,
-    /// The run's value.
-    pub run: Parameter,
-}
-
-impl fmt::Display for ParameterMismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}, in the text {}", self.name, self.run, self.document)
-    }
 }
 
 impl<'a> TableEntry<'a> {
@@ -113,7 +85,7 @@ impl<'a> TableEntry<'a> {
         lookup.find(id, &select, &self.published_with())
     }
 
-    fn relative(&self, lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estimate) -> Option<Relative> {
+    fn relative(&self, lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estimate) -> Option<Share> {
         let to = self.table.row(&self.row.relative.as_ref()?.to)?;
         let whole = self.find(lookup, &to.id).ok().filter(|whole| whole.spec.unit.is_like(metric.spec.unit))?;
         // Of the runs that have both, so that what is common to a run stands on both sides.
@@ -121,7 +93,8 @@ impl<'a> TableEntry<'a> {
         let (of_part, whole) = (part.estimate().ok()?, whole.paired(metric).estimate().ok()?.median);
         let interval = metric.interval(estimate).and(part.interval(&of_part)).ok();
         let interval = interval.map(|(low, high)| (low / whole, high / whole));
-        (whole > 0.0).then(|| Relative { of: to.label.clone(), share: of_part.median / whole, interval })
+        let (value, precision, of) = (of_part.median / whole, Precision::Interval, to.label.clone());
+        (whole > 0.0).then_some(Share { value, interval, precision, of })
     }
 
     /// The parameters with which the document measured this row.
@@ -131,10 +104,10 @@ impl<'a> TableEntry<'a> {
         parameters
     }
 
-    fn mismatches(&self, parameters: &Parameters) -> Vec<ParameterMismatch> {
+    fn mismatches(&self, parameters: &Parameters) -> Vec<String> {
         let mismatch = |(name, document): (String, Parameter)| {
-            let run = parameters.get(&name)?.clone();
-            (run != document).then_some(ParameterMismatch { name, document, run })
+            let run = parameters.get(&name)?;
+            (*run != document).then(|| format!("{name} {run}, in the text {document}"))
         };
         self.published_with().into_iter().filter_map(mismatch).collect()
     }

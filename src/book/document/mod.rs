@@ -31,9 +31,9 @@ pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub(super) use language::Language;
 pub use lesson::{Lesson, Prediction, Question, QuizChoice};
-pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
+pub use measured::{Measured, TableEntry};
 pub use panel::{
-    DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelScale, PanelSeries, Shows, StackedParts,
+    DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows, StackedParts,
     Systems,
 };
 pub use sentence::{Effect, Exercise, Headline, Number, Piece, Said, Sentence, SentenceForm, Text};

@@ -4,6 +4,7 @@
 use serde::Deserialize;
 
 use super::DocumentTable;
+use crate::present::Spacing;
 use crate::results::{Parameter, Parameters};
 use crate::units::Unit;
 
@@ -34,28 +35,23 @@ impl DocumentFigure {
 
 /// A panel of a plot: bars, stacked bars, lines, a matrix, a timeline or a roofline.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Panel {
     /// The table whose rows are drawn; empty for a timeline and a roofline.
-    #[serde(default)]
     pub table: String,
     /// The panel's title; left out, the table's.
     pub title: Option<String>,
     /// The measurements, one bar each for every case of the table.
-    #[serde(default)]
     pub bars: Vec<String>,
     /// How the axis of the bars is divided.
-    #[serde(default)]
-    pub values: PanelScale,
+    pub values: Spacing,
     /// Measurements that add up to another one: one stacked bar for every case of the table.
     pub stack: Option<StackedParts>,
     /// The measurements as lines over a parameter.
     pub lines: Option<Lines>,
     /// Whose measurements are drawn where several systems have some.
-    #[serde(default)]
     pub systems: Systems,
     /// In place of a table's rows, the rates of all matmuls of the run below the peak rates measured.
-    #[serde(default)]
     pub roofline: bool,
     /// In place of a table's rows, all rows of a kind as a matrix of yes and no.
     pub matrix: Option<Matrix>,
@@ -186,10 +182,10 @@ pub struct Lines {
     pub shows: Shows,
     /// How its axis is divided.
     #[serde(default)]
-    pub scale: PanelScale,
+    pub scale: Spacing,
     /// How the axis of the values is divided.
     #[serde(default)]
-    pub values: PanelScale,
+    pub values: Spacing,
     /// The lines.
     pub series: Vec<PanelSeries>,
 }
@@ -218,17 +214,6 @@ impl Lines {
             Shows::Throughput => Unit::BytesPerSecond,
         }
     }
-}
-
-/// How an axis is divided.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PanelScale {
-    /// Equal steps are equally far apart.
-    #[default]
-    Linear,
-    /// Equal factors are equally far apart.
-    Log,
 }
 
 /// A line: every row of a measurement that has the parameter.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error};
 
 use crate::error::FileError;
 use crate::results::nearest;
@@ -30,8 +29,9 @@ pub struct PrintedText {
     pub lines: u32,
 }
 
-/// A place in a text: `003:92-94`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A place in a text, by its short name and lines: `003:92-94`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
+#[serde(try_from = "String")]
 pub struct TextPlace {
     /// The short name of the text.
     pub text: String,
@@ -39,19 +39,6 @@ pub struct TextPlace {
     pub first: u32,
     /// The last line.
     pub last: u32,
-}
-
-impl schemars::JsonSchema for TextPlace {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Place".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "description": "A place in a text, by its short name and lines: 003:92-94",
-        })
-    }
 }
 
 impl Texts {
@@ -129,12 +116,12 @@ impl fmt::Display for TextPlace {
     }
 }
 
-impl<'de> Deserialize<'de> for TextPlace {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = String::deserialize(deserializer)?;
-        Self::of(&written).ok_or_else(|| {
-            D::Error::custom(format!("`{written}` is no place: a text and its lines, as `003:92` or `003:92-94`"))
-        })
+impl TryFrom<String> for TextPlace {
+    type Error = String;
+
+    fn try_from(written: String) -> Result<Self, String> {
+        let wrong = || format!("`{written}` is no place: a text and its lines, as `003:92` or `003:92-94`");
+        Self::of(&written).ok_or_else(wrong)
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
 
 /// A cell that says why there is no value.
 pub(super) fn missing(absence: &MissingReason) -> Cell {
-    Cell::Missing(Missing { state: absence.state().to_owned(), reason: absence.reason().map(str::to_owned) })
+    Cell::Missing(Missing::new(absence.state(), absence.reason()))
 }
 
 /// The cell of a row, whatever came of it.

@@ -4,7 +4,7 @@ use super::cell::{found_value, missing};
 use super::left_out::{left_out, without_meaning};
 use super::systems;
 use crate::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
-use crate::present::{Cell, Column, Missing, Precision, Role, Share, Table, TableGroup, TableRow, Value};
+use crate::present::{Cell, Column, Precision, Role, Share, Table, TableGroup, TableRow, Value};
 use crate::results::{DeviceDescription, Diagnosed, Lookup, Results, Run, share_of_peak};
 use crate::units::Unit;
 
@@ -138,7 +138,7 @@ fn entry_row(
         };
         cells.extend(beside.iter().flat_map(of_system));
     }
-    TableRow { id: Some(entry.row.id.clone()), label: entry.row.label.clone(), cells }
+    TableRow::new(&entry.row.label, cells).of(&entry.row.id)
 }
 
 fn published_cell(entry: TableEntry<'_>) -> Cell {
@@ -174,15 +174,10 @@ fn marked_value(measured: &Measured<'_>, lookup: &Lookup<'_>, diagnosed: &[Diagn
 
 /// What was measured, as a table shows it.
 pub(super) fn measured_value(measured: &Measured<'_>) -> Value {
-    let mismatches = measured.mismatches.iter().map(ToString::to_string);
+    let mismatches = measured.mismatches.iter().cloned();
     let found = found_value(&measured.metric, &measured.estimate);
     Value {
-        share: measured.relative.as_ref().map(|relative| Share {
-            value: relative.share,
-            interval: relative.interval,
-            precision: Precision::Interval,
-            of: relative.of.clone(),
-        }),
+        share: measured.relative.clone(),
         notes: mismatches.chain(measured.in_another_unit.clone()).chain(found.notes.iter().cloned()).collect(),
         ..found
     }
@@ -192,6 +187,6 @@ fn ratio_cell(entry: TableEntry<'_>, measured: Option<&Measured<'_>>) -> Cell {
     let (Some(figure), Some(measured)) = (entry.published(), measured) else { return Cell::Nothing };
     match measured.ratio(figure) {
         Ok(ratio) => Cell::Text(format!("×{}", Unit::Ratio.format(ratio, 3))),
-        Err(reason) => Cell::Missing(Missing { state: "no ratio".to_owned(), reason: Some(reason.to_owned()) }),
+        Err(reason) => systems::no_ratio(reason),
     }
 }

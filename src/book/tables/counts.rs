@@ -4,7 +4,7 @@
 
 use super::comparison::{Machines, SystemRows};
 use crate::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
-use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
+use crate::present::{Cell, Column, Role, Table, TableRow};
 
 /// The counts of a table that asks for them, of each system that measured it.
 pub(crate) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Option<Table> {
@@ -29,16 +29,11 @@ pub(crate) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Op
     let row = |(row, counts): (&DocumentRow, Vec<usize>)| {
         let cells = counts.iter().map(|count| Cell::Text(count.to_string())).collect();
         // A row that no system has a case of counts nothing.
-        let row = TableRow { id: Some(row.id.clone()), label: row.label.clone(), cells };
+        let row = TableRow::new(&row.label, cells).of(&row.id);
         counts.iter().any(|count| *count > 0).then_some(row)
     };
     let rows = table.rows.iter().zip(rows).filter_map(row).collect();
-    let title = table.title.clone();
-    (table.counts && columns.len() > 1).then(|| Table {
-        title,
-        columns,
-        groups: vec![TableGroup { label: None, rows }],
-    })
+    (table.counts && columns.len() > 1).then(|| Table::new(&table.title, columns, rows))
 }
 
 /// Of how many cases a row is yes in every trial, in some, and in none.

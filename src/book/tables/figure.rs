@@ -8,11 +8,11 @@ use super::left_out::{LeftOut, Unmeasured};
 use super::matrix::matrix;
 use super::roofline::roofline;
 use crate::document::{
-    DocumentRow, DocumentTable, Lines, Panel, PanelScale, PanelSeries, Shows, StackedParts, Systems, TableCase,
+    DocumentRow, DocumentTable, Lines, Panel, PanelSeries, Shows, StackedParts, Systems, TableCase,
     TableEntry,
 };
 use crate::present::{
-    Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Stack, StackBar, StackPlot, Ticks, Value,
+    Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Stack, StackBar, StackPlot, Ticks, Value,
 };
 use crate::results::{Lookup, MissingReason, Parameter, Parameters, Results};
 use crate::units::Unit;
@@ -71,23 +71,33 @@ pub fn drawn(table: Option<&DocumentTable>, panel: &Panel, machine: &str, result
 /// A panel of which systems have no value, with the reasons of what would be drawn.
 fn unmeasured(table: &DocumentTable, panel: &Panel, results: &Results, systems: &[&str]) -> Option<Unmeasured> {
     let lookup = results.lookup_of(systems.first()?);
-    let cases = table.cases_in(std::slice::from_ref(results));
-    let ids: Vec<&String> = panel.bars.iter().chain(panel.stack.iter().flat_map(StackedParts::ids)).collect();
-    let of_cases = cases.iter().flat_map(|case| ids.iter().map(move |id| ((*id).clone(), case.clone())));
-    let of_lines = panel.lines.iter().flat_map(|lines| {
-        let series = lines.series.iter();
-        let places = |series: &PanelSeries| {
-            let places = places(series, &lines.x, &lookup).into_iter();
-            places.map(|(_, at)| (series.id.clone(), case_at(series, &lines.x, at))).collect::<Vec<_>>()
-        };
-        series.flat_map(places).collect::<Vec<_>>()
-    });
-    let reasons = of_cases.chain(of_lines).filter_map(|(id, case)| {
-        let row = table.row(&id)?;
+    let reasons = drawn_cases(table, panel, results, &lookup).into_iter().filter_map(|(id, case)| {
+        let row = table.row(id)?;
         (TableEntry { table, row, case: &case }).drawn(&lookup).err()
     });
     let title = title(table, panel) + &of_system(panel, results, systems);
     Some(Unmeasured::of(&title, reasons))
+}
+
+/// What a panel draws of a table by the rows of a system: bars and their parts case by case, lines place by place.
+pub(crate) fn drawn_cases<'a>(
+    table: &DocumentTable,
+    panel: &'a Panel,
+    results: &Results,
+    lookup: &Lookup<'_>,
+) -> Vec<(&'a String, TableCase)> {
+    let cases = table.cases_in(std::slice::from_ref(results));
+    let bars = cases.into_iter().flat_map(|case| {
+        let stacked = panel.stack.iter().flat_map(StackedParts::ids);
+        panel.bars.iter().chain(stacked).map(move |id| (id, case.clone()))
+    });
+    let points = panel.lines.iter().flat_map(|lines| {
+        lines.series.iter().flat_map(|series| {
+            let places = places(series, &lines.x, lookup).into_iter();
+            places.map(|(_, parameter)| (&series.id, case_at(series, &lines.x, parameter)))
+        })
+    });
+    bars.chain(points).collect()
 }
 
 /// The systems of each picture of a panel; the one that the results are about stands first.
@@ -161,7 +171,7 @@ pub fn bar_plot(
     let unit = unit.unwrap_or(Unit::Seconds);
     let title = title + &sized(&sizes) + &of_system(panel, results, systems);
     let left_out = LeftOut::collapsed(left_out, table.cases_in(std::slice::from_ref(results)).len() * systems.len());
-    (BarPlot { title, machine: machine.to_owned(), unit, spacing: spacing(panel.values), groups }, left_out)
+    (BarPlot { title, machine: machine.to_owned(), unit, spacing: panel.values, groups }, left_out)
 }
 
 /// Stacked bars: one for each case, of the first system. A case in which a part is missing has the reason in its place.
@@ -281,10 +291,10 @@ pub fn line_plot(
         machine: machine.to_owned(),
         x: lines.name.as_ref().unwrap_or(&lines.x).clone(),
         x_unit: lines.unit,
-        x_spacing: spacing(lines.scale),
+        x_spacing: lines.scale,
         x_ticks: Ticks::Places,
         unit: unit.unwrap_or(Unit::Seconds),
-        y_spacing: spacing(lines.values),
+        y_spacing: lines.values,
         lines: drawn,
     };
     (plot, left_out)
@@ -310,14 +320,14 @@ fn shown(shows: Shows, x: f64, value: Value) -> Value {
 }
 
 /// The rows of a series at one value of the parameter `x`.
-pub(crate) fn case_at(series: &PanelSeries, x: &str, parameter: Parameter) -> TableCase {
+fn case_at(series: &PanelSeries, x: &str, parameter: Parameter) -> TableCase {
     let mut select = series.select.clone();
     select.insert(x.to_owned(), parameter);
     TableCase { label: String::new(), select }
 }
 
 /// The values of the parameter `x` among the rows of a series, ascending.
-pub(crate) fn places(series: &PanelSeries, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
+fn places(series: &PanelSeries, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
     let rows = lookup.specs_of(&series.id, &series.select);
     let mut places: Vec<(f64, Parameter)> = rows
         .filter_map(|spec| {
@@ -332,13 +342,6 @@ pub(crate) fn places(series: &PanelSeries, x: &str, lookup: &Lookup<'_>) -> Vec<
 
 fn title(table: &DocumentTable, panel: &Panel) -> String {
     panel.title.as_ref().unwrap_or(&table.title).clone()
-}
-
-fn spacing(scale: PanelScale) -> Spacing {
-    match scale {
-        PanelScale::Linear => Spacing::Linear,
-        PanelScale::Log => Spacing::Log,
-    }
 }
 
 fn note_size(sizes: &mut Vec<String>, parameters: &Parameters) {

@@ -12,8 +12,8 @@ pub fn summary(results: &Results, experiment: &str) -> String {
     let mut text = format!("{experiment}: {asks}\n\n");
     let lookup = results.lookup();
     let rows = lookup.metrics().filter(|(spec, _)| begins(&spec.id, experiment)).map(|(spec, metric)| {
-        let (id, label, cells) = (Some(spec.id.clone()), spec.label.clone(), vec![row_cell(metric)]);
-        (spec.group.as_str(), (&spec.parameters, TableRow { id, label, cells }))
+        let row = TableRow::new(&spec.label, vec![row_cell(metric)]).of(&spec.id);
+        (spec.group.as_str(), (&spec.parameters, row))
     });
     for (heading, rows) in grouped(rows) {
         let columns = vec![Column::new(Role::Label, ""), Column::new(Role::Measured, "measured")];

@@ -6,8 +6,8 @@ use super::cell::{found_value, missing, row_cell};
 use super::comparison::SystemRows;
 use crate::document::{DocumentTable, Measured, TableEntry};
 use crate::measure::Ratio;
-use crate::present::{Cell, Column, Missing, Precision, Role, Table, TableGroup, TableRow, Value};
-use crate::results::{Metric, Parameters, Program, Results, Run};
+use crate::present::{Cell, Column, Missing, Precision, Role, Table, TableRow, Value};
+use crate::results::{Metric, MetricSpec, Parameters, Program, Results, Run};
 use crate::units::Unit;
 
 /// The level of the interval of a ratio: that of all intervals in a table.
@@ -16,21 +16,14 @@ const LEVEL: f64 = 0.95;
 /// All that one system measured.
 pub fn system_table(results: &Results, system: &str) -> Table {
     let lookup = results.lookup_of(system);
-    let rows = lookup.metrics().map(|(spec, metric)| TableRow {
-        id: Some(spec.id.clone()),
-        label: spec.title(),
-        cells: vec![row_cell(metric)],
-    });
-    let rows = rows.collect();
+    let row = |(spec, metric): (&MetricSpec, _)| TableRow::new(spec.title(), vec![row_cell(metric)]).of(&spec.id);
+    let rows = lookup.metrics().map(row).collect();
     let run = results.runs_of(system).next();
     let about = run.map(|run| {
         format!(" on {} ({}), {}", run.environment.device.model, versions(&run.environment.program), run.started)
     });
-    Table {
-        title: format!("{system}{}", about.unwrap_or_default()),
-        columns: vec![Column::new(Role::Label, "row"), Column::new(Role::Peer, "measured")],
-        groups: vec![TableGroup { label: None, rows }],
-    }
+    let columns = vec![Column::new(Role::Label, "row"), Column::new(Role::Peer, "measured")];
+    Table::new(format!("{system}{}", about.unwrap_or_default()), columns, rows)
 }
 
 /// The versions of a program and of what it stands on, in words: `PyTorch 2.11.0, CUDA 13.0`.
@@ -132,6 +125,6 @@ fn ratio((own, own_system): (&Metric<'_>, &str), (other, other_system): (&Metric
     }
 }
 
-fn no_ratio(reason: &str) -> Cell {
-    Cell::Missing(Missing { state: "no ratio".to_owned(), reason: Some(reason.to_owned()) })
+pub(super) fn no_ratio(reason: &str) -> Cell {
+    Cell::Missing(Missing::new("no ratio", Some(reason)))
 }

@@ -10,7 +10,7 @@ use std::fmt::Display;
 
 use crate::units::Unit;
 use crate::{
-    BarPlot, Cell, Column, Estimate, Histogram, LinePlot, Missing, Precision, Role, Table, TableGroup, TableRow,
+    BarPlot, Cell, Column, Estimate, Histogram, LinePlot, Missing, Precision, Role, Table, TableRow,
     TimelinePlot, Value, escape,
 };
 
@@ -139,20 +139,20 @@ picture!(BarPlot, LinePlot, Histogram, TimelinePlot<'_>);
 /// A table of rows with one value each.
 pub fn table_of(title: &str, heading: &str, rows: Vec<TableRow>) -> Table {
     let columns = vec![Column::new(Role::Label, "case"), Column::new(Role::Measured, heading)];
-    Table { title: title.to_owned(), columns, groups: vec![TableGroup { label: None, rows }] }
+    Table::new(title, columns, rows)
 }
 
 /// A row with an estimate in seconds, which may be that of a difference.
 pub fn estimated(label: &str, estimate: &Estimate, difference: bool) -> TableRow {
     let value = Value { difference, ..Value::estimated(estimate, Unit::Seconds, Precision::Interval) };
     let cell = match difference && !estimate.is_interval() {
-        true => Cell::Missing(Missing {
-            state: "not distinguishable from 0".to_owned(),
-            reason: Some(format!("n = {} is too few for an interval", estimate.n)),
-        }),
+        true => {
+            let reason = format!("n = {} is too few for an interval", estimate.n);
+            Cell::Missing(Missing::new("not distinguishable from 0", Some(&reason)))
+        }
         false => Cell::Value(Box::new(value)),
     };
-    TableRow { id: None, label: label.to_owned(), cells: vec![cell] }
+    TableRow::new(label, vec![cell])
 }
 
 /// SVG as the address of an image: what an address or an attribute would act on is escaped (RFC 3986, 2.1).

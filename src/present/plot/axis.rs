@@ -1,9 +1,11 @@
 //! An axis: its ends, its ticks, and where a value lies between them.
 
 /// How an axis is divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, schemars::JsonSchema), serde(rename_all = "kebab-case"))]
 pub enum Spacing {
     /// Equal steps are equally far apart.
+    #[default]
     Linear,
     /// Equal factors are equally far apart; linear where a value is not above 0.
     Log,

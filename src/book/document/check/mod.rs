@@ -64,7 +64,7 @@ fn check_listings(top: &At<'_>) -> Result<(), FileError> {
             return at.refuse(format!("`{name}` does not end with the {}", Language::endings()));
         };
         if listings[..place].iter().any(|other| Language::of(other) == Some(language)) {
-            return at.refuse(format!("another listing is in {}, too", language.name()));
+            return at.refuse(format!("another listing is in {}, too", language.name));
         }
     }
     Ok(())
