@@ -8,12 +8,12 @@ use super::document::{Document, DocumentFigure, DocumentTable, Language, TableEn
 use super::in_order::{each_once, grouped};
 use super::predicate::Judgement;
 use super::tables::{
-    LeftOut, Machines, Unmeasured, absence, columns_left_out, comparison_table, counts_table, drawn, lacking_in,
-    left_out_of, matrix_system, nothing_of, sampled, shown_rows,
+    LeftOut, Machines, Unmeasured, absence, columns_left_out, comparison_table, counts_table, drawn, left_out_of,
+    matrix_system, nothing_of, sampled, shown_rows,
 };
 use super::templates::{Templates, anchor, safe_html};
 use super::warning::Warning;
-use super::{claims, data, lesson, recorded, render_text};
+use super::{claims, data, recorded, render_text};
 use crate::error::BookError;
 use crate::results::Results;
 use crate::units::counted;
@@ -42,7 +42,7 @@ pub(super) fn render(
             counts => counts_table(table, machines).map(|counts| safe_html(counts.to_html())),
             left_out => nothing.or_else(left_out),
             parameters => parameters(table, machines),
-            notes => [columns_left_out(table, machines), in_turn(table, machines), lacking(table, machines)].concat(),
+            notes => [columns_left_out(table, machines), in_turn(table, machines)].concat(),
         }
     };
     let (main, more) = document.divided_figures();
@@ -71,7 +71,7 @@ pub(super) fn render(
         sections => others.map(&section).collect::<Vec<Value>>(),
         more_figures => figures.split_off(main.len()),
         figures,
-        lesson => lesson::of(document, machines, titles),
+        lesson => render_text::lesson(document, machines, titles),
         absences => absences(document, machines),
         runs => shown(document, machines),
         claims => claims::of(document, machines, judged),
@@ -152,13 +152,7 @@ fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
 
 /// For each run, whether its rows of a table were sampled in turn.
 fn in_turn(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
-    let named = machines.named();
-    named.filter_map(|(results, machine)| Some(sampled(table, results)?.sentence(machine))).collect()
-}
-
-/// For each machine, which runs lack rows of a table.
-fn lacking(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
-    machines.named().flat_map(|(results, machine)| lacking_in(table, results, machine)).collect()
+    machines.named().filter_map(|(results, machine)| sampled(table, results, machine)).collect()
 }
 
 /// Which runs the chapter shows, the command that made each, and what limits the times of its experiments.

@@ -49,7 +49,7 @@ fn notice(machines: &Machines<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::nothing;
+    use super::super::source::nothing;
     use super::*;
 
     fn of(engine: &str, model: &str) -> Results {

@@ -21,7 +21,6 @@ mod glossary;
 mod in_order;
 mod includes;
 mod landing;
-mod lesson;
 mod machine;
 mod notebooks;
 mod pages;
@@ -41,7 +40,6 @@ mod tables;
 mod templates;
 #[cfg(test)]
 mod tests;
-mod trial;
 mod warning;
 
 use syncscope::timeline;
@@ -60,10 +58,9 @@ pub use project::{AuditPage, BookProject, KeptResults};
 pub use render_text::takeaways;
 pub use site::{Rendered, render};
 pub use slides::render_slides;
-pub use source::Source;
+pub use source::{Source, check};
 pub use tables::{
     Drawn, LeftOut, Machines, Unmeasured, Wording, agreement, bar_plot, claims_text, compared, comparison_table, drawn,
     line_plot, machine_labels, over_the_file, summary, system_table, tally,
 };
-pub use trial::check;
 pub use warning::{Warning, WarningSubject};

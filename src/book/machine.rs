@@ -258,9 +258,8 @@ fn diagnoses(results: &Results) -> Option<Table> {
 
 /// The runs that lack rows which other runs of their system measured.
 fn lacking(results: &Results) -> Option<Table> {
-    let row = |lacks: Lacks| {
-        TableRow::new(lacks.run, [vec![Cell::Text(lacks.rows)], absence_cells(&lacks.reason)].concat())
-    };
+    let row =
+        |lacks: Lacks| TableRow::new(lacks.run, [vec![Cell::Text(lacks.rows)], absence_cells(&lacks.reason)].concat());
     let rows = lacking_of(results).into_iter().map(row).collect();
     table("Rows that a run lacks", "run", &["rows", "state", "reason"], rows)
 }
@@ -299,7 +298,7 @@ fn filled(table: Table) -> Option<Table> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::nothing;
+    use super::super::source::nothing;
     use super::*;
     use syncscope::device::Telemetry;
 

@@ -80,22 +80,23 @@ struct Stored {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "cell_type", rename_all = "lowercase")]
-enum NotebookCell {
-    Markdown {
-        source: Lines,
-    },
-    Code {
-        source: Lines,
-        #[serde(default)]
-        metadata: Value,
-        #[cfg(test)]
-        execution_count: Option<u32>,
-        outputs: Vec<Output>,
-    },
-    Raw {
-        source: Lines,
-    },
+struct NotebookCell {
+    cell_type: CellType,
+    source: Lines,
+    #[serde(default)]
+    metadata: Value,
+    #[cfg(test)]
+    execution_count: Option<u32>,
+    #[serde(default)]
+    outputs: Vec<Output>,
+}
+
+#[derive(Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum CellType {
+    Markdown,
+    Code,
+    Raw,
 }
 
 /// An output: what a cell shows by media type, or a stream's text.
@@ -129,15 +130,9 @@ impl Lines {
 }
 
 impl NotebookCell {
-    fn source(&self) -> String {
-        let (NotebookCell::Markdown { source } | NotebookCell::Code { source, .. } | NotebookCell::Raw { source }) =
-            self;
-        source.text()
-    }
-
     /// Whether nbgrader's metadata says this of it, such as that it gives points (`grade`).
     fn is_marked(&self, what: &str) -> bool {
-        matches!(self, NotebookCell::Code { metadata, .. } if metadata["nbgrader"][what] == true)
+        self.cell_type == CellType::Code && self.metadata["nbgrader"][what] == true
     }
 }
 
@@ -153,20 +148,20 @@ fn read(name: &str, text: &str) -> Result<Vec<NotebookCell>, FileError> {
 /// The first heading.
 fn title(cells: &[NotebookCell]) -> String {
     let heading = |text: String| text.lines().find_map(|line| Some(line.strip_prefix("# ")?.trim().to_owned()));
-    cells.iter().map(NotebookCell::source).find_map(heading).unwrap_or_else(|| "Notebook".to_owned())
+    cells.iter().map(|cell| cell.source.text()).find_map(heading).unwrap_or_else(|| "Notebook".to_owned())
 }
 
 fn chapter(name: &str, cells: &[NotebookCell]) -> String {
     let mut out = String::new();
     for (number, cell) in cells.iter().enumerate() {
-        let source = cell.source();
-        match cell {
-            NotebookCell::Markdown { .. } => out.push_str(&format!("{}\n\n", source.trim())),
-            NotebookCell::Code { outputs, .. } => {
+        let source = cell.source.text();
+        match cell.cell_type {
+            CellType::Markdown => out.push_str(&format!("{}\n\n", source.trim())),
+            CellType::Code => {
                 out.push_str(&block("rust,noplayground", &source));
-                outputs.iter().for_each(|output| out.push_str(&shown(output)));
+                out.extend(cell.outputs.iter().map(shown));
             }
-            NotebookCell::Raw { .. } => {}
+            CellType::Raw => {}
         }
         if number == 0 {
             out.push_str(&introduction(name, cells));
@@ -177,18 +172,14 @@ fn chapter(name: &str, cells: &[NotebookCell]) -> String {
 
 /// What a reader can do with the notebook, and where it was executed.
 fn introduction(name: &str, cells: &[NotebookCell]) -> String {
+    let then = format!("Fill its tasks, and `report lab check {name}.ipynb` gives the points. ");
     let (kind, then) = match cells.iter().any(|cell| cell.is_marked("grade")) {
-        true => (
-            "lab: a notebook with tasks",
-            format!("Fill its tasks, and `report lab check {name}.ipynb` gives the points. "),
-        ),
+        true => ("lab: a notebook with tasks", then),
         false => ("notebook", String::new()),
     };
     let run = hardware(cells).map(|hardware| {
-        format!(
-            "The outputs on this page are those of one run, on this hardware: <strong>{}</strong>. ",
-            escape(&hardware)
-        )
+        let hardware = escape(&hardware);
+        format!("The outputs on this page are those of one run, on this hardware: <strong>{hardware}</strong>. ")
     });
     format!(
         "This chapter is a {kind}. {}[Download it]({name}.ipynb) to execute it on your machine, in the Jupyter kernel that \
@@ -200,11 +191,8 @@ fn introduction(name: &str, cells: &[NotebookCell]) -> String {
 
 /// What a notebook was executed on, from the first table of a device among its outputs.
 fn hardware(cells: &[NotebookCell]) -> Option<String> {
-    let outputs = cells.iter().filter_map(|cell| match cell {
-        NotebookCell::Code { outputs, .. } => Some(outputs),
-        _ => None,
-    });
-    let texts = outputs.flatten().filter_map(|output| Some(output.data.get("text/plain")?.text()));
+    let outputs = cells.iter().flat_map(|cell| &cell.outputs);
+    let texts = outputs.filter_map(|output| Some(output.data.get("text/plain")?.text()));
     let row = |text: String| text.lines().find_map(|line| Some(line.strip_prefix("hardware ")?.trim().to_owned()));
     texts.filter_map(row).find(|hardware| !hardware.is_empty())
 }
@@ -272,7 +260,7 @@ mod tests {
             // A task is the reader's, and a check is of no use before it.
             let is_open = |cell: &NotebookCell| cell.is_marked("solution") || cell.is_marked("grade");
             let executed = |cell: &NotebookCell| {
-                is_open(cell) || !matches!(cell, NotebookCell::Code { execution_count: None, .. })
+                is_open(cell) || cell.cell_type != CellType::Code || cell.execution_count.is_some()
             };
             assert!(cells.iter().all(executed), "{name} has cells that were not executed");
         }

@@ -23,7 +23,7 @@ use super::source::has_rows;
 use super::syllabus::{self, CourseLesson};
 use super::tables::{Machines, drawn};
 use super::templates::{Templates, safe_html};
-use super::{lesson, recorded, render_text};
+use super::{recorded, render_text};
 use crate::error::BookError;
 use crate::present::{escape, styled_once};
 use crate::results::{Catalog, Results};
@@ -165,7 +165,7 @@ impl Deck<'_> {
             id => safe_html(document.id.as_str()),
             title => document.title.as_str(),
             question => safe_html(document.question.trim()),
-            lesson => lesson::of(document, texts, &self.titles),
+            lesson => render_text::lesson(document, texts, &self.titles),
             answers => machines.named().map(|machine| answer(document, machine)).collect::<Vec<Value>>(),
             figures => figures.collect::<Vec<Value>>(),
             exercise => exercises.into_iter().next(),

@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::{
-    Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, PanelSeries, Shows, TableCase,
-};
+use super::{Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, PanelSeries, Shows, TableCase};
 use crate::in_order::{each_once, grouped};
 use crate::present::{Spacing, escape};
 use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words};

@@ -33,8 +33,7 @@ pub(super) use language::Language;
 pub use lesson::{Lesson, Prediction, Question, QuizChoice};
 pub use measured::{Measured, TableEntry};
 pub use panel::{
-    DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows, StackedParts,
-    Systems,
+    DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows, StackedParts, Systems,
 };
 pub use sentence::{Effect, Exercise, Headline, Number, Piece, Said, Sentence, SentenceForm, Text};
 pub use text::{PrintedText, TextPlace, Texts};

@@ -235,7 +235,11 @@ impl Text {
             let expression = parsed(quantity, &FORMS).map_err(within)?;
             let Checked { operands, dimension } = Checked::of(&expression, document).map_err(within)?;
             singled_out(&operands, document, &[Parameters::new()], None)?;
-            let is_counted = || operands.iter().all(|(_, operand)| matches!(operand, Operand::Measured { of_several: Some(Several::Count), .. }));
+            let is_counted = || {
+                operands
+                    .iter()
+                    .all(|(_, operand)| matches!(operand, Operand::Measured { of_several: Some(Several::Count), .. }))
+            };
             let writes = match form {
                 Some("time") => Dimension::TIME,
                 Some("percent" | "times") => Dimension::NONE,

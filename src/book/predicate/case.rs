@@ -49,7 +49,8 @@ impl CaseResult {
     /// Whether it is undecided although its own interval lies on one side of the bounds.
     pub(crate) fn is_open_together(&self) -> bool {
         let interval = self.found.as_ref().ok().and_then(|found| found.numbers().1);
-        self.lies() == Some("undecided") && interval.zip(self.region).is_some_and(|(own, region)| is_clear(own, &region))
+        self.lies() == Some("undecided")
+            && interval.zip(self.region).is_some_and(|(own, region)| is_clear(own, &region))
     }
 
     /// Why there is nothing, behind the quantity: a reason that begins with its name begins behind it.

@@ -18,8 +18,8 @@ use super::source::source;
 use super::test::Test;
 use super::verdict::{ClaimVerdict, why};
 use crate::document::{Claim, ClaimKind, ClaimSubject, Document};
-use crate::measure::{Decision, Evidence, Observations, furthest};
 use crate::in_order::each_once;
+use crate::measure::{Decision, Evidence, Observations, furthest};
 use crate::results::{MissingReason, Parameters, Results, by_size};
 
 /// The system that the texts are about.

@@ -42,9 +42,9 @@ use std::collections::BTreeSet;
 pub use case::{CaseResult, Found};
 pub use judge::Judgement;
 pub(super) use judge::{Held, holds, is_foreign};
-pub use operand::{Operand, Several};
 #[cfg(test)]
 pub(super) use operand::is_selected;
+pub use operand::{Operand, Several};
 pub(super) use operand::{UnknownName, operands_of, singled_out};
 pub(super) use quantity::ResolvedExpression;
 pub(super) use test::Test;

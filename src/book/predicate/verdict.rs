@@ -117,7 +117,9 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
             format!("Undecided: {}; not measured: {}.", several(&open), names(&missing, cases))
         }
         ClaimVerdict::Inconclusive => format!("Undecided: {}.", several(&open)),
-        _ if count == 1 && cases.iter().all(|case| matches!(case.known(), Some(Observations::Exact(_)))) => "It follows from the figures.".to_owned(),
+        _ if count == 1 && cases.iter().all(|case| matches!(case.known(), Some(Observations::Exact(_)))) => {
+            "It follows from the figures.".to_owned()
+        }
         ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver if count == 1 => of_one(
             &inside,
             "All trials agree.",

@@ -1,6 +1,6 @@
 //! Slides of the results that come with the program, and of others.
 
-use super::super::trial::nothing;
+use super::super::source::nothing;
 use super::*;
 use crate::tests::{catalog, project};
 

@@ -59,28 +59,13 @@ fn case_text(case: &CaseResult) -> String {
 
 /// How many verdicts there are of each kind, in words.
 pub(crate) fn verdict_totals<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> String {
-    const KINDS: [&str; 7] = [
-        "confirmed",
-        "refuted",
-        "carries over",
-        "differs here",
-        "good to within an error",
-        "inconclusive",
-        "not judged",
-    ];
-    let mut counts = [0_usize; KINDS.len()];
-    for verdict in verdicts {
-        let kind = match verdict {
-            ClaimVerdict::Confirmed => 0,
-            ClaimVerdict::Refuted => 1,
-            ClaimVerdict::CarriesOver => 2,
-            ClaimVerdict::DiffersHere => 3,
-            ClaimVerdict::GoodToWithin(_) => 4,
-            ClaimVerdict::Inconclusive => 5,
-            ClaimVerdict::NotJudged(_) => 6,
-        };
-        counts[kind] += 1;
-    }
-    let seen = KINDS.iter().zip(counts).filter(|(_, count)| *count > 0);
-    seen.map(|(words, count)| format!("{words} {count}")).collect::<Vec<_>>().join(", ")
+    const KINDS: [&str; 7] =
+        ["confirmed", "refuted", "carries over", "differs here", "good to within", "inconclusive", "not judged"];
+    let names: Vec<String> = verdicts.map(ClaimVerdict::name).collect();
+    let counted = KINDS.iter().map(|kind| (*kind, names.iter().filter(|name| name.starts_with(kind)).count()));
+    let words = |(kind, count): (&str, usize)| match kind {
+        "good to within" => format!("{kind} an error {count}"),
+        kind => format!("{kind} {count}"),
+    };
+    counted.filter(|(_, count)| *count > 0).map(words).collect::<Vec<_>>().join(", ")
 }

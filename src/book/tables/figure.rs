@@ -8,8 +8,7 @@ use super::left_out::{LeftOut, Unmeasured};
 use super::matrix::matrix;
 use super::roofline::roofline;
 use crate::document::{
-    DocumentRow, DocumentTable, Lines, Panel, PanelSeries, Shows, StackedParts, Systems, TableCase,
-    TableEntry,
+    DocumentRow, DocumentTable, Lines, Panel, PanelSeries, Shows, StackedParts, Systems, TableCase, TableEntry,
 };
 use crate::present::{
     Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Stack, StackBar, StackPlot, Ticks, Value,

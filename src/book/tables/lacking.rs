@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::document::{DocumentTable, TableEntry};
 use crate::in_order::grouped;
 use crate::results::{Metric, MissingReason, Results};
 
@@ -14,23 +13,6 @@ pub(crate) struct Lacks {
     pub reason: MissingReason,
     /// The rows in words; those of a part of which it has none, by the part.
     pub rows: String,
-}
-
-/// What runs lack of a table, in a sentence each, for what the machine is called.
-pub(crate) fn lacking_in(table: &DocumentTable, results: &Results, machine: &str) -> Vec<String> {
-    let cases = table.cases_in(std::slice::from_ref(results));
-    let of_system = |system| {
-        let lookup = results.lookup_of(system);
-        let named = TableEntry::all(table, &cases).filter_map(|entry| {
-            let case = entry.case.heading().map(|case| format!(" ({case})")).unwrap_or_default();
-            Some(("this table", format!("“{}”{case}", entry.row.label), entry.measured(&lookup).ok()?.metric))
-        });
-        lacking(named)
-    };
-    let sentence = |Lacks { run, reason, rows }: Lacks| {
-        format!("On {machine}, the run {run} has no samples of {rows} ({reason}): the values are of the other runs.")
-    };
-    results.systems().into_iter().flat_map(of_system).map(sentence).collect()
 }
 
 /// What the runs of all systems lack of the rows of their system.

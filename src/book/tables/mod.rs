@@ -21,7 +21,7 @@ pub use comparison::{Machines, comparison_table, machine_labels};
 pub(super) use counts::counts_table;
 pub use figure::{Drawn, bar_plot, drawn, line_plot};
 pub(super) use figure::{drawn_cases, pictures};
-pub(super) use lacking::{Lacks, lacking_in, lacking_of};
+pub(super) use lacking::{Lacks, lacking_of};
 pub use left_out::{LeftOut, Unmeasured};
 pub(super) use left_out::{absence, columns_left_out, left_out_of, nothing_of};
 pub(super) use matrix::{shown_rows, system as matrix_system};

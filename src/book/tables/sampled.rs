@@ -6,41 +6,9 @@
 use crate::document::{DocumentTable, TableEntry};
 use crate::results::{Outcome, Results, Row};
 
-/// How the rows of a table were sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SamplingOrder {
-    /// All in turn.
-    InTurn,
-    /// Those of each case in turn, the cases one after the other.
-    ByCase,
-    /// Some one after the other.
-    Apart,
-    /// The file does not say when.
-    Unknown,
-}
-
-impl SamplingOrder {
-    /// In a sentence, for what a machine is called.
-    pub(crate) fn sentence(self, machine: &str) -> String {
-        match self {
-            SamplingOrder::InTurn => format!("On {machine}, the rows of this table were sampled in turn."),
-            SamplingOrder::ByCase => format!(
-                "On {machine}, the rows of each case were sampled in turn, and the cases one after the other: a drift \
-                 between two cases may look like a difference."
-            ),
-            SamplingOrder::Apart => format!(
-                "On {machine}, not all rows of this table were sampled in turn: a drift between two of them may look \
-                 like a difference."
-            ),
-            SamplingOrder::Unknown => {
-                format!("The results from {machine} do not say whether the rows of this table were sampled in turn.")
-            }
-        }
-    }
-}
-
-/// How the measured rows of a table were sampled; `None` where there are fewer than two.
-pub(crate) fn sampled(table: &DocumentTable, results: &Results) -> Option<SamplingOrder> {
+/// How the measured rows of a table were sampled, in a sentence for what the machine is called; `None` where there are fewer
+/// than two.
+pub(crate) fn sampled(table: &DocumentTable, results: &Results, machine: &str) -> Option<String> {
     let (lookup, cases) = (results.lookup(), table.cases_in(std::slice::from_ref(results)));
     let mut rows: Vec<(&str, &Row)> = Vec::new();
     for entry in TableEntry::all(table, &cases) {
@@ -50,17 +18,26 @@ pub(crate) fn sampled(table: &DocumentTable, results: &Results) -> Option<Sampli
         rows.extend(found.filter(|row| is_measured(row)).map(|row| (entry.case.label.as_str(), row)));
     }
     let pairs = || rows.iter().enumerate().flat_map(|(place, one)| rows[..place].iter().map(move |other| (one, other)));
-    let mut found = pairs().next().map(|_| SamplingOrder::InTurn)?;
-    for ((case, one), (other_case, other)) in pairs() {
-        match together(one, other) {
-            None => return Some(SamplingOrder::Unknown),
-            Some(true) => {}
-            Some(false) if case == other_case => found = SamplingOrder::Apart,
-            Some(false) if found == SamplingOrder::InTurn => found = SamplingOrder::ByCase,
-            Some(false) => {}
-        }
-    }
-    Some(found)
+    pairs().next()?;
+    let apart = |of_one_case: bool| {
+        let of_case = move |((case, _), (other, _)): &(&(&str, &Row), &(&str, &Row))| (case == other) == of_one_case;
+        pairs().filter(of_case).any(|((_, one), (_, other))| together(one, other) == Some(false))
+    };
+    Some(if pairs().any(|((_, one), (_, other))| together(one, other).is_none()) {
+        format!("The results from {machine} do not say whether the rows of this table were sampled in turn.")
+    } else if apart(true) {
+        format!(
+            "On {machine}, not all rows of this table were sampled in turn: a drift between two of them may look like a \
+             difference."
+        )
+    } else if apart(false) {
+        format!(
+            "On {machine}, the rows of each case were sampled in turn, and the cases one after the other: a drift between \
+             two cases may look like a difference."
+        )
+    } else {
+        format!("On {machine}, the rows of this table were sampled in turn.")
+    })
 }
 
 fn is_measured(row: &Row) -> bool {
@@ -71,17 +48,4 @@ fn is_measured(row: &Row) -> bool {
 fn together(one: &Row, other: &Row) -> Option<bool> {
     let runs = one.series.iter().filter_map(|series| one.in_turn(other, &series.run));
     runs.reduce(|all, in_turn| all && in_turn)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_order_is_told_of_the_machine_in_a_sentence_of_plain_words() {
-        let all = [SamplingOrder::InTurn, SamplingOrder::ByCase, SamplingOrder::Apart, SamplingOrder::Unknown];
-        for sentence in all.map(|order| order.sentence("an H200")) {
-            assert!(sentence.starts_with("On an H200, ") || sentence.contains(" from an H200 "), "{sentence}");
-        }
-    }
 }

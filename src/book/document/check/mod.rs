@@ -3,7 +3,6 @@
 mod at;
 mod claim;
 mod figure;
-mod lesson;
 mod sentence;
 mod single;
 mod table;
@@ -33,7 +32,7 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
     figure::check(&top)?;
     claim::check(&top)?;
     sentence::check(&top)?;
-    lesson::check(&top)
+    sentence::check_lesson(&top)
 }
 
 /// Finds what two documents of a course may not share.
