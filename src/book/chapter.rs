@@ -13,7 +13,7 @@ use super::tables::{
 };
 use super::templates::{Templates, anchor, safe_html};
 use super::warning::Warning;
-use super::{claims, data, recorded, render_text};
+use super::{claims, data, render_text};
 use crate::error::BookError;
 use crate::results::Results;
 use crate::units::counted;
@@ -102,7 +102,7 @@ fn figure_context(
             let leads = leads.map(|(id, title)| context! { id => safe_html(id.as_str()), title });
             let picture = |picture: String| context! { picture => safe_html(picture), leads => leads.clone() };
             if let Some(scenario) = &panel.timeline {
-                panels.push(picture(recorded::panel(panel, scenario, (results, number, machine), &id)));
+                panels.push(picture(data::timeline_panel(panel, scenario, (results, number, machine), &id)));
                 continue;
             }
             let drawn = drawn(document.table(&panel.table), panel, machine, results, &id);

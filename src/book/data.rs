@@ -1,4 +1,5 @@
-//! The data of plots, to download: a CSV file for each plot of a run, and one for each recorded timeline.
+//! Recorded timelines in a chapter, and the data of plots to download: a CSV file for each plot of a run, and one for each recorded
+//! timeline.
 
 use std::path::PathBuf;
 
@@ -6,13 +7,13 @@ use csv::Writer;
 
 use super::document::{Document, DocumentFigure, DocumentTable, Matrix, Panel, TableCase, TableEntry};
 use super::in_order::each_once;
-use super::recorded;
 use super::tables::{drawn_cases, matrix_system, pictures, shown_rows};
 use crate::clean;
 use crate::error::{BookError, FileError};
-use crate::measure::Estimate;
+use crate::measure::{Estimate, median};
+use crate::present::{TimelinePlot, escape};
 use crate::results::{
-    Lookup, Metric, MetricSpec, MissingReason, Parameters, Recorded, Results, in_words, matmul_rates,
+    Lookup, Metric, MetricSpec, MissingReason, Parameters, Recorded, RecordedTimeline, Results, in_words, matmul_rates,
 };
 use crate::timeline::Timeline;
 use crate::units::Unit;
@@ -178,7 +179,7 @@ pub(super) fn timelines(document: &Document, results: &[Results]) -> Result<Vec<
     for (number, results) in (1..).zip(results) {
         for scenario in &scenarios {
             if let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) {
-                let [trace, data] = recorded::places(scenario, number);
+                let [trace, data] = trace_places(scenario, number);
                 files.push((PathBuf::from(trace), timeline.to_trace().into_bytes()));
                 files.push((PathBuf::from(data), spans(timeline)?));
             }
@@ -198,6 +199,78 @@ fn wrong(error: &dyn std::error::Error) -> BookError {
 
 fn finish(out: Writer<Vec<u8>>) -> Result<Vec<u8>, BookError> {
     out.into_inner().map_err(|error| wrong(&error))
+}
+
+/// The panel as HTML without empty lines. What was not recorded says so. `number` is the run's, from 1.
+pub(super) fn timeline_panel(
+    drawn: &Panel,
+    scenario: &str,
+    (results, number, machine): (&Results, usize, &str),
+    id: &str,
+) -> String {
+    let title = drawn.title.as_deref().unwrap_or(scenario);
+    let missing = |why: &str| format!("<p class=\"missing\">{}: {}</p>\n", escape(title), escape(why));
+    let Some(found) = results.timeline(scenario) else { return missing("not recorded in this run") };
+    let timeline = match &found.recorded {
+        Recorded::Timeline(timeline) => timeline,
+        Recorded::Failed(reason) => return missing(&format!("not recorded: {reason}")),
+    };
+    let plot = plot(drawn, scenario, machine, timeline);
+    let spans = plot.spans(id).map(|spans| format!(" data-spans=\"{}\"", escape(&spans))).unwrap_or_default();
+    let svg = plot.to_svg(id);
+    let source = escape(&timeline.source);
+    let with = match escape(&in_words(&found.parameters)) {
+        words if words.is_empty() => String::new(),
+        words => format!("With {words}. "),
+    };
+    let dropped = match timeline.dropped {
+        0 => String::new(),
+        count => format!(" {count} records were lost."),
+    };
+    let cost = match cost(found) {
+        text if text.is_empty() => text,
+        text => format!(" {}", escape(&text)),
+    };
+    let [trace, data] = trace_places(scenario, number);
+    format!(
+        "<div class=\"timeline\"{spans}>\n{svg}\n<p class=\"source\">{with}Device times: {source}.{dropped}{cost} \
+         <a href=\"{trace}\" download>Trace for Perfetto</a>, <a href=\"{data}\" download>data (CSV)</a></p>\n</div>\n",
+    )
+}
+
+/// The picture alone, where the scenario was recorded.
+pub(super) fn timeline_picture(
+    drawn: &Panel,
+    scenario: &str,
+    (results, machine): (&Results, &str),
+    id: &str,
+) -> Option<String> {
+    let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) else {
+        return None;
+    };
+    Some(plot(drawn, scenario, machine, timeline).to_svg(id))
+}
+
+fn plot<'a>(drawn: &Panel, scenario: &str, machine: &str, timeline: &'a Timeline) -> TimelinePlot<'a> {
+    let title = drawn.title.as_deref().unwrap_or(scenario).to_owned();
+    timeline.plot(title, machine.to_owned())
+}
+
+/// What recording costs, in a sentence; nothing where it was not timed.
+fn cost(scenario: &RecordedTimeline) -> String {
+    if scenario.untraced_s.is_empty() || scenario.traced_s.is_empty() {
+        return String::new();
+    }
+    let [off, on] =
+        [&scenario.untraced_s, &scenario.traced_s].map(|passes| Unit::Seconds.format(median(passes.clone()), 3));
+    format!("The pass took {off} untraced and {on} traced.")
+}
+
+/// Where the trace and the data of a scenario lie, beside the chapters.
+pub(crate) fn trace_places(scenario: &str, number: usize) -> [String; 2] {
+    let name: String =
+        scenario.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '-' }).collect();
+    [format!("traces/{name}-{number}.trace.json"), format!("data/{name}-{number}.csv")]
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use std::cmp::Reverse;
 use minijinja::{Value, context};
 
 use super::claims::Judged;
+use super::data;
 use super::document::{Document, Effect, Headline, Number, Panel};
 use super::emulation::is_emulated;
 use super::notebooks::Notebook;
 use super::project::BookProject;
-use super::recorded;
 use super::render_text::render_text;
 use super::tables::machine_labels;
 use super::templates::{Templates, safe_html};
@@ -148,7 +148,7 @@ fn timeline(headed: &[Headed<'_>], results: &Results, machine: &str) -> Option<V
         let panels = document.figures.iter().flat_map(|figure| &figure.panels);
         let drawn = panels.into_iter().find(|panel: &&Panel| panel.timeline.as_ref() == Some(scenario));
         if let Some(drawn) = drawn.filter(|_| results.timeline(scenario).is_some()) {
-            let svg = recorded::picture(drawn, scenario, (results, machine), "landing-timeline");
+            let svg = data::timeline_picture(drawn, scenario, (results, machine), "landing-timeline");
             return svg.map(|svg| context! { svg => safe_html(svg), chapter => document.id.as_str() });
         }
     }

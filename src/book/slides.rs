@@ -23,7 +23,7 @@ use super::source::has_rows;
 use super::syllabus::{self, CourseLesson};
 use super::tables::{Machines, drawn};
 use super::templates::{Templates, safe_html};
-use super::{recorded, render_text};
+use super::{data, render_text};
 use crate::error::BookError;
 use crate::present::{escape, styled_once};
 use crate::results::{Catalog, Results};
@@ -265,7 +265,7 @@ fn pictures(
     for (place, panel) in (1..).zip(&figure.panels) {
         let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
         match &panel.timeline {
-            Some(scenario) => pictures.extend(recorded::picture(panel, scenario, (results, machine), &id)),
+            Some(scenario) => pictures.extend(data::timeline_picture(panel, scenario, (results, machine), &id)),
             None => pictures.extend(drawn(document.table(&panel.table), panel, machine, results, &id).pictures),
         }
     }

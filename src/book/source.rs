@@ -8,21 +8,18 @@ use mdbook_driver::config::Config;
 use minijinja::{Value, context};
 use pulldown_cmark::{Event, Parser, Tag};
 
-use super::claims::Judged;
-use super::document::{Document, is_taken};
+use super::claims::{self, Judged};
+use super::document::{Document, Hardware, is_taken};
 use super::folder::has_ending;
 use super::glossary::{self, Glossary};
 use super::in_order::each_once;
 use super::includes::{Files, place};
-use super::notebooks::Notebook;
+use super::notebooks::{self, Notebook};
 use super::predicate::Judgement;
 use super::project::BookProject;
 use super::tables::{Machines, machine_labels};
 use super::templates::{self, Templates, safe_html};
-use super::{
-    audits, chapter, claims, classroom, config, data, emulation, landing, machine, notebooks, pages, slides, sources,
-    syllabus,
-};
+use super::{audits, chapter, classroom, config, data, emulation, landing, machine, pages, slides, syllabus};
 use crate::clean;
 use crate::error::{BookError, FileError};
 use crate::results::{Catalog, Machine, Results, SYNCSCOPE, System, nearest};
@@ -88,7 +85,7 @@ impl Source {
         source.add("claims.md", "templates/claims.md.j2", claims::render(&templates, &judged, results)?);
         source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, results, &catalog)?);
         let hardware = project.hardware()?;
-        source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents, &hardware)?);
+        source.add("sources.md", "templates/sources.md.j2", sources_page(&templates, &documents, &hardware)?);
         let lessons = syllabus::lessons(project, &documents)?;
         source.add(
             "syllabus.md",
@@ -373,4 +370,16 @@ pub(super) fn nothing() -> Results {
     let mut results = system.into_results(&Catalog::default());
     results.suite = serde_json::json!({ "title": "Nothing measured" });
     results
+}
+
+/// The page of sources as Markdown: the texts, and where peak rates come from.
+fn sources_page(templates: &Templates<'_>, documents: &[Document], hardware: &Hardware) -> Result<String, BookError> {
+    let texts = documents.iter().filter_map(|document| {
+        let (id, title, gpu) = (document.id.as_str(), document.title.as_str(), document.gpu.as_deref());
+        let (text, source) = (document.cited()?, document.source.as_deref());
+        Some(context! { id, title, source, text, gpu })
+    });
+    let chips = hardware.chips().map(|chip| context! { model => chip.model.as_str(), source => chip.source.as_str() });
+    let context = context! { documents => texts.collect::<Vec<Value>>(), chips => chips.collect::<Vec<Value>>() };
+    templates.render("sources.md.j2", context)
 }

@@ -4,8 +4,6 @@
 //! and the figures that the document prints for it, in the base unit. It holds no measured value and no layout; every
 //! figure of a document that a chapter shows comes from here.
 
-mod advice;
-mod case;
 mod check;
 mod claim;
 mod experiment;
@@ -24,14 +22,12 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-pub use advice::{Advice, AdviceRow};
-pub use case::TableCase;
 pub use claim::{Claim, ClaimKind, ClaimSubject, Compare};
 pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub(super) use language::Language;
-pub use lesson::{Lesson, Prediction, Question, QuizChoice};
-pub use measured::{Measured, TableEntry};
+pub use lesson::{Advice, AdviceRow, Lesson, Prediction, Question, QuizChoice};
+pub use measured::{Measured, TableCase, TableEntry};
 pub use panel::{
     DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows, StackedParts, Systems,
 };

@@ -17,7 +17,7 @@
 //!
 //! Names are resolved when a document is read: one that stands for nothing is an error there, not a verdict. So is a
 //! quantity that adds or compares unlike units, one whose measurements have different units, unless all but one are
-//! numbers without a unit, and one in which a name has no part, such as `a - a`.
+//! numbers without a unit.
 //!
 //! | file | question |
 //! |---|---|
@@ -72,7 +72,7 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// Finds an expression that names what there is not, in which a name has no part, or that adds or compares unlike units.
+    /// Finds an expression that names what there is not, or that adds or compares unlike units.
     pub(super) fn of(expression: &Expression, document: &Document) -> Result<Self, UnknownName> {
         let operands = operands_of(expression, document)?;
         let unit = |name: &str| {
@@ -85,35 +85,6 @@ impl Checked {
             let units: Vec<&str> = units.into_iter().collect();
             return Err(format!("`{}` mixes {}", expression.text(), units.join(" and ")).into());
         }
-        let Some(idle) = idle_name(expression) else { return Ok(Self { operands, dimension }) };
-        let text = expression.text();
-        let message = format!("`{idle}` has no part in `{text}`, which is the same whatever `{idle}` is");
-        Err(UnknownName { name: Some(idle), ..message.into() })
+        Ok(Self { operands, dimension })
     }
-}
-
-/// A name that the value does not depend on, found by putting numbers in.
-fn idle_name(expression: &Expression) -> Option<String> {
-    /// With how many sets of numbers it is tried, and by what each number is then multiplied.
-    const SETS: i32 = 5;
-    const FACTORS: [f64; 3] = [3.7, 1e-3, 1e4];
-    let names: Vec<&str> = expression.names().into_iter().collect();
-    // Of many sizes, in every order.
-    let number = |set: i32, place: i32| 10_f64.powi((7 * place + 5 * set) % 9 - 4) * (1.3 + 0.4 * f64::from(place));
-    let value = |numbers: &[f64]| {
-        expression.evaluate(&|name| names.iter().position(|own| *own == name).map(|place| numbers[place]))
-    };
-    let counts = |place: usize| {
-        (0..SETS).any(|set| {
-            let mut numbers: Vec<f64> = (0..).zip(&names).map(|(place, _)| number(set, place)).collect();
-            let (before, size) = (value(&numbers), numbers[place]);
-            FACTORS.iter().any(|factor| {
-                numbers[place] = factor * size;
-                // More than rounding does; a value that there is not tells nothing.
-                let both = before.zip(value(&numbers));
-                both.is_some_and(|(one, other)| (one - other).abs() > 1e-12 * one.abs().max(other.abs()))
-            })
-        })
-    };
-    (0..names.len()).find(|place| !counts(*place)).map(|place| names[place].to_owned())
 }

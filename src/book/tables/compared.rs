@@ -1,6 +1,6 @@
 //! Two runs beside each other, as tables: the rows of both, the worst verdict first, and the rows that one lacks.
 
-use super::cell::missing;
+use super::comparison::missing;
 use crate::measure::Estimate;
 use crate::present::{Cell, Column, Precision, Role, Table, TableGroup, TableRow, Value};
 use crate::results::{Agreement, Compared, HalfWidths, MissingReason, Pair, Shift, Unpaired, titled};

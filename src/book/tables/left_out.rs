@@ -1,10 +1,15 @@
 //! What has no meaning on any machine that is shown, and what a run has nothing of: it is left out of tables and plots, and one
 //! line says what and why.
+//!
+//! And whether the rows of a table were sampled in turn: rows of different groups are sampled one after the other, so that what
+//! drifts, such as a clock rate, may look like a difference between them.
+
+use std::collections::BTreeMap;
 
 use super::comparison::Machines;
 use crate::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
 use crate::in_order::{each_once, grouped};
-use crate::results::{Lookup, MissingReason, Results};
+use crate::results::{Lookup, Metric, MissingReason, Outcome, Results, Row};
 
 /// Something that is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,6 +192,91 @@ pub(crate) fn left_out_of(table: &DocumentTable, machines: &Machines<'_>) -> Vec
     let entries = TableEntry::all(table, &cases);
     let all = entries.filter_map(|entry| Some(LeftOut::of(entry.row, entry.case, left_out(entry, machines)?)));
     LeftOut::collapsed(all.collect(), cases.len())
+}
+
+/// A run that lacks rows for one reason.
+pub(crate) struct Lacks {
+    /// The run's identifier.
+    pub run: String,
+    /// Why it lacks them.
+    pub reason: MissingReason,
+    /// The rows in words; those of a part of which it has none, by the part.
+    pub rows: String,
+}
+
+/// What the runs of all systems lack of the rows of their system.
+pub(crate) fn lacking_of(results: &Results) -> Vec<Lacks> {
+    let of_system = |system| {
+        let lookup = results.lookup_of(system);
+        let measured = |(_, metric): (_, Result<_, _>)| metric.ok();
+        let metrics = lookup.metrics().filter_map(measured);
+        lacking(metrics.map(|metric: Metric<'_>| (metric.spec.experiment(), metric.spec.title(), metric)))
+    };
+    results.systems().into_iter().flat_map(of_system).collect()
+}
+
+/// What the runs of a system lack of its rows, each given with the part that it is of and with its name.
+fn lacking<'a>(rows: impl Iterator<Item = (&'a str, String, Metric<'a>)>) -> Vec<Lacks> {
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (part, row, metric) in rows {
+        *count.entry(part).or_default() += 1;
+        let lacks = metric.lacking.into_iter().map(|lacking| (lacking.run.to_owned(), lacking.reason.clone()));
+        found.extend(lacks.map(|which| (which, (part, row.clone()))));
+    }
+    let words = |(part, rows): (&str, Vec<String>)| match rows.len() == count[part] {
+        true => format!("any row of {part}"),
+        false => rows.join(", "),
+    };
+    let lacks = |((run, reason), rows)| {
+        let rows = grouped(rows).into_iter().map(words).collect::<Vec<String>>().join(", ");
+        Lacks { run, reason, rows }
+    };
+    grouped(found).into_iter().map(lacks).collect()
+}
+
+/// How the measured rows of a table were sampled, in a sentence for what the machine is called; `None` where there are fewer
+/// than two.
+pub(crate) fn sampled(table: &DocumentTable, results: &Results, machine: &str) -> Option<String> {
+    let (lookup, cases) = (results.lookup(), table.cases_in(std::slice::from_ref(results)));
+    let mut rows: Vec<(&str, &Row)> = Vec::new();
+    for entry in TableEntry::all(table, &cases) {
+        let Ok(measured) = entry.measured(&lookup) else { continue };
+        let spec = measured.metric.spec;
+        let found = results.rows.iter().find(|row| row.spec.is(&spec.id, &spec.parameters));
+        rows.extend(found.filter(|row| is_measured(row)).map(|row| (entry.case.label.as_str(), row)));
+    }
+    let pairs = || rows.iter().enumerate().flat_map(|(place, one)| rows[..place].iter().map(move |other| (one, other)));
+    pairs().next()?;
+    let apart = |of_one_case: bool| {
+        let of_case = move |((case, _), (other, _)): &(&(&str, &Row), &(&str, &Row))| (case == other) == of_one_case;
+        pairs().filter(of_case).any(|((_, one), (_, other))| together(one, other) == Some(false))
+    };
+    Some(if pairs().any(|((_, one), (_, other))| together(one, other).is_none()) {
+        format!("The results from {machine} do not say whether the rows of this table were sampled in turn.")
+    } else if apart(true) {
+        format!(
+            "On {machine}, not all rows of this table were sampled in turn: a drift between two of them may look like a \
+             difference."
+        )
+    } else if apart(false) {
+        format!(
+            "On {machine}, the rows of each case were sampled in turn, and the cases one after the other: a drift between \
+             two cases may look like a difference."
+        )
+    } else {
+        format!("On {machine}, the rows of this table were sampled in turn.")
+    })
+}
+
+fn is_measured(row: &Row) -> bool {
+    row.series.iter().any(|series| matches!(series.outcome, Outcome::Measured { .. }))
+}
+
+/// Whether two rows were sampled in turn in every run that measured both; `None` where no run says when.
+fn together(one: &Row, other: &Row) -> Option<bool> {
+    let runs = one.series.iter().filter_map(|series| one.in_turn(other, &series.run));
+    runs.reduce(|all, in_turn| all && in_turn)
 }
 
 #[cfg(test)]

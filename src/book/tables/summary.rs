@@ -1,6 +1,6 @@
 //! The summary of an experiment for a console: a table a heading, in the order of the rows.
 
-use super::cell::row_cell;
+use super::comparison::row_cell;
 use crate::in_order::grouped;
 use crate::present::{Column, Role, Table, TableGroup, TableRow};
 use crate::results::{Results, begins, in_words};

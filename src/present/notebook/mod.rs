@@ -10,8 +10,8 @@ use std::fmt::Display;
 
 use crate::units::Unit;
 use crate::{
-    BarPlot, Cell, Column, Estimate, Histogram, LinePlot, Missing, Precision, Role, Table, TableRow,
-    TimelinePlot, Value, escape,
+    BarPlot, Cell, Column, Estimate, Histogram, LinePlot, Missing, Precision, Role, Table, TableRow, TimelinePlot,
+    Value, escape,
 };
 
 /// What can stand on a page.

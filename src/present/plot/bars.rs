@@ -84,36 +84,8 @@ const GROUP_GAP: f64 = 14.0;
 
 const HATCH: Pattern = Pattern { name: "hatch", paint: Paint::Series(1), path: "M1.5 0V6", width: 3, angle: 45 };
 
-/// Where labels stand.
-#[derive(Clone, Copy, PartialEq)]
-enum Labels {
-    /// To the left of the bars.
-    Beside,
-    /// Above each bar, which begins at the left edge.
-    Above,
-}
-
-impl Labels {
-    /// The left end of bars that have labels beside them.
-    const BESIDE: i32 = 104;
-
-    fn of(groups: &[BarGroup]) -> Self {
-        let bars = groups.iter().flat_map(|group| &group.bars);
-        let group = groups.iter().map(|group| Weight::Bold.width(&group.label)).max().unwrap_or(0);
-        let bar = bars.map(|bar| Weight::Regular.width(&bar.label)).max().unwrap_or(0);
-        if MARGIN + group + 6 + bar + 6 <= Self::BESIDE { Self::Beside } else { Self::Above }
-    }
-
-    /// The room below a bar: a label above the next one must not seem to belong to this one.
-    fn below(self) -> f64 {
-        if self == Self::Beside { 4.0 } else { 8.0 }
-    }
-
-    /// What stands above a bar or a group of them.
-    fn above(self, label: &str, weight: Weight) -> Vec<String> {
-        if self == Self::Above { weight.lines(label, room(MARGIN)) } else { Vec::new() }
-    }
-}
+/// The left end of bars that have labels beside them.
+const BESIDE: i32 = 104;
 
 impl BarPlot {
     /// Bars of times, each with its label.
@@ -165,14 +137,27 @@ impl BarPlot {
         }
     }
 
-    fn labels(&self) -> Labels {
-        Labels::of(&self.groups)
+    /// Whether labels stand to the left of the bars, and not above each, which then begins at the left edge.
+    fn has_labels_beside(&self) -> bool {
+        let bars = self.groups.iter().flat_map(|group| &group.bars);
+        let group = self.groups.iter().map(|group| Weight::Bold.width(&group.label)).max().unwrap_or(0);
+        let bar = bars.map(|bar| Weight::Regular.width(&bar.label)).max().unwrap_or(0);
+        MARGIN + group + 6 + bar + 6 <= BESIDE
+    }
+
+    /// The height of a bar with the room below it: a label above the next one must not seem to belong to this one.
+    fn bar_height(&self) -> f64 {
+        if self.has_labels_beside() { BAR + 4.0 } else { BAR + 8.0 }
+    }
+
+    /// What stands above a bar or a group of them.
+    fn above(&self, label: &str, weight: Weight) -> Vec<String> {
+        if self.has_labels_beside() { Vec::new() } else { weight.lines(label, room(MARGIN)) }
     }
 
     fn rows_height(&self) -> f64 {
-        let labels = self.labels();
-        let above = |label: &str, weight| f64::from(height(&labels.above(label, weight)));
-        let bar = |bar: &Bar| above(&bar.label, Weight::Regular) + BAR + labels.below();
+        let above = |label: &str, weight| f64::from(height(&self.above(label, weight)));
+        let bar = |bar: &Bar| above(&bar.label, Weight::Regular) + self.bar_height();
         let group =
             |group: &BarGroup| above(&group.label, Weight::Bold) + group.bars.iter().map(bar).sum::<f64>() + GROUP_GAP;
         self.groups.iter().map(group).sum()
@@ -204,10 +189,10 @@ impl BarPlot {
     }
 
     fn draw(&self, svg: &mut Svg<'_>) {
-        let labels = self.labels();
+        let is_beside = self.has_labels_beside();
         let chart = Horizontal {
             top: title_height(&self.title),
-            left: if labels == Labels::Beside { Labels::BESIDE } else { 10 },
+            left: if is_beside { BESIDE } else { 10 },
             height: self.rows_height(),
             longest: self.longest(),
             unit: self.unit,
@@ -217,24 +202,24 @@ impl BarPlot {
         chart.draw_axis(svg);
         let mut top = GROUP_GAP / 2.0;
         for group in &self.groups {
-            let above = labels.above(&group.label, Weight::Bold);
-            if labels == Labels::Beside {
-                let middle = chart.row(top + (BAR + labels.below()) * group.bars.len() as f64 / 2.0);
+            let above = self.above(&group.label, Weight::Bold);
+            if is_beside {
+                let middle = chart.row(top + self.bar_height() * group.bars.len() as f64 / 2.0);
                 svg.text(&group.label, (MARGIN, middle), Weight::Bold, Paint::Text, Side::Left);
             }
             Weight::Bold.draw(svg, &above, (MARGIN, chart.row(top)), Paint::Text);
             top += f64::from(height(&above));
             for (index, bar) in group.bars.iter().enumerate() {
                 let hatched = index == 1 && group.bars.len() == 2;
-                let above = labels.above(&bar.label, Weight::Regular);
-                if labels == Labels::Beside {
-                    let place = (Labels::BESIDE - 6, chart.row(top + BAR / 2.0));
+                let above = self.above(&bar.label, Weight::Regular);
+                if is_beside {
+                    let place = (BESIDE - 6, chart.row(top + BAR / 2.0));
                     svg.text(&bar.label, place, Weight::Regular, Paint::Text, Side::Right);
                 }
                 Weight::Regular.draw(svg, &above, (MARGIN, chart.row(top)), Paint::Text);
                 top += f64::from(height(&above));
                 draw_bar(svg, &chart, bar, hatched, top);
-                top += BAR + labels.below();
+                top += self.bar_height();
             }
             top += GROUP_GAP;
         }
@@ -323,7 +308,7 @@ mod tests {
     #[test]
     fn a_long_label_stands_above_its_bar() {
         let (short, long) = (plot("fp16"), plot("half precision"));
-        assert!(short.labels() == Labels::Beside && long.labels() == Labels::Above);
+        assert!(short.has_labels_beside() && !long.has_labels_beside());
         assert!(long.rows_height() > short.rows_height());
     }
 }

@@ -79,42 +79,35 @@ pub enum LineRole {
     OtherBelow(usize),
 }
 
-impl LineRole {
+/// How a line of some role looks.
+struct RoleLook {
     /// The place of the line whose colour and mark it has, where that is another.
-    fn of(self) -> Option<usize> {
-        match self {
-            Self::Measured | Self::Bound => None,
-            Self::Prediction(of) | Self::OtherSystem(of) | Self::Below(of) | Self::OtherBelow(of) => Some(of),
-        }
+    of: Option<usize>,
+    /// How large its marks are, and whether they are hollow; none where it has no marks.
+    marks: Option<(i32, bool)>,
+    /// What lies below what: bounds and predictions lie below what was measured.
+    layer: u8,
+}
+
+impl LineRole {
+    fn look(self) -> RoleLook {
+        let (of, marks, layer) = match self {
+            Self::Bound => (None, None, 0),
+            Self::Prediction(of) => (Some(of), Some((7, true)), 1),
+            Self::OtherSystem(of) | Self::OtherBelow(of) => (Some(of), Some((5, true)), 2),
+            Self::Measured => (None, Some((4, false)), 3),
+            Self::Below(of) => (Some(of), Some((4, false)), 3),
+        };
+        RoleLook { of, marks, layer }
     }
 
     fn is_joined(self) -> bool {
         !matches!(self, Self::Below(_) | Self::OtherBelow(_))
     }
 
-    /// How large its marks are, and whether they are hollow; none where it has no marks.
-    fn marks(self) -> Option<(i32, bool)> {
-        match self {
-            Self::Measured | Self::Below(_) => Some((4, false)),
-            Self::Prediction(_) => Some((7, true)),
-            Self::OtherSystem(_) | Self::OtherBelow(_) => Some((5, true)),
-            Self::Bound => None,
-        }
-    }
-
     /// How far to the side its points stand, so that its whiskers do not hide another's.
     fn aside(self) -> i32 {
         if matches!(self, Self::OtherSystem(_) | Self::OtherBelow(_)) { 4 } else { 0 }
-    }
-
-    /// What lies below what: bounds and predictions lie below what was measured.
-    fn layer(self) -> u8 {
-        match self {
-            Self::Bound => 0,
-            Self::Prediction(_) => 1,
-            Self::OtherSystem(_) | Self::OtherBelow(_) => 2,
-            Self::Measured | Self::Below(_) => 3,
-        }
     }
 }
 
@@ -259,8 +252,8 @@ impl LinePlot {
     /// Which colour and mark a line has: its place among the lines that have their own, or that of the line that it
     /// belongs to.
     fn look(&self, index: usize) -> u8 {
-        let own = self.lines[index].role.of().unwrap_or(index);
-        let before = self.lines.iter().take(own).filter(|line| line.role.of().is_none()).count();
+        let own = self.lines[index].role.look().of.unwrap_or(index);
+        let before = self.lines.iter().take(own).filter(|line| line.role.look().of.is_none()).count();
         (before % usize::from(Paint::SERIES)) as u8
     }
 
@@ -286,7 +279,8 @@ impl LinePlot {
     fn draw(&self, svg: &mut Svg<'_>) {
         let axes = self.axes();
         self.draw_axes(svg, &axes);
-        let mut order: Vec<_> = (0..self.lines.len()).map(|index| (self.lines[index].role.layer(), index)).collect();
+        let mut order: Vec<_> =
+            (0..self.lines.len()).map(|index| (self.lines[index].role.look().layer, index)).collect();
         order.sort_unstable();
         order.into_iter().for_each(|(_, index)| self.draw_line(svg, index, &axes));
         self.draw_legend(svg);
@@ -372,7 +366,7 @@ impl LinePlot {
     /// The mark of a line: a disc, a square, a triangle, a diamond, a triangle upside down, a cross or an
     /// hourglass, or a hollow one.
     fn draw_mark(&self, svg: &mut Svg<'_>, index: usize, (x, y): Place) {
-        let Some((size, hollow)) = self.lines[index].role.marks() else { return };
+        let Some((size, hollow)) = self.lines[index].role.look().marks else { return };
         let paint = Paint::Series(self.look(index));
         let corners: &[(f64, f64)] = match self.look(index) {
             0 => return svg.circle((x, y), size, paint, hollow),
