@@ -83,7 +83,7 @@ fn matrix_rows(matrix: &Matrix, results: &Results) -> Vec<Record> {
     shown_rows(matrix, &lookup).into_iter().map(record).collect()
 }
 
-/// The rows that a panel draws of a table: bars and their parts case by case, lines place by place.
+/// The rows that a panel draws of a table: bars case by case, lines place by place.
 fn drawn_rows(
     table: &DocumentTable,
     panel: &Panel,

@@ -10,7 +10,7 @@
 //! | `value`, `table` | what stands in a table |
 //! | `console`, `markdown`, `html` | a table in each form |
 //! | `page` | the head of a page that needs no other file |
-//! | `plot` | bars, stacked bars, lines, histograms and timelines as SVG |
+//! | `plot` | bars, lines, histograms and timelines as SVG |
 
 #![forbid(unsafe_code)]
 
@@ -42,7 +42,7 @@ pub use page::{PAGE_BEGIN, page_head};
 #[cfg(feature = "plots")]
 pub use plot::{
     Bar, BarGroup, BarPlot, Histogram, Lane, LaneSpan, Line, LinePlot, LineRole, MatrixCell, MatrixPlot, MatrixRow,
-    Point, Spacing, Stack, StackBar, StackPlot, Ticks, TimelinePlot, styled_once,
+    Point, Spacing, Ticks, TimelinePlot, styled_once,
 };
 pub use table::{Cell, Column, Missing, Role, Table, TableGroup, TableRow};
 pub use value::{Formatted, Precision, Sampled, Share, Value};

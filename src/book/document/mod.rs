@@ -28,9 +28,7 @@ pub use hardware::{Chip, Hardware};
 pub(super) use language::Language;
 pub use lesson::{Advice, AdviceRow, Lesson, Prediction, Question, QuizChoice};
 pub use measured::{Measured, TableCase, TableEntry};
-pub use panel::{
-    DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows, StackedParts, Systems,
-};
+pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows, Systems};
 pub use sentence::{Effect, Exercise, Headline, Number, Piece, Said, Sentence, SentenceForm, Text};
 pub use text::{PrintedText, TextPlace, Texts};
 

@@ -1,4 +1,4 @@
-//! The plots of a document's chapter: which rows are drawn, as bars, as stacked bars, as lines over a
+//! The plots of a document's chapter: which rows are drawn, as bars, as lines over a
 //! parameter, or as a matrix.
 
 use serde::Deserialize;
@@ -26,14 +26,13 @@ impl DocumentFigure {
     /// Whether it draws rows of this identifier.
     pub(crate) fn draws(&self, id: &str) -> bool {
         self.panels.iter().any(|panel| {
-            let stacked = panel.stack.iter().flat_map(StackedParts::ids);
             let series = panel.lines.iter().flat_map(|lines| &lines.series).map(|series| &series.id);
-            panel.bars.iter().chain(stacked).chain(series).any(|drawn| drawn == id)
+            panel.bars.iter().chain(series).any(|drawn| drawn == id)
         })
     }
 }
 
-/// A panel of a plot: bars, stacked bars, lines, a matrix, a timeline or a roofline.
+/// A panel of a plot: bars, lines, a matrix, a timeline or a roofline.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Panel {
@@ -45,8 +44,6 @@ pub struct Panel {
     pub bars: Vec<String>,
     /// How the axis of the bars is divided.
     pub values: Spacing,
-    /// Measurements that add up to another one: one stacked bar for every case of the table.
-    pub stack: Option<StackedParts>,
     /// The measurements as lines over a parameter.
     pub lines: Option<Lines>,
     /// Whose measurements are drawn where several systems have some.
@@ -69,25 +66,6 @@ impl Panel {
             std::iter::once(&matrix.id).chain(others).chain(matrix.times().map(|time| &time.id))
         });
         self.table == table.id || columns.into_iter().any(|id| table.row(id).is_some())
-    }
-}
-
-/// A measurement and the parts of it, drawn as a stacked bar.
-#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StackedParts {
-    /// The parts, from the left: at most four.
-    pub parts: Vec<String>,
-    /// The whole.
-    pub whole: String,
-    /// By how much the whole exceeds the sum of its parts.
-    pub error: String,
-}
-
-impl StackedParts {
-    /// All measurements that it draws.
-    pub fn ids(&self) -> impl Iterator<Item = &String> {
-        self.parts.iter().chain([&self.whole, &self.error])
     }
 }
 

@@ -6,12 +6,8 @@
 use super::comparison::measured_value;
 use super::left_out::{LeftOut, Unmeasured};
 use super::matrix::matrix;
-use crate::document::{
-    DocumentRow, DocumentTable, Lines, Panel, PanelSeries, Shows, StackedParts, Systems, TableCase, TableEntry,
-};
-use crate::present::{
-    Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Stack, StackBar, StackPlot, Ticks, Value,
-};
+use crate::document::{DocumentTable, Lines, Panel, PanelSeries, Shows, Systems, TableCase, TableEntry};
+use crate::present::{Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Ticks, Value};
 use crate::results::{Lookup, MatmulRate, MissingReason, Parameter, Parameters, Results, matmul_rates, memory_rate};
 use crate::units::Unit;
 
@@ -43,12 +39,6 @@ pub fn drawn(table: Option<&DocumentTable>, panel: &Panel, machine: &str, result
                 has_values = plot.lines.iter().any(|line| !line.points.is_empty());
                 (!plot.lines.is_empty()).then(|| plot.to_svg(&id))
             }
-            (Some(table), None) if panel.stack.is_some() => {
-                let (plot, left_out) = stack_plot(table, panel, machine, (results, &systems));
-                drawn.left_out.extend(left_out);
-                has_values = plot.bars.iter().any(|bar| bar.stack.is_ok());
-                (!plot.bars.is_empty()).then(|| plot.to_svg(&id))
-            }
             (Some(table), None) => {
                 let (plot, left_out) = bar_plot(table, panel, machine, (results, &systems));
                 drawn.left_out.extend(left_out);
@@ -77,7 +67,7 @@ fn unmeasured(table: &DocumentTable, panel: &Panel, results: &Results, systems: 
     Some(Unmeasured::of(&title, reasons))
 }
 
-/// What a panel draws of a table by the rows of a system: bars and their parts case by case, lines place by place.
+/// What a panel draws of a table by the rows of a system: bars case by case, lines place by place.
 pub(crate) fn drawn_cases<'a>(
     table: &DocumentTable,
     panel: &'a Panel,
@@ -85,10 +75,7 @@ pub(crate) fn drawn_cases<'a>(
     lookup: &Lookup<'_>,
 ) -> Vec<(&'a String, TableCase)> {
     let cases = table.cases_in(std::slice::from_ref(results));
-    let bars = cases.into_iter().flat_map(|case| {
-        let stacked = panel.stack.iter().flat_map(StackedParts::ids);
-        panel.bars.iter().chain(stacked).map(move |id| (id, case.clone()))
-    });
+    let bars = cases.into_iter().flat_map(|case| panel.bars.iter().map(move |id| (id, case.clone())));
     let points = panel.lines.iter().flat_map(|lines| {
         lines.series.iter().flat_map(|series| {
             let places = places(series, &lines.x, lookup).into_iter();
@@ -170,53 +157,6 @@ pub fn bar_plot(
     let title = title + &sized(&sizes) + &of_system(panel, results, systems);
     let left_out = LeftOut::collapsed(left_out, table.cases_in(std::slice::from_ref(results)).len() * systems.len());
     (BarPlot { title, machine: machine.to_owned(), unit, spacing: panel.values, groups }, left_out)
-}
-
-/// Stacked bars: one for each case, of the first system. A case in which a part is missing has the reason in its place.
-pub(super) fn stack_plot(
-    table: &DocumentTable,
-    panel: &Panel,
-    machine: &str,
-    (results, systems): (&Results, &[&str]),
-) -> (StackPlot, Vec<LeftOut>) {
-    let lookup = systems.first().map_or_else(|| results.lookup(), |system| results.lookup_of(system));
-    let stacked: Vec<&DocumentRow> =
-        panel.stack.iter().flat_map(StackedParts::ids).filter_map(|id| table.row(id)).collect();
-    let (mut bars, mut left_out) = (Vec::new(), Vec::new());
-    let cases = table.cases_in(std::slice::from_ref(results));
-    for case in &cases {
-        let label = case.heading().unwrap_or_default().to_owned();
-        let value = |row: &&DocumentRow| TableEntry { table, row, case }.drawn(&lookup).map(|m| measured_value(&m));
-        match stacked.iter().map(value).collect::<Result<Vec<Value>, MissingReason>>() {
-            Ok(mut values) => {
-                let (Some(error), Some(whole)) = (values.pop(), values.pop()) else { continue };
-                let parts = values.iter().map(|part| part.value).collect();
-                let (text, error) = (whole.formatted().main, closing_error(&error));
-                let stack = Stack { parts, whole: (whole.value, whole.interval), text, error };
-                bars.push(StackBar { label, stack: Ok(stack) });
-            }
-            Err(MissingReason::NotApplicable(reason)) => {
-                left_out.extend(stacked.first().map(|row| LeftOut::of(row, case, reason)))
-            }
-            Err(absence) => bars.push(StackBar { label, stack: Err(absence.state().to_owned()) }),
-        }
-    }
-    let parts = stacked.iter().take(stacked.len().saturating_sub(2)).map(|row| row.label.clone()).collect();
-    let title = title(table, panel) + &of_system(panel, results, systems);
-    let unit = stacked.first().map_or(Unit::Seconds, |row| row.unit);
-    (StackPlot { title, machine: machine.to_owned(), unit, parts, bars }, LeftOut::collapsed(left_out, cases.len()))
-}
-
-/// The interval of a closing error in words; the error, where it has none.
-fn closing_error(error: &Value) -> String {
-    let (low, high) = error.interval.unwrap_or((error.value, error.value));
-    let scale = error.unit.scale(low.abs().max(high.abs()));
-    let written = |value: f64| scale.significant(value, 2);
-    if error.interval.is_some() {
-        format!("error {} to {}", written(low), written(high))
-    } else {
-        format!("error {}", written(low))
-    }
 }
 
 /// Lines: every row of each series that has the parameter gives a point.
