@@ -2,14 +2,13 @@
 
 use minijinja::{Value, context};
 
-use super::document::{Claim, ClaimKind, Document};
+use super::document::{Claim, Document};
 use super::predicate::{CaseResult, ClaimVerdict, Found, Judgement};
 use super::tables::{Machines, machine_labels, verdict_totals};
 use super::templates::{Templates, safe_html};
 use crate::error::BookError;
-use crate::present::{Line, LinePlot, LineRole, Point, Spacing, Ticks, escape};
+use crate::present::escape;
 use crate::results::Results;
-use crate::units::{Scale, Unit};
 
 /// A document with its claims judged by all runs.
 pub(super) type Judged<'a> = (&'a Document, Vec<Vec<Judgement>>);
@@ -71,8 +70,7 @@ fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
 pub(crate) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
     let claim = |(claim, judgements): (&Claim, &Vec<Judgement>)| {
         let mut verdicts = Vec::new();
-        let mut curves = Vec::new();
-        for (number, (machine, judgement)) in (1..).zip(machines.labels.iter().zip(judgements)) {
+        for (machine, judgement) in machines.labels.iter().zip(judgements) {
             for judgement in std::iter::once(judgement).chain(judgement.beside.as_deref()) {
                 let heading = match claim.is_about_figures() {
                     true if judgement.shown.is_empty() => "From the figures alone".to_owned(),
@@ -80,10 +78,6 @@ pub(crate) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Jud
                     false => format!("{}, on {machine}", judgement.system),
                 };
                 verdicts.push(verdict(&heading, judgement));
-                if claim.kind == ClaimKind::Model && !judgement.cases.is_empty() {
-                    let id = format!("{}-{number}-{}", claim.id, judgement.system.to_lowercase());
-                    curves.push(safe_html(curve(&heading, judgement, &id)));
-                }
             }
             if claim.is_about_figures() && judgement.shown.is_empty() {
                 break;
@@ -98,7 +92,6 @@ pub(crate) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Jud
             kind => claim.kind.sentence(),
             rationale => safe_html(claim.rationale.trim()),
             verdicts,
-            curves,
         }
     };
     document.claims.iter().zip(judged).map(claim).collect()
@@ -130,45 +123,4 @@ fn verdict(heading: &str, judgement: &Judgement) -> Value {
         cases => judgement.cases.iter().map(one).collect::<Vec<Value>>(),
         shown => judgement.shown.iter().map(one).collect::<Vec<Value>>(),
     }
-}
-
-/// The error of a model over the parameter of its cases.
-fn curve(heading: &str, judgement: &Judgement, id: &str) -> String {
-    let mut lines: Vec<Line> = Vec::new();
-    let mut x = "case".to_owned();
-    // The same error with another formula.
-    let beside = judgement.shown.iter().map(|case| (case, "beside it"));
-    for (case, label) in judgement.cases.iter().map(|case| (case, "error")).chain(beside) {
-        let Some((name, place)) = case.select.iter().find_map(|(name, value)| Some((name, value.number()?))) else {
-            continue;
-        };
-        x.clone_from(&name.replace('_', " "));
-        let line = match lines.iter().position(|line| line.label == label) {
-            Some(place) => place,
-            None => {
-                lines.push(Line::new(label, LineRole::Measured, Vec::new()));
-                lines.len() - 1
-            }
-        };
-        match &case.found {
-            Ok(found) => {
-                let (value, interval) = found.numbers();
-                let text = Scale::PERCENT.significant(value, 2);
-                lines[line].points.push(Point { x: place, value: (value, interval), text });
-            }
-            Err(_) => lines[line].missing.push(format!("{place} not measured")),
-        }
-    }
-    let plot = LinePlot {
-        title: format!("Error of the model, {}", judgement.system),
-        machine: heading.to_owned(),
-        x,
-        x_unit: None,
-        x_spacing: Spacing::Log,
-        x_ticks: Ticks::Places,
-        unit: Unit::Ratio,
-        y_spacing: Spacing::Linear,
-        lines,
-    };
-    plot.to_svg(id)
 }

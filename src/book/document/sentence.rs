@@ -265,17 +265,6 @@ impl Text {
         Ok(())
     }
 
-    /// The expressions in it.
-    #[cfg(test)]
-    pub(super) fn expressions(&self) -> Vec<&str> {
-        let parts = self.parts().unwrap_or_default().into_iter();
-        let expression = |part| match part {
-            Part::Expression(expression) => Some(expression),
-            Part::Words(_) => None,
-        };
-        parts.filter_map(expression).collect()
-    }
-
     fn parts(&self) -> Result<Vec<Part<'_>>, String> {
         let (mut parts, mut rest) = (Vec::new(), self.0.trim());
         while let Some((words, tail)) = rest.split_once("{{") {

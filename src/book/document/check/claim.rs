@@ -67,7 +67,7 @@ fn check_kind(
             at.refuse("a model has no bounds: its test is the error alone, such as `a / b - 1`")
         }
         (ClaimKind::Model, None) if claim.each.is_none() && claim.cases.is_empty() => {
-            at.refuse("the error of a model is a curve: it needs `each` or `cases`")
+            at.refuse("the error of a model is of several cases: it needs `each` or `cases`")
         }
         (ClaimKind::Model, None) if dimension.is_other_than(Dimension::NONE) => at
             .refuse(format!("the error of a model is a share, such as `a / b - 1`, and this is {}", dimension.words())),

@@ -2,7 +2,7 @@
 //! measures.
 
 use super::super::single::{holds, of_row, published_with};
-use crate::document::{AdviceRow, Document, DocumentTable, Matrix};
+use crate::document::{AdviceRow, Document, DocumentTable, Matrix, Text};
 use crate::predicate::{Operand, Several, Test, is_selected, operands_of, parsed};
 use crate::results::{MetricSpec, Parameters, preferred};
 use crate::tests::{catalog, project};
@@ -68,6 +68,11 @@ fn in_lines(document: &Document) -> Vec<&MetricSpec> {
     of_series.collect()
 }
 
+/// The expressions in a text.
+fn expressions(text: &Text) -> impl Iterator<Item = &str> {
+    text.source().split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0.trim()))
+}
+
 fn has(known: &[&MetricSpec], spec: &MetricSpec) -> bool {
     known.iter().any(|known| known.is(&spec.id, &spec.parameters))
 }
@@ -84,7 +89,7 @@ fn each_value_that_an_answer_cites_stands_in_a_table_or_a_matrix_of_its_chapter(
         for (answer, values) in document.answer.iter().map(|answer| (answer, &[][..])).chain(advised) {
             let tests = Test::all(&answer.condition).unwrap().into_iter().map(|test| test.quantity);
             let texts = [&answer.then, &answer.otherwise, &answer.unclear].into_iter().chain(values);
-            let cited = texts.flat_map(|text| text.expressions());
+            let cited = texts.flat_map(expressions);
             // Without the filter that writes it.
             let cited = cited.map(|text| parsed(text.split('|').next().unwrap_or_default(), &[]).unwrap());
             for (name, operand) in tests.chain(cited).flat_map(|text| operands_of(&text, &document).unwrap()) {
