@@ -194,9 +194,8 @@ fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
 
 /// How many measurements of the document's matrices a run does not have, by the reason.
 fn empty_cells(document: &Document, results: &Results) -> BTreeMap<String, usize> {
-    let panels = document.figures.iter().flat_map(|figure| &figure.panels);
     let mut reasons = BTreeMap::new();
-    for matrix in panels.filter_map(|panel| panel.matrix.as_ref()) {
+    for matrix in document.matrices() {
         let lookup = results.lookup_of(matrix_system(matrix, results));
         for absence in shown_rows(matrix, &lookup).into_iter().filter_map(|(_, metric)| metric.err()) {
             *reasons.entry(absence.to_string()).or_insert(0) += 1;

@@ -173,8 +173,7 @@ fn spans(timeline: &Timeline) -> Result<Vec<u8>, BookError> {
 
 /// What a document's chapter offers of recorded timelines: traces and spans.
 pub(super) fn timelines(document: &Document, results: &[Results]) -> Result<Vec<(PathBuf, Vec<u8>)>, BookError> {
-    let panels = document.figures.iter().flat_map(|figure| &figure.panels);
-    let scenarios: Vec<&String> = panels.filter_map(|panel| panel.timeline.as_ref()).collect();
+    let scenarios: Vec<&String> = document.panels().filter_map(|panel| panel.timeline.as_ref()).collect();
     let mut files = Vec::new();
     for (number, results) in (1..).zip(results) {
         for scenario in &scenarios {

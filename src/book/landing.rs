@@ -11,7 +11,7 @@ use minijinja::{Value, context};
 
 use super::claims::Judged;
 use super::data;
-use super::document::{Document, Effect, Headline, Number, Panel};
+use super::document::{Document, Effect, Headline, Number};
 use super::emulation::is_emulated;
 use super::notebooks::Notebook;
 use super::project::BookProject;
@@ -145,8 +145,7 @@ fn shown(number: &Number) -> Value {
 fn timeline(headed: &[Headed<'_>], results: &Results, machine: &str) -> Option<Value> {
     for (document, headline) in headed {
         let Some(scenario) = &headline.timeline else { continue };
-        let panels = document.figures.iter().flat_map(|figure| &figure.panels);
-        let drawn = panels.into_iter().find(|panel: &&Panel| panel.timeline.as_ref() == Some(scenario));
+        let drawn = document.panels().find(|panel| panel.timeline.as_ref() == Some(scenario));
         if let Some(drawn) = drawn.filter(|_| results.timeline(scenario).is_some()) {
             let svg = data::timeline_picture(drawn, scenario, (results, machine), "landing-timeline");
             return svg.map(|svg| context! { svg => safe_html(svg), chapter => document.id.as_str() });

@@ -71,8 +71,7 @@ impl Document {
 
     /// The recorded timelines of an experiment that no figure draws, each with the label of the row that it is of.
     fn timelines(&self, experiment: &str, results: &[Results]) -> Option<DocumentFigure> {
-        let drawn = self.figures.iter().flat_map(|figure| &figure.panels).filter_map(|panel| panel.timeline.as_deref());
-        let mut known: Vec<&str> = drawn.collect();
+        let mut known: Vec<&str> = self.panels().filter_map(|panel| panel.timeline.as_deref()).collect();
         let mut panels = Vec::new();
         for (results, recorded) in results.iter().flat_map(|one| one.timelines.iter().map(move |own| (one, own))) {
             let name = recorded.name.as_str();

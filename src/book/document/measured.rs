@@ -6,6 +6,7 @@
 use serde::Deserialize;
 
 use super::{DocumentRow, DocumentTable, Figure};
+use crate::in_order::each_once;
 use crate::measure::Estimate;
 use crate::present::{Precision, Share};
 use crate::results::{Lookup, Metric, MissingReason, Parameter, Parameters, Results, by_size, in_another_unit};
@@ -82,9 +83,7 @@ impl<'a> TableEntry<'a> {
     }
 
     fn find<'r>(&self, lookup: &Lookup<'r>, id: &str) -> Result<Metric<'r>, MissingReason> {
-        let mut select = self.case.select.clone();
-        select.extend(self.table.row(id).map(|row| row.select.clone()).unwrap_or_default());
-        lookup.find(id, &select, &self.published_with())
+        lookup.find(id, &self.table.selected(id, &self.case.select), &self.table.published_with(&self.row.id))
     }
 
     fn relative(&self, lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estimate) -> Option<Share> {
@@ -99,19 +98,12 @@ impl<'a> TableEntry<'a> {
         (whole > 0.0).then_some(Share { value, interval, precision, of })
     }
 
-    /// The parameters with which the document measured this row.
-    fn published_with(&self) -> Parameters {
-        let mut parameters = self.table.published_with.clone();
-        parameters.extend(self.row.published_with.clone());
-        parameters
-    }
-
     fn mismatches(&self, parameters: &Parameters) -> Vec<String> {
         let mismatch = |(name, document): (String, Parameter)| {
             let run = parameters.get(&name)?;
             (*run != document).then(|| format!("{name} {run}, in the text {document}"))
         };
-        self.published_with().into_iter().filter_map(mismatch).collect()
+        self.table.published_with(&self.row.id).into_iter().filter_map(mismatch).collect()
     }
 }
 
@@ -174,18 +166,22 @@ impl DocumentTable {
         let Some(name) = &self.each else {
             return if self.cases.is_empty() { vec![TableCase::all()] } else { self.cases.clone() };
         };
-        let mut values: Vec<&Parameter> = Vec::new();
-        for row in results.iter().flat_map(|results| &results.rows).filter(|row| self.row(&row.spec.id).is_some()) {
-            values.extend(row.spec.parameters.get(name).filter(|value| !values.contains(value)));
-        }
+        let values = values_of(name, results, |id| self.row(id).is_some());
         if values.is_empty() {
             return vec![TableCase::all()];
         }
-        values.sort_by(|a, b| by_size(a, b));
         let case = |value: &Parameter| TableCase {
             label: format!("{name} {value}"),
             select: Parameters::from([(name.clone(), value.clone())]),
         };
         values.into_iter().map(case).collect()
     }
+}
+
+/// The values of a parameter among rows, numbers by size and words as they come.
+pub(crate) fn values_of<'r>(name: &str, results: &'r [Results], is_of: impl Fn(&str) -> bool) -> Vec<&'r Parameter> {
+    let rows = results.iter().flat_map(|results| &results.rows).filter(|row| is_of(&row.spec.id));
+    let mut values = each_once(rows.filter_map(|row| row.spec.parameters.get(name)));
+    values.sort_by(|a, b| by_size(a, b));
+    values
 }

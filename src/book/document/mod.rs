@@ -27,6 +27,7 @@ pub use figure::Figure;
 pub use hardware::{Chip, Hardware};
 pub(super) use language::Language;
 pub use lesson::{Advice, AdviceRow, Lesson, Prediction, Question, QuizChoice};
+pub(super) use measured::values_of;
 pub use measured::{Measured, TableCase, TableEntry};
 pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows, Systems};
 pub use sentence::{Effect, Exercise, Headline, Number, Piece, Said, Sentence, SentenceForm, Text};
@@ -271,13 +272,7 @@ impl Document {
 
     fn shown(&self) -> impl Iterator<Item = &str> {
         let rows = self.tables.iter().flat_map(|table| &table.rows).map(|row| row.id.as_str());
-        let panels = self.figures.iter().flat_map(|figure| &figure.panels);
-        let matrices = panels.filter_map(|panel| panel.matrix.as_ref());
-        let drawn = matrices.flat_map(|matrix| {
-            let columns = matrix.columns.iter().filter_map(|column| column.id.as_deref());
-            let times = matrix.times().map(|time| time.id.as_str());
-            std::iter::once(matrix.id.as_str()).chain(columns).chain(times)
-        });
+        let drawn = self.matrices().flat_map(Matrix::ids).map(String::as_str);
         rows.chain(drawn)
     }
 
@@ -285,6 +280,16 @@ impl Document {
     pub fn cited(&self) -> Option<String> {
         let file = self.source.as_deref()?;
         Some(self.names.texts.of_file(file).map_or_else(|| file.to_owned(), PrintedText::dated))
+    }
+
+    /// The panels of all its figures.
+    pub(crate) fn panels(&self) -> impl Iterator<Item = &Panel> + Clone {
+        self.figures.iter().flat_map(|figure| &figure.panels)
+    }
+
+    /// The matrices among its panels.
+    pub(crate) fn matrices(&self) -> impl Iterator<Item = &Matrix> {
+        self.panels().filter_map(|panel| panel.matrix.as_ref())
     }
 
     /// The table with this identifier.
@@ -297,6 +302,18 @@ impl DocumentTable {
     /// Whether the document prints a figure anywhere in this table.
     pub fn has_published(&self) -> bool {
         self.rows.iter().any(|row| row.published.values().any(Option::is_some))
+    }
+
+    /// What is selected of a row: of a case, with what the row always selects.
+    pub(super) fn selected(&self, id: &str, case: &Parameters) -> Parameters {
+        let own = self.row(id).into_iter().flat_map(|row| row.select.clone());
+        case.clone().into_iter().chain(own).collect()
+    }
+
+    /// What the document measured a row with: of several measurements that one is shown.
+    pub(super) fn published_with(&self, id: &str) -> Parameters {
+        let own = self.row(id).into_iter().flat_map(|row| row.published_with.clone());
+        self.published_with.clone().into_iter().chain(own).collect()
     }
 
     /// The row of the measurement `id`.

@@ -61,11 +61,7 @@ pub struct Panel {
 impl Panel {
     /// Whether it draws rows of a table: it names it, or it is a matrix of the same measurements.
     pub fn draws(&self, table: &DocumentTable) -> bool {
-        let columns = self.matrix.iter().flat_map(|matrix| {
-            let others = matrix.columns.iter().filter_map(|column| column.id.as_ref());
-            std::iter::once(&matrix.id).chain(others).chain(matrix.times().map(|time| &time.id))
-        });
-        self.table == table.id || columns.into_iter().any(|id| table.row(id).is_some())
+        self.table == table.id || self.matrix.iter().flat_map(Matrix::ids).any(|id| table.row(id).is_some())
     }
 }
 
@@ -122,6 +118,12 @@ pub struct MatrixColumn {
 }
 
 impl Matrix {
+    /// All measurements that it draws.
+    pub fn ids(&self) -> impl Iterator<Item = &String> {
+        let others = self.columns.iter().filter_map(|column| column.id.as_ref());
+        std::iter::once(&self.id).chain(others).chain(self.times().map(|time| &time.id))
+    }
+
     /// The times beside and below its cells.
     pub fn times(&self) -> impl Iterator<Item = &MatrixTime> {
         self.beside.iter().chain(&self.below)

@@ -17,10 +17,9 @@ use super::quantity::ResolvedExpression;
 use super::source::source;
 use super::test::Test;
 use super::verdict::{ClaimVerdict, why};
-use crate::document::{Claim, ClaimKind, ClaimSubject, Document};
-use crate::in_order::each_once;
+use crate::document::{Claim, ClaimKind, ClaimSubject, Document, values_of};
 use crate::measure::{Decision, Evidence, Observations, furthest};
-use crate::results::{MissingReason, Parameters, Results, by_size};
+use crate::results::{MissingReason, Parameters, Results};
 
 /// The system that the texts are about.
 const PYTORCH: &str = "PyTorch";
@@ -192,9 +191,7 @@ impl Claim {
         let has = |name: &str| document.names.rows.parameters(&ids).contains_key(name);
         let mut selects: Vec<Parameters> = match &self.each {
             Some(name) => {
-                let rows = results.rows.iter().filter(|row| ids.contains(&row.spec.id.as_str()));
-                let mut values = each_once(rows.filter_map(|row| row.spec.parameters.get(name)));
-                values.sort_by(|a, b| by_size(a, b));
+                let values = values_of(name, std::slice::from_ref(results), |id| ids.contains(&id));
                 values.into_iter().map(|value| Parameters::from([(name.clone(), value.clone())])).collect()
             }
             None => self.cases.clone(),

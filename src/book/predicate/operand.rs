@@ -3,7 +3,7 @@
 use crate::document::{Document, Figure, TableCase};
 use crate::results::{
     Dimension, Expression, Extreme, MetricSpec, Parameter, Parameters, Selector, Spelled, behind, most_alike, name_of,
-    nearest, nearest_name, nearest_number,
+    nearest, nearest_number,
 };
 use crate::units::Unit;
 
@@ -47,13 +47,11 @@ pub(crate) struct UnknownName {
     pub message: String,
     /// What may have been meant.
     pub hint: String,
-    /// Whether it is the document's identifier that is wrong.
-    pub is_of_id: bool,
 }
 
 impl From<String> for UnknownName {
     fn from(message: String) -> Self {
-        Self { name: None, message, hint: String::new(), is_of_id: false }
+        Self { name: None, message, hint: String::new() }
     }
 }
 
@@ -121,26 +119,12 @@ fn unknown(document: &Document, name: &str) -> UnknownName {
         ["published", ..] => ("published figure of the document", near(published_names(document))),
         ["peak", _, _] => ("peak rate of the hardware", near(peaks())),
         path => {
-            if let Some(near) = misspelt(document, path) {
-                let message =
-                    format!("no experiment is named `{}`, and `{name}` is of one that nearly is", document.id);
-                let hint = format!("; did you mean `{near}`?");
-                return UnknownName { is_of_id: true, hint, ..message.into() };
-            }
             let of_row = hint(document, path);
             let of_others = || near(published_names(document).into_iter().chain(peaks()).collect());
             ("measurement", if of_row.is_empty() { of_others() } else { of_row })
         }
     };
     UnknownName { name: Some(name.to_owned()), hint, ..format!("`{name}` names no {what}").into() }
-}
-
-/// The experiment that the document's identifier stands for if it is misspelt: the one that is named nearly so, where it has
-/// the row.
-fn misspelt<'a>(document: &'a Document, path: &[&str]) -> Option<&'a str> {
-    let rows = document.names.rows.ids().filter_map(|id| id.split('.').next());
-    let near = nearest_name(&document.id, rows).filter(|_| own_experiment(document).is_none())?;
-    row(document, path, Some(near)).map(|_| near)
 }
 
 fn published(document: &Document, path: &[&str]) -> Option<Operand> {

@@ -33,9 +33,12 @@ pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
             words.iter().try_for_each(|words| top.key(key).text(words))?;
         }
         if let Some(scenario) = &headline.timeline {
-            let panels = document.figures.iter().flat_map(|figure| &figure.panels);
             let what = || format!("no figure of the document draws the timeline `{scenario}`");
-            top.key("timeline").known(scenario, panels.filter_map(|panel| panel.timeline.as_deref()), what)?;
+            top.key("timeline").known(
+                scenario,
+                document.panels().filter_map(|panel| panel.timeline.as_deref()),
+                what,
+            )?;
         }
     }
     for (at, exercise) in top.each("exercises", &document.exercises) {

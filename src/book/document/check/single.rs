@@ -13,8 +13,8 @@ pub(super) fn in_table(document: &Document, table: &DocumentTable) -> Option<Sev
     let named: Vec<Parameters> = table.cases.iter().map(|case| case.select.clone()).collect();
     let cases = if named.is_empty() { &every[..] } else { &named };
     let several = |id: &str| {
-        let prefer = published_with(table, id);
-        cases.iter().find_map(|case| twins(document, id, &of_row(table, id, case), &prefer, table.each.as_deref()))
+        let prefer = table.published_with(id);
+        cases.iter().find_map(|case| twins(document, id, &table.selected(id, case), &prefer, table.each.as_deref()))
     };
     table.rows.iter().enumerate().find_map(|(place, row)| Some((place, several(&row.id)?)))
 }
@@ -22,7 +22,7 @@ pub(super) fn in_table(document: &Document, table: &DocumentTable) -> Option<Sev
 /// The first series whose points fit several measurements.
 pub(super) fn in_lines(document: &Document, table: &DocumentTable, lines: &Lines) -> Option<Several> {
     lines.series.iter().enumerate().find_map(|(place, series)| {
-        let (prefer, select) = (published_with(table, &series.id), of_row(table, &series.id, &series.select));
+        let (prefer, select) = (table.published_with(&series.id), table.selected(&series.id, &series.select));
         Some((place, twins(document, &series.id, &select, &prefer, Some(&lines.x))?))
     })
 }
@@ -48,20 +48,6 @@ pub(super) fn in_matrix(document: &Document, matrix: &Matrix, times: &[MatrixTim
         let several = |select: &Parameters| twins(document, &time.id, select, &time.prefer, None);
         Some((place, selects.iter().find_map(several)?))
     })
-}
-
-/// What is selected, with what a row of a table always selects.
-pub(super) fn of_row(table: &DocumentTable, id: &str, select: &Parameters) -> Parameters {
-    let mut select = select.clone();
-    select.extend(table.row(id).map(|row| row.select.clone()).unwrap_or_default());
-    select
-}
-
-/// What the document measured a row of a table with: of several measurements that one is shown.
-pub(super) fn published_with(table: &DocumentTable, id: &str) -> Parameters {
-    let mut parameters = table.published_with.clone();
-    parameters.extend(table.row(id).map(|row| row.published_with.clone()).unwrap_or_default());
-    parameters
 }
 
 /// Two measurements of one system that a row could stand for, in words. Of the parameter `each`, those that have it are

@@ -134,21 +134,6 @@ fn a_listing_that_there_is_not_has_its_place_and_the_nearest_file() {
 }
 
 #[test]
-fn a_misspelt_identifier_of_an_experiment_is_reported_where_it_stands() {
-    let mut names = names();
-    let specs = names.rows.specs().iter().cloned().map(|mut spec| {
-        spec.id = spec.id.replacen("d.", "doors.", 1);
-        spec
-    });
-    names.rows = Arc::new(Catalog::new(specs.collect::<Vec<_>>()));
-    let claim = "claims: [{id: c, claim: C, rationale: R, kind: always, on: cuda, tests: [a > 0]}]\n";
-    let text = |id: &str| HEAD.replacen("id: d\n", &format!("id: {id}\n"), 1).replace("d.a", "doors.a") + claim;
-    assert!(Document::parse("d.yaml", &text("doors"), &names).is_ok());
-    let message = Document::parse("d.yaml", &text("dors"), &names).unwrap_err().to_string();
-    assert!(message.starts_with("d.yaml:1:5: ") && message.ends_with("did you mean `doors`?"), "{message}");
-}
-
-#[test]
 fn a_parameter_that_is_neither_a_number_nor_a_name_is_refused_with_its_row_and_place() {
     for (value, found) in [("true", "`true`"), ("~", "nothing"), ("[8]", "a list")] {
         let text = HEAD.replace("id: d.a,", &format!("id: d.a, published_with: {{size: {value}}},"));

@@ -1,7 +1,7 @@
 //! What a reader finds of the rows in the documents that come with the program: what an answer cites, and all that an experiment
 //! measures.
 
-use super::super::single::{holds, of_row, published_with};
+use super::super::single::holds;
 use crate::document::{AdviceRow, Document, DocumentTable, Matrix, Text};
 use crate::predicate::{Operand, Several, Test, is_selected, operands_of, parsed};
 use crate::results::{MetricSpec, Parameters, preferred};
@@ -13,9 +13,7 @@ fn documents() -> Vec<Document> {
 
 /// The rows in the tables and the matrices of a document.
 fn in_tables_and_matrices(document: &Document) -> Vec<&MetricSpec> {
-    let panels = document.figures.iter().flat_map(|figure| &figure.panels);
-    let matrices = panels.filter_map(|panel| panel.matrix.as_ref());
-    let of_matrices = matrices.flat_map(|matrix| in_matrix(document, matrix));
+    let of_matrices = document.matrices().flat_map(|matrix| in_matrix(document, matrix));
     document.tables.iter().flat_map(|table| in_table(document, table)).chain(of_matrices).collect()
 }
 
@@ -33,9 +31,9 @@ fn in_table<'a>(document: &'a Document, table: &'a DocumentTable) -> Vec<&'a Met
                 cases.push(Parameters::new());
             }
             for case in cases {
-                let select = of_row(table, &row.id, &case);
+                let select = table.selected(&row.id, &case);
                 let fits = specs.iter().copied().filter(|spec| holds(spec, &select));
-                found.extend(preferred(fits, &published_with(table, &row.id)));
+                found.extend(preferred(fits, &table.published_with(&row.id)));
             }
         }
     }
@@ -59,7 +57,7 @@ fn in_matrix<'a>(document: &'a Document, matrix: &'a Matrix) -> Vec<&'a MetricSp
 
 /// The points of the lines of a document.
 fn in_lines(document: &Document) -> Vec<&MetricSpec> {
-    let lines = document.figures.iter().flat_map(|figure| &figure.panels).filter_map(|panel| panel.lines.as_ref());
+    let lines = document.panels().filter_map(|panel| panel.lines.as_ref());
     let points = lines.flat_map(|lines| lines.series.iter().map(move |series| (lines, series)));
     let of_series = points.flat_map(|(lines, series)| {
         let all = document.names.rows.together(&series.id).flatten();
