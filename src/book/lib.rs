@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod audits;
 mod chapter;
 mod claims;
 mod classroom;
@@ -23,7 +22,6 @@ mod includes;
 mod landing;
 mod machine;
 mod notebooks;
-mod pages;
 mod place;
 mod placeholders;
 mod policy;

@@ -140,22 +140,11 @@ impl BookProject {
         self.kept.iter().map(move |kept| kept.as_ref().map_err(unreadable))
     }
 
-    /// With a document (YAML), in the file `documents/NAME.yaml`.
+    /// With a file at this path in the project: `documents/NAME.yaml`, `suites/NAME.yaml`, `notebooks/NAME.ipynb`.
     #[must_use]
-    pub fn with_document(self, name: &str, text: &str) -> Self {
-        self.with_file("documents", name, "yaml", text)
-    }
-
-    /// With a suite (YAML), in the file `suites/NAME.yaml`.
-    #[must_use]
-    pub fn with_suite(self, name: &str, text: &str) -> Self {
-        self.with_file("suites", name, "yaml", text)
-    }
-
-    /// With a notebook, in the file `notebooks/NAME.ipynb`.
-    #[must_use]
-    pub fn with_notebook(self, name: &str, text: &str) -> Self {
-        self.with_file("notebooks", name, "ipynb", text)
+    pub fn with_file(mut self, path: impl Into<PathBuf>, text: &str) -> Self {
+        self.files.insert(path.into(), text.as_bytes().to_vec());
+        self
     }
 
     /// With an audit as a chapter, in the place of one of its name.
@@ -200,11 +189,6 @@ impl BookProject {
             }
             self.files.insert(PathBuf::from(format!("schemas/{name}.json")), schema.as_bytes().to_vec());
         }
-        self
-    }
-
-    fn with_file(mut self, folder: &str, name: &str, ending: &str, text: &str) -> Self {
-        self.files.insert(Path::new(folder).join(format!("{name}.{ending}")), text.as_bytes().to_vec());
         self
     }
 

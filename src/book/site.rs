@@ -13,7 +13,7 @@ use mdbook_preprocessor::{Preprocessor, PreprocessorContext};
 use mdbook_summary::{Summary, SummaryItem};
 
 use super::folder::at;
-use super::pages::summary_of;
+use super::includes::summary_of;
 use super::place::{BOOK, OutputPlace};
 use super::placeholders::Placeholders;
 use super::policy;

@@ -16,12 +16,13 @@ use super::in_order::each_once;
 use super::includes::{Files, place};
 use super::notebooks::{self, Notebook};
 use super::predicate::Judgement;
-use super::project::BookProject;
+use super::project::{AuditPage, BookProject};
 use super::tables::{Machines, machine_labels};
 use super::templates::{self, Templates, safe_html};
-use super::{audits, chapter, classroom, config, data, emulation, landing, machine, pages, slides, syllabus};
+use super::{chapter, classroom, config, data, emulation, includes, landing, machine, slides, syllabus};
 use crate::clean;
 use crate::error::{BookError, FileError};
+use crate::present::escape;
 use crate::results::{Catalog, Machine, Results, SYNCSCOPE, System, nearest};
 
 /// The files of an mdBook, by their path within it.
@@ -62,7 +63,7 @@ impl Source {
         let described = project.documents(&catalog)?;
         let mut pages = project.pages();
         let taken = pages.iter().cloned().chain(described.iter().map(|document| document.id.clone())).collect();
-        let audits = audits::names(&project.audits, &taken);
+        let audits = audit_names(&project.audits, &taken);
         pages.extend(audits.iter().cloned());
         let beyond = undocumented(&described, results, &pages);
         // Chapters of a text are always shown; others need measured rows.
@@ -109,14 +110,14 @@ impl Source {
         // Nor an audit: its words are another program's.
         for (audit, name) in project.audits.iter().zip(&audits) {
             let written = format!("audits/{}.json", audit.name);
-            source.add(&format!("{name}.md"), &written, audits::chapter(audit, name, left_out()));
+            source.add(&format!("{name}.md"), &written, audit_chapter(audit, name, left_out()));
             source.files.insert(Path::new("src").join(format!("{name}.json")), audit.json.clone().into_bytes());
         }
-        let audits = audits.iter().zip(&project.audits).map(|(name, audit)| entry(name, &audits::title(audit)));
+        let audits = audits.iter().zip(&project.audits).map(|(name, audit)| entry(name, &audit_title(audit)));
         let summary = summary(&templates, &documents, &beyond, &notebooks, audits.collect())?;
         source.add("SUMMARY.md", "templates/summary.md.j2", summary);
         source.check_links(project)?;
-        pages::check(&source, project)?;
+        includes::check_pages(&source, project)?;
         Ok(source)
     }
 
@@ -382,4 +383,36 @@ fn sources_page(templates: &Templates<'_>, documents: &[Document], hardware: &Ha
     let chips = hardware.chips().map(|chip| context! { model => chip.model.as_str(), source => chip.source.as_str() });
     let context = context! { documents => texts.collect::<Vec<Value>>(), chips => chips.collect::<Vec<Value>>() };
     templates.render("sources.md.j2", context)
+}
+
+/// The names of the pages of audits: none is one of `taken`.
+fn audit_names(audits: &[AuditPage], taken: &BTreeSet<String>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for audit in audits {
+        let letters = audit.name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
+        let mut name = format!("audit-{}", letters.collect::<String>());
+        while taken.contains(&name) || names.contains(&name) {
+            name.push_str("-2");
+        }
+        names.push(name);
+    }
+    names
+}
+
+/// The heading of an audit's page.
+fn audit_title(audit: &AuditPage) -> String {
+    format!("Audit: {}", audit.name)
+}
+
+/// The chapter as Markdown, which has this name. Links to chapters that this book leaves out are their words alone.
+fn audit_chapter<'a>(audit: &AuditPage, name: &str, left_out: impl Iterator<Item = &'a String>) -> String {
+    let unlinked = |content: String, id: &String| {
+        let link = format!("<a href=\"{}.html\">", escape(id));
+        let mut parts = content.split(&link);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |out, part| out + &part.replacen("</a>", "", 1))
+    };
+    let content = left_out.fold(audit.content.clone(), unlinked);
+    let title = escape(&audit_title(audit));
+    format!("# {title}\n\n{content}<p class=\"source\"><a href=\"{name}.json\" download>The audit (JSON)</a></p>\n")
 }

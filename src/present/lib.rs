@@ -8,8 +8,7 @@
 //! |---|---|
 //! | `escape` | the one escape of text |
 //! | `value`, `table` | what stands in a table |
-//! | `console`, `markdown`, `html` | a table in each form |
-//! | `page` | the head of a page that needs no other file |
+//! | `console`, `markdown`, `html` | a table in each form; the head of a page that needs no other file |
 //! | `plot` | bars, lines, histograms and timelines as SVG |
 
 #![forbid(unsafe_code)]
@@ -24,7 +23,6 @@ mod kind;
 mod markdown;
 #[cfg(feature = "plots")]
 pub mod notebook;
-mod page;
 #[cfg(feature = "plots")]
 mod plot;
 mod table;
@@ -34,11 +32,11 @@ mod value;
 pub use error::{FileError, in_plain_words};
 pub use escape::escape;
 pub use estimate::{Estimate, LEAST_COVERAGE, Larger, Spread};
+pub use html::{PAGE_BEGIN, page_head};
 pub use kind::Kind;
 pub use markdown::plain as in_markdown;
 #[cfg(feature = "plots")]
 pub use notebook::{Page, Show};
-pub use page::{PAGE_BEGIN, page_head};
 #[cfg(feature = "plots")]
 pub use plot::{
     Bar, BarGroup, BarPlot, Histogram, Lane, LaneSpan, Line, LinePlot, LineRole, MatrixCell, MatrixPlot, MatrixRow,

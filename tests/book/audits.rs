@@ -63,7 +63,7 @@ fn a_link_of_an_audit_to_a_chapter_that_the_book_leaves_out_is_no_link() {
 fn two_audits_and_a_page_of_one_name_are_three_pages() {
     let project =
         BookProject::of_source_tree().unwrap().with_audit(page_of("a b", AUDIT)).with_audit(page_of("a-b", AUDIT));
-    let project = project.with_notebook("audit-a-b", r#"{"nbformat": 4, "cells": []}"#);
+    let project = project.with_file("notebooks/audit-a-b.ipynb", r#"{"nbformat": 4, "cells": []}"#);
     let files = with(project);
     for name in ["audit-a-b", "audit-a-b-2", "audit-a-b-2-2"] {
         assert!(files.contains_key(Path::new(&format!("book/src/{name}.md"))), "{name}");

@@ -120,7 +120,7 @@ fn an_experiment_without_a_document_has_a_chapter_with_all_its_rows_plots_and_da
 
 #[test]
 fn two_documents_of_one_name_are_refused() {
-    let project = probe::project(probe::DOCUMENT).with_document("twin", probe::DOCUMENT);
+    let project = probe::project(probe::DOCUMENT).with_file("documents/twin.yaml", probe::DOCUMENT);
     let error = project.documents(&catalog()).unwrap_err().to_string();
     assert!(error.contains("book/documents/twin.yaml") && error.contains("`probe`"), "{error}");
 }
@@ -141,7 +141,9 @@ fn a_link_to_a_page_that_there_is_not_is_refused_with_the_nearest_page() {
 #[test]
 fn a_notebook_is_in_the_place_of_no_other_page() {
     for name in ["claims", "README", "streams"] {
-        let project = BookProject::of_source_tree().unwrap().with_notebook(name, r#"{"nbformat": 4, "cells": []}"#);
+        let project = BookProject::of_source_tree()
+            .unwrap()
+            .with_file(format!("notebooks/{name}.ipynb"), r#"{"nbformat": 4, "cells": []}"#);
         let refused = Source::of(&[fixture::run()], &project, &catalog()).unwrap_err().to_string();
         assert!(refused.contains(&format!("notebooks/{name}.ipynb")) && refused.contains("rename"), "{refused}");
     }

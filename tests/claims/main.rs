@@ -302,7 +302,10 @@ fn rows_sampled_in_turn_are_paired_round_by_round() {
     let rows = [of("t.a", &a), of("t.b", &b)];
     let fields = "kind: sign, on: pytorch, tests: [t.a - t.b > 0]";
     let paired = judged(fields, &rows);
-    assert!(paired.verdict == ClaimVerdict::Confirmed && paired.cases[0].found.as_ref().unwrap().by_rounds, "{paired:?}");
+    assert!(
+        paired.verdict == ClaimVerdict::Confirmed && paired.cases[0].found.as_ref().unwrap().by_rounds,
+        "{paired:?}"
+    );
     // One after the other, in each run.
     let mut apart = results(&rows);
     for series in &mut apart.rows[1].series {
@@ -330,7 +333,10 @@ fn rounds_and_samples_of_a_slowed_host_decide_no_claim() {
     let fields = "kind: sign, on: pytorch, tests: [t.a - t.b > 0]";
     let judged = |results: &Results| judged_in(fields, &rows, results);
     let in_turn = judged(&results);
-    assert!(in_turn.verdict == ClaimVerdict::Confirmed && in_turn.cases[0].found.as_ref().unwrap().by_rounds, "{in_turn:?}");
+    assert!(
+        in_turn.verdict == ClaimVerdict::Confirmed && in_turn.cases[0].found.as_ref().unwrap().by_rounds,
+        "{in_turn:?}"
+    );
     for series in &mut results.rows[1].series {
         let started = series.outcome.samples_mut().iter_mut().filter_map(|sample| sample.started.as_mut());
         started.for_each(|second| *second += 100.0);
@@ -425,7 +431,10 @@ fn a_time_of_one_run_is_shown_and_judges_nothing_however_clear_it_is() {
             assert_eq!(judgement.verdict, ClaimVerdict::NotJudged(ONE_RUN.to_owned()), "{fields}");
             let case = &judgement.cases[0];
             assert!(case.found.as_ref().unwrap().written().ends_with("(one run, no interval)"), "{case:?}");
-            assert!(case.found.as_ref().unwrap().numbers().1.is_none() && judgement.why.starts_with(ONE_RUN), "{judgement:?}");
+            assert!(
+                case.found.as_ref().unwrap().numbers().1.is_none() && judgement.why.starts_with(ONE_RUN),
+                "{judgement:?}"
+            );
         }
         let text = claims_text(&[document(fields, &rows)], &results(&rows));
         assert!(text.contains(&format!("PyTorch: not judged: {ONE_RUN}")), "{text}");
@@ -478,7 +487,8 @@ fn a_quantity_is_of_the_runs_that_measured_all_of_it() {
     let value = found.cases[0].found.as_ref().unwrap().written();
     assert!(value.starts_with("2.0") && value.ends_with("3 of 5 runs)"), "{value}");
     // What stands beside the test is of the same runs.
-    let (a, b) = (&found.cases[0].found.as_ref().unwrap().operands[0].1, &found.cases[0].found.as_ref().unwrap().operands[1].1);
+    let (a, b) =
+        (&found.cases[0].found.as_ref().unwrap().operands[0].1, &found.cases[0].found.as_ref().unwrap().operands[1].1);
     assert!(a.starts_with("14.0") && b.starts_with("7.0"), "{a}; {b}");
 }
 

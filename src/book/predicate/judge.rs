@@ -11,12 +11,11 @@
 //! A claim about a GPU is not judged by the samples of an emulation, nor one about PyTorch by those of another program. A
 //! case whose rows are missing decides nothing, and the verdict says so.
 
-use super::case::{CaseResult, named};
+use super::case::{CaseResult, ClaimVerdict, named, why};
 use super::operand::{Operand, operands_of};
 use super::quantity::ResolvedExpression;
 use super::source::source;
 use super::test::Test;
-use super::verdict::{ClaimVerdict, why};
 use crate::document::{Claim, ClaimKind, ClaimSubject, Document, values_of};
 use crate::measure::{Decision, Evidence, Observations, furthest};
 use crate::results::{MissingReason, Parameters, Results};

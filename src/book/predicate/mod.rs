@@ -25,9 +25,8 @@
 //! | `operand` | what does a name stand for |
 //! | `source` | what is a name in the results |
 //! | `quantity` | what did the quantity come to in the runs of a system |
-//! | `case` | what did it come to in one case, and how is that written |
 //! | `judge` | what do the cases of a claim come to, on the system that it is about |
-//! | `verdict` | how is that said, by the kind of the claim |
+//! | `case` | what did it come to in one case, and how are that and the verdict said |
 
 mod case;
 mod judge;
@@ -35,10 +34,10 @@ mod operand;
 mod quantity;
 mod source;
 mod test;
-mod verdict;
 
 use std::collections::BTreeSet;
 
+pub use case::ClaimVerdict;
 pub use case::{CaseResult, Found};
 pub use judge::Judgement;
 pub(super) use judge::{Held, holds, is_foreign};
@@ -48,7 +47,6 @@ pub use operand::{Operand, Several};
 pub(super) use operand::{UnknownName, operands_of, singled_out};
 pub(super) use quantity::ResolvedExpression;
 pub(super) use test::Test;
-pub use verdict::ClaimVerdict;
 
 use super::document::Document;
 pub use crate::results::Extreme;

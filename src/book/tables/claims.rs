@@ -1,9 +1,12 @@
-//! Claims and their verdicts, as text for a console.
+//! Results as text for a console: claims with their verdicts, and the summary of an experiment.
 
+use super::comparison::row_cell;
 use crate::clean::terminal_line;
 use crate::document::{Claim, Document};
+use crate::in_order::grouped;
 use crate::predicate::{CaseResult, ClaimVerdict, Judgement};
-use crate::results::Results;
+use crate::present::{Column, Role, Table, TableGroup, TableRow};
+use crate::results::{Results, begins, in_words};
 
 /// All claims of `documents`, judged by one file of results: for each its verdict, what it claims, where it stands, its tests
 /// with what they came to, and why.
@@ -68,4 +71,24 @@ pub(crate) fn verdict_totals<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict
         kind => format!("{kind} {count}"),
     };
     counted.filter(|(_, count)| *count > 0).map(words).collect::<Vec<_>>().join(", ")
+}
+
+/// The rows of an experiment, as text: what it asks, then a table a heading.
+pub fn summary(results: &Results, experiment: &str) -> String {
+    let ran = results.runs.iter().flat_map(|run| &run.order).find(|ran| ran.name == experiment);
+    let asks = ran.map(|ran| ran.summary.as_str()).unwrap_or_default();
+    let mut text = format!("{experiment}: {asks}\n\n");
+    let lookup = results.lookup();
+    let rows = lookup.metrics().filter(|(spec, _)| begins(&spec.id, experiment)).map(|(spec, metric)| {
+        let row = TableRow::new(&spec.label, vec![row_cell(metric)]).of(&spec.id);
+        (spec.group.as_str(), (&spec.parameters, row))
+    });
+    for (heading, rows) in grouped(rows) {
+        let columns = vec![Column::new(Role::Label, ""), Column::new(Role::Measured, "measured")];
+        let group = |(parameters, rows)| TableGroup { label: Some(in_words(parameters)), rows };
+        let groups = grouped(rows).into_iter().map(group).collect();
+        text.push_str(&Table { title: heading.to_owned(), columns, groups }.to_console());
+        text.push('\n');
+    }
+    text
 }

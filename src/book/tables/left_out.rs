@@ -1,14 +1,15 @@
 //! What has no meaning on any machine that is shown, and what a run has nothing of: it is left out of tables and plots, and one
 //! line says what and why.
 //!
-//! And whether the rows of a table were sampled in turn: rows of different groups are sampled one after the other, so that what
-//! drifts, such as a clock rate, may look like a difference between them.
+//! And what else stands beside a table: how many cases say yes, and whether its rows were sampled in turn. Rows of different groups
+//! are sampled one after the other, so that what drifts, such as a clock rate, may look like a difference between them.
 
 use std::collections::BTreeMap;
 
-use super::comparison::Machines;
+use super::comparison::{Machines, SystemRows};
 use crate::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
 use crate::in_order::{each_once, grouped};
+use crate::present::{Cell, Column, Role, Table, TableRow};
 use crate::results::{Lookup, Metric, MissingReason, Outcome, Results, Row};
 
 /// Something that is left out.
@@ -277,6 +278,52 @@ fn is_measured(row: &Row) -> bool {
 fn together(one: &Row, other: &Row) -> Option<bool> {
     let runs = one.series.iter().filter_map(|series| one.in_turn(other, &series.run));
     runs.reduce(|all, in_turn| all && in_turn)
+}
+
+/// The counts of a table that asks for them, of each system that measured it.
+pub(crate) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Option<Table> {
+    let cases = table.cases_in(machines.results);
+    let mut columns = vec![Column::new(Role::Label, "")];
+    let mut rows: Vec<Vec<usize>> = vec![Vec::new(); table.rows.len()];
+    for ((_, machine), systems) in machines.named().zip(&machines.systems) {
+        for system in systems {
+            let counts: Vec<[usize; 3]> =
+                (0..table.rows.len()).map(|place| counts(table, place, &cases, system)).collect();
+            if counts.iter().flatten().all(|count| *count == 0) {
+                continue;
+            }
+            for (place, heading) in ["in every trial", "in some trials", "in no trial"].into_iter().enumerate() {
+                columns.push(Column::new(Role::Measured, heading).of(format!("{}, {machine}", system.0.system)));
+                for (row, counts) in rows.iter_mut().zip(&counts) {
+                    row.push(counts[place]);
+                }
+            }
+        }
+    }
+    let row = |(row, counts): (&DocumentRow, Vec<usize>)| {
+        let cells = counts.iter().map(|count| Cell::Text(count.to_string())).collect();
+        // A row that no system has a case of counts nothing.
+        let row = TableRow::new(&row.label, cells).of(&row.id);
+        counts.iter().any(|count| *count > 0).then_some(row)
+    };
+    let rows = table.rows.iter().zip(rows).filter_map(row).collect();
+    (table.counts && columns.len() > 1).then(|| Table::new(&table.title, columns, rows))
+}
+
+/// Of how many cases a row is yes in every trial, in some, and in none.
+fn counts(table: &DocumentTable, place: usize, cases: &[TableCase], (_, lookup): &SystemRows<'_>) -> [usize; 3] {
+    let mut counts = [0; 3];
+    for case in cases {
+        let Ok(measured) = (TableEntry { table, row: &table.rows[place], case }).measured(lookup) else { continue };
+        let samples = measured.metric.samples();
+        let yes = samples.iter().filter(|sample| **sample > 0.5).count();
+        counts[match yes {
+            0 => 2,
+            yes if yes < samples.len() => 1,
+            _ => 0,
+        }] += 1;
+    }
+    counts
 }
 
 #[cfg(test)]

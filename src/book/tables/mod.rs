@@ -3,21 +3,19 @@
 mod claims;
 mod compared;
 mod comparison;
-mod counts;
 mod figure;
 mod left_out;
 mod matrix;
-mod summary;
 
-pub use claims::claims_text;
 pub(super) use claims::verdict_totals;
+pub use claims::{claims_text, summary};
 pub use compared::{Wording, agreement, compared, over_the_file, tally};
 pub(super) use comparison::versions;
 pub use comparison::{Machines, comparison_table, machine_labels, system_table};
-pub(super) use counts::counts_table;
 pub use figure::{Drawn, bar_plot, drawn, line_plot};
 pub(super) use figure::{drawn_cases, pictures};
-pub(super) use left_out::{Lacks, absence, columns_left_out, lacking_of, left_out_of, nothing_of, sampled};
+pub(super) use left_out::{
+    Lacks, absence, columns_left_out, counts_table, lacking_of, left_out_of, nothing_of, sampled,
+};
 pub use left_out::{LeftOut, Unmeasured};
 pub(super) use matrix::{shown_rows, system as matrix_system};
-pub use summary::summary;

@@ -3,9 +3,8 @@
 //! Short labels are beside their bars, long ones above them. Where two bars are compared, the second is hatched.
 
 use super::axis::{Axis, Spacing, round_ticks};
-use super::picture::{MARGIN, Picture, WIDTH, height, room, title_height};
 use super::svg::{Paint, Pattern, Side, Svg};
-use super::text::Weight;
+use super::text::{MARGIN, Picture, WIDTH, Weight, height, room, title_height};
 use crate::units::Unit;
 
 /// A panel of bars.

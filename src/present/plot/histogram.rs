@@ -4,9 +4,8 @@
 //! the width of a bin follows the quartiles, so that a few extremes do not decide it. Samples far outside the quartiles
 //! count in the outermost bins, and the axis says so.
 
-use super::picture::{LINE, Picture, WIDTH, title_height};
 use super::svg::{Paint, Side, Svg};
-use super::text::Weight;
+use super::text::{LINE, Picture, WIDTH, Weight, title_height};
 use crate::Estimate;
 use crate::units::{Unit, counted};
 

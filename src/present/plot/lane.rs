@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::picture::WIDTH;
+use super::text::WIDTH;
 use super::text::Weight;
 use crate::Kind;
 

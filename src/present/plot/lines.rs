@@ -4,9 +4,9 @@
 //! another system measured of the same, hollow and dotted. A bound is dashed and has no marks.
 
 use super::axis::{Axis, Spacing};
-use super::picture::{LINE, MARGIN, Picture, WIDTH, height, room, title_height};
 use super::svg::{Paint, Place, Side, Svg};
 use super::text::Weight;
+use super::text::{LINE, MARGIN, Picture, WIDTH, height, room, title_height};
 use crate::Estimate;
 use crate::units::{Unit, byte_size};
 

@@ -6,9 +6,8 @@
 //! label of a row stands above its cells, so that a long name has room on a phone. The heads of the columns are repeated, so that
 //! a screen of a phone shows them wherever it is.
 
-use super::picture::{LINE, Picture, WIDTH, height, room, title_height};
 use super::svg::{Paint, Place, Side, Svg};
-use super::text::Weight;
+use super::text::{LINE, Picture, WIDTH, Weight, height, room, title_height};
 
 /// A panel of yes and no.
 ///

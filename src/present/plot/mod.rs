@@ -11,7 +11,6 @@ mod histogram;
 mod lane;
 mod lines;
 mod matrix;
-mod picture;
 mod svg;
 mod text;
 mod timeline;

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use super::axis::{STEPS, round_ticks};
 use super::lane::{LEFT, LaneBar, LaneSpan, NARROW, RIGHT, TrackPlot, column};
-use super::picture::{LINE, Picture, WIDTH, title_height};
 use super::svg::{Paint, Pattern, Place, Side, Svg};
 use super::text::Weight;
+use super::text::{LINE, Picture, WIDTH, title_height};
 use crate::Kind;
 use crate::units::{Scale, Unit};
 
