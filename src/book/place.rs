@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_another_marker_and_what_is_named_like_a_working_folder_are_the_users() {
+    fn a_folder_with_another_marker_or_named_like_a_working_folder_is_the_users() {
         let out = tempfile::tempdir().unwrap();
         let cache = out.path().join(".render-cache");
         fs::create_dir(&cache).unwrap();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_run_clears_what_a_killed_one_left_and_puts_back_the_folder_that_it_had_taken_away() {
+    fn the_next_run_clears_what_a_killed_one_left_and_puts_back_what_it_took() {
         let out = tempfile::tempdir().unwrap();
         put(out.path(), "first").unwrap();
         let left = out.path().join(".render-dead");

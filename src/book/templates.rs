@@ -136,13 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_too_large_is_no_fault_of_its_template_and_its_longest_text_is_named() {
+    fn a_page_that_is_too_large_is_refused() {
         let long = || context! { a => "short", b => safe_html(format!("begin{}", "x".repeat(MAX_BYTES))) };
         for source in ["{{ a }}{{ b }}", "{% macro f() %}{{ b }}{% endmacro %}{{ a }}{{ f() }}"] {
             let error = render(source, long()).unwrap_err();
             assert!(error.to_string().contains("longer than 32 MB"), "{error}");
-            let error = error.to_string();
-            assert!(error.contains("longer than 32 MB") && error.contains("33554437 bytes from `beginxxx"), "{error}");
         }
     }
 

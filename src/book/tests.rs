@@ -25,7 +25,7 @@ pub(super) fn catalog() -> Catalog {
 }
 
 #[test]
-fn what_a_reader_without_a_gpu_is_shown_is_of_a_gpu_in_several_runs_with_pytorch_beside_it() {
+fn the_kept_results_are_of_a_gpu_in_several_runs_with_pytorch_beside_it() {
     let results = results();
     assert!(!super::emulation::is_emulated(results) && results.systems().contains(&"PyTorch"));
     assert!(results.runs_of(&results.run().system).count() > 2);

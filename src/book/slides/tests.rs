@@ -15,7 +15,7 @@ fn behind<'a>(page: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 #[test]
-fn each_lesson_has_a_question_a_prediction_a_figure_an_answer_and_a_quiz_and_says_whose_machine_it_shows() {
+fn each_deck_has_all_parts_of_a_lesson_and_says_whose_machine_it_shows() {
     let files = decks_of(&[]);
     let decks: Vec<&String> =
         files.iter().filter(|(name, _)| name.starts_with("lesson-")).map(|(_, page)| page).collect();
@@ -39,7 +39,7 @@ fn each_lesson_has_a_question_a_prediction_a_figure_an_answer_and_a_quiz_and_say
 }
 
 #[test]
-fn the_kept_decks_show_a_figure_and_an_answer_of_each_chapter_under_titles_of_their_own() {
+fn the_kept_decks_show_a_figure_and_an_answer_of_each_chapter() {
     for (name, page) in decks_of(&[]).iter().filter(|(name, _)| name.starts_with("lesson-")) {
         let between = |slide: &str, (from, to): (&str, &str)| {
             let found = slide.split_once(from).and_then(|(_, rest)| rest.split_once(to));

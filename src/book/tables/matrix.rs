@@ -206,7 +206,7 @@ mod tests {
 
     /// The CPU engine has one way to wait, which is none of the driver's.
     #[test]
-    fn a_time_in_the_only_way_to_wait_stands_beside_the_cells_and_passes_for_no_other_way() {
+    fn a_time_in_the_only_way_to_wait_passes_for_no_other_way() {
         let only = drawn(vec![blocks("a", &[1.0; 3]), behind("condition variable", 4, 1e-3)]);
         assert_eq!((only.beside, only.below.len()), (vec!["1.0 ms".to_owned()], 0));
         let ways = [("spin", 4, 1e-3), ("block", 4, 2e-3), ("spin", 65536, 5e-3)];

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_one_paint_are_one_element_and_an_outline_of_the_shape_s_own_paint_is_none() {
+    fn lines_of_one_paint_are_one_element_and_an_unseen_outline_is_none() {
         let mut svg = svg();
         for (y, paint) in [(1, Paint::Whisker), (2, Paint::Whisker), (3, Paint::Muted)] {
             svg.path(&[(1, y), (5, y)], paint, 1);

@@ -88,7 +88,7 @@ mod tests {
     use crate::results::Catalog;
 
     #[test]
-    fn a_row_of_a_table_or_a_plot_that_fits_several_measurements_is_refused_where_it_stands() {
+    fn a_row_that_fits_several_measurements_is_refused_where_it_stands() {
         let parsed = |text: &str| Document::parse("d.yaml", text, &two_sizes());
         let refused = |text: &str, place: &str| {
             let message = parsed(text).unwrap_err().to_string();

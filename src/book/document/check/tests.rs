@@ -98,7 +98,7 @@ fn an_unknown_field_is_reported_with_its_line() {
 }
 
 #[test]
-fn a_text_whose_file_is_misspelt_is_refused_and_one_that_nobody_names_is_cited_by_its_file() {
+fn a_misspelt_file_of_a_text_is_refused_and_an_unknown_one_is_cited() {
     let of = |file: &str| HEAD.replacen("source: f.txt", &format!("source: {file}"), 1);
     let named = names().texts.files().next().unwrap().to_owned();
     let misspelt = of(&named.replacen('.', "_.", 1));
@@ -108,7 +108,7 @@ fn a_text_whose_file_is_misspelt_is_refused_and_one_that_nobody_names_is_cited_b
 }
 
 #[test]
-fn two_documents_have_neither_one_identifier_nor_one_order_and_the_second_says_where() {
+fn two_documents_share_neither_identifier_nor_order() {
     let files = |second: &str| {
         let files = [("a.yaml".to_owned(), HEAD.as_bytes()), ("b.yaml".to_owned(), second.as_bytes())];
         Document::all(files.into_iter(), &names()).map(|all| all.len()).map_err(|error| error.to_string())
@@ -134,7 +134,7 @@ fn a_listing_that_there_is_not_has_its_place_and_the_nearest_file() {
 }
 
 #[test]
-fn a_parameter_that_is_neither_a_number_nor_a_name_is_refused_with_its_row_and_place() {
+fn a_parameter_that_is_no_number_and_no_name_is_refused_with_its_place() {
     for (value, found) in [("true", "`true`"), ("~", "nothing"), ("[8]", "a list")] {
         let text = HEAD.replace("id: d.a,", &format!("id: d.a, published_with: {{size: {value}}},"));
         let message = parse(&text).unwrap_err().to_string();
