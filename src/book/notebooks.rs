@@ -82,7 +82,7 @@ struct Stored {
 #[derive(Deserialize)]
 struct NotebookCell {
     cell_type: CellType,
-    source: Lines,
+    source: Value,
     #[serde(default)]
     metadata: Value,
     #[cfg(test)]
@@ -103,29 +103,17 @@ enum CellType {
 #[derive(Deserialize)]
 struct Output {
     #[serde(default)]
-    text: Lines,
+    text: Value,
     #[serde(default)]
-    data: BTreeMap<String, Lines>,
+    data: BTreeMap<String, Value>,
 }
 
-/// A text, whole or line by line; of another kind of value, nothing.
-#[derive(Default, Deserialize)]
-#[serde(untagged)]
-enum Lines {
-    Whole(String),
-    Each(Vec<String>),
-    #[default]
-    Nothing,
-    Other(serde::de::IgnoredAny),
-}
-
-impl Lines {
-    fn text(&self) -> String {
-        match self {
-            Lines::Whole(text) => text.clone(),
-            Lines::Each(lines) => lines.concat(),
-            Lines::Nothing | Lines::Other(_) => String::new(),
-        }
+/// A text, which is stored whole or line by line; of another kind of value, nothing.
+fn text(stored: &Value) -> String {
+    match stored {
+        Value::String(text) => text.clone(),
+        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
+        _ => String::new(),
     }
 }
 
@@ -148,13 +136,13 @@ fn read(name: &str, text: &str) -> Result<Vec<NotebookCell>, FileError> {
 /// The first heading.
 fn title(cells: &[NotebookCell]) -> String {
     let heading = |text: String| text.lines().find_map(|line| Some(line.strip_prefix("# ")?.trim().to_owned()));
-    cells.iter().map(|cell| cell.source.text()).find_map(heading).unwrap_or_else(|| "Notebook".to_owned())
+    cells.iter().map(|cell| text(&cell.source)).find_map(heading).unwrap_or_else(|| "Notebook".to_owned())
 }
 
 fn chapter(name: &str, cells: &[NotebookCell]) -> String {
     let mut out = String::new();
     for (number, cell) in cells.iter().enumerate() {
-        let source = cell.source.text();
+        let source = text(&cell.source);
         match cell.cell_type {
             CellType::Markdown => out.push_str(&format!("{}\n\n", source.trim())),
             CellType::Code => {
@@ -192,7 +180,7 @@ fn introduction(name: &str, cells: &[NotebookCell]) -> String {
 /// What a notebook was executed on, from the first table of a device among its outputs.
 fn hardware(cells: &[NotebookCell]) -> Option<String> {
     let outputs = cells.iter().flat_map(|cell| &cell.outputs);
-    let texts = outputs.filter_map(|output| Some(output.data.get("text/plain")?.text()));
+    let texts = outputs.filter_map(|output| Some(text(output.data.get("text/plain")?)));
     let row = |text: String| text.lines().find_map(|line| Some(line.strip_prefix("hardware ")?.trim().to_owned()));
     texts.filter_map(row).find(|hardware| !hardware.is_empty())
 }
@@ -207,11 +195,11 @@ pub fn check(name: &str, text: &str) -> Result<(), FileError> {
 
 /// An output as Markdown: its HTML where it has some.
 fn shown(output: &Output) -> String {
-    let of = |kind: &str| output.data.get(kind).map(Lines::text).unwrap_or_default();
+    let of = |kind: &str| output.data.get(kind).map(text).unwrap_or_default();
     let html = of("text/html");
     if html.is_empty() {
         // A stream has a text of its own.
-        return block("text", &format!("{}{}", output.text.text(), of("text/plain")));
+        return block("text", &format!("{}{}", text(&output.text), of("text/plain")));
     }
     // An empty line would end the block.
     let html = without_style(&html);

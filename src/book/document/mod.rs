@@ -8,7 +8,6 @@ mod check;
 mod claim;
 mod experiment;
 mod figure;
-mod hardware;
 mod language;
 mod lesson;
 mod measured;
@@ -24,13 +23,13 @@ use serde::Deserialize;
 
 pub use claim::{Claim, ClaimKind, ClaimSubject, Compare};
 pub use figure::Figure;
-pub use hardware::{Chip, Hardware};
 pub(super) use language::Language;
 pub use lesson::{Advice, AdviceRow, Lesson, Prediction, Question, QuizChoice};
 pub(super) use measured::values_of;
 pub use measured::{Measured, TableCase, TableEntry};
 pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows, Systems};
 pub use sentence::{Effect, Exercise, Headline, Number, Piece, Said, Sentence, SentenceForm, Text};
+pub use text::{Chip, Hardware};
 pub use text::{PrintedText, TextPlace, Texts};
 
 use super::predicate::Judgement;

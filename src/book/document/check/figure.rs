@@ -1,7 +1,7 @@
 //! Figures: what they draw is there.
 
 use super::at::At;
-use super::single::{self, Several};
+use super::table::{Several, in_lines, in_matrix};
 use crate::document::{DocumentTable, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows};
 use crate::error::FileError;
 use crate::results::{Parameter, Parameters};
@@ -60,7 +60,7 @@ fn check_rows(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
     if let Some(lines) = &panel.lines {
         let at = at.key("lines");
         units.extend(check_lines(&at, table, lines)?);
-        one_each(&at.key("series"), single::in_lines(at.document, table, lines))?;
+        one_each(&at.key("series"), in_lines(at.document, table, lines))?;
     }
     if units.iter().any(|unit| *unit != units[0]) {
         return at.key("table").refuse(format!("draws rows of table `{}` whose units differ on one axis", table.id));
@@ -140,7 +140,7 @@ fn check_matrix(at: &At<'_>, matrix: &Matrix) -> Result<(), FileError> {
             selects(&at, &time.id, "select", &time.select)?;
             selects(&at, &time.id, "prefer", &time.prefer)?;
         }
-        one_each(&at.key(key), single::in_matrix(at.document, matrix, times))?;
+        one_each(&at.key(key), in_matrix(at.document, matrix, times))?;
     }
     Ok(())
 }

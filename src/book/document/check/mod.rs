@@ -4,7 +4,6 @@ mod at;
 mod claim;
 mod figure;
 mod sentence;
-mod single;
 mod table;
 #[cfg(test)]
 mod tests;

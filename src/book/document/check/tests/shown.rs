@@ -1,7 +1,7 @@
 //! What a reader finds of the rows in the documents that come with the program: what an answer cites, and all that an experiment
 //! measures.
 
-use super::super::single::holds;
+use super::super::table::holds;
 use crate::document::{AdviceRow, Document, DocumentTable, Matrix, Text};
 use crate::predicate::{Operand, Several, Test, is_selected, operands_of, parsed};
 use crate::results::{MetricSpec, Parameters, preferred};
