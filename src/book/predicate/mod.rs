@@ -44,7 +44,7 @@ pub(super) use judge::{Held, holds, is_foreign};
 #[cfg(test)]
 pub(super) use operand::is_selected;
 pub use operand::{Operand, Several};
-pub(super) use operand::{UnknownName, operands_of, singled_out};
+pub(super) use operand::{UnknownName, operands_of, singled_out, twins};
 pub(super) use quantity::ResolvedExpression;
 pub(super) use test::Test;
 

@@ -3,7 +3,7 @@
 use crate::document::{Document, Figure, TableCase};
 use crate::results::{
     Dimension, Expression, Extreme, MetricSpec, Parameter, Parameters, Selector, Spelled, behind, most_alike, name_of,
-    nearest, nearest_number,
+    nearest, nearest_number, preferred,
 };
 use crate::units::Unit;
 
@@ -165,27 +165,40 @@ pub(crate) fn singled_out(
 ) -> Result<(), UnknownName> {
     for (name, operand) in operands {
         let Operand::Measured { id, selectors, of_several: None, .. } = operand else { continue };
-        for specs in document.names.rows.together(id) {
-            let several = cases.iter().find_map(|case| {
-                let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, case);
-                let fits: Vec<&MetricSpec> = specs.iter().filter(fits).collect();
-                let value = |spec: &MetricSpec| each.and_then(|each| spec.parameters.get(each)).cloned();
-                let twin = |(place, spec): (usize, &&MetricSpec)| {
-                    let twin = fits[..place].iter().find(|other| value(other) == value(spec))?;
-                    Some([twin.title(), spec.title()])
-                };
-                fits.iter().enumerate().find_map(twin)
+        let none = Parameters::new();
+        let of_case =
+            |case| twins(document, id, each, &none, |spec| is_selected(spec, selectors) && agrees(spec, case));
+        if let Some([one, other]) = cases.iter().find_map(of_case) {
+            return Err(UnknownName {
+                name: Some(name.clone()),
+                hint: format!("; name a parameter, or write `{name}.max` or `{name}.min`"),
+                ..format!("`{name}` fits several rows, such as {one} and {other}").into()
             });
-            if let Some([one, other]) = several {
-                return Err(UnknownName {
-                    name: Some(name.clone()),
-                    hint: format!("; name a parameter, or write `{name}.max` or `{name}.min`"),
-                    ..format!("`{name}` fits several rows, such as {one} and {other}").into()
-                });
-            }
         }
     }
     Ok(())
+}
+
+/// Two rows of one system that fit and could both be meant, also with the parameters that are preferred. Of the parameter `each`,
+/// rows are taken value by value.
+pub(crate) fn twins(
+    document: &Document,
+    id: &str,
+    each: Option<&str>,
+    prefer: &Parameters,
+    fits: impl Fn(&MetricSpec) -> bool,
+) -> Option<[String; 2]> {
+    let value = |spec: &MetricSpec| each.and_then(|each| spec.parameters.get(each)).cloned();
+    document.names.rows.together(id).find_map(|specs| {
+        let fits: Vec<&MetricSpec> = specs.iter().filter(|spec| fits(spec)).collect();
+        fits.iter().find_map(|spec| {
+            let own = fits.iter().copied().filter(|other| value(other) == value(spec));
+            match preferred(own, prefer).as_slice() {
+                [one, other, ..] => Some([one.title(), other.title()]),
+                _ => None,
+            }
+        })
+    })
 }
 
 /// Whether a row has no other value of a parameter.

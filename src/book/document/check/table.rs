@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use super::super::{Document, DocumentRow, DocumentTable, Lines, Matrix, MatrixTime, TableCase};
 use super::at::At;
 use crate::error::FileError;
-use crate::results::{MetricSpec, Parameters, preferred};
+use crate::predicate::twins;
+use crate::results::{MetricSpec, Parameters};
 
 /// Finds the first contradiction in the tables of a document.
 pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
@@ -106,7 +107,9 @@ fn in_table(document: &Document, table: &DocumentTable) -> Option<Several> {
     let cases = if named.is_empty() { &every[..] } else { &named };
     let several = |id: &str| {
         let prefer = table.published_with(id);
-        cases.iter().find_map(|case| twins(document, id, &table.selected(id, case), &prefer, table.each.as_deref()))
+        cases
+            .iter()
+            .find_map(|case| fits_several(document, id, &table.selected(id, case), &prefer, table.each.as_deref()))
     };
     table.rows.iter().enumerate().find_map(|(place, row)| Some((place, several(&row.id)?)))
 }
@@ -115,7 +118,7 @@ fn in_table(document: &Document, table: &DocumentTable) -> Option<Several> {
 pub(super) fn in_lines(document: &Document, table: &DocumentTable, lines: &Lines) -> Option<Several> {
     lines.series.iter().enumerate().find_map(|(place, series)| {
         let (prefer, select) = (table.published_with(&series.id), table.selected(&series.id, &series.select));
-        Some((place, twins(document, &series.id, &select, &prefer, Some(&lines.x))?))
+        Some((place, fits_several(document, &series.id, &select, &prefer, Some(&lines.x))?))
     })
 }
 
@@ -137,34 +140,24 @@ pub(super) fn in_matrix(document: &Document, matrix: &Matrix, times: &[MatrixTim
                 selects.push(select);
             }
         }
-        let several = |select: &Parameters| twins(document, &time.id, select, &time.prefer, None);
+        let several = |select: &Parameters| fits_several(document, &time.id, select, &time.prefer, None);
         Some((place, selects.iter().find_map(several)?))
     })
 }
 
 /// Two measurements of one system that a row could stand for, in words. Of the parameter `each`, those that have it are
 /// taken value by value.
-fn twins(
+fn fits_several(
     document: &Document,
     id: &str,
     select: &Parameters,
     prefer: &Parameters,
     each: Option<&str>,
 ) -> Option<String> {
-    let value = |spec: &MetricSpec| each.and_then(|each| spec.parameters.get(each)).cloned();
-    document.names.rows.together(id).find_map(|specs| {
-        let is_shown = |spec: &&MetricSpec| holds(spec, select) && (each.is_none() || value(spec).is_some());
-        let fits: Vec<&MetricSpec> = specs.iter().filter(is_shown).collect();
-        fits.iter().find_map(|spec| {
-            let own = fits.iter().copied().filter(|other| value(other) == value(spec));
-            match preferred(own, prefer).as_slice() {
-                [one, other, ..] => {
-                    Some(format!("`{id}` fits several rows, such as {} and {}", one.title(), other.title()))
-                }
-                _ => None,
-            }
-        })
-    })
+    let is_shown =
+        |spec: &MetricSpec| holds(spec, select) && each.is_none_or(|each| spec.parameters.contains_key(each));
+    let [one, other] = twins(document, id, each, prefer, is_shown)?;
+    Some(format!("`{id}` fits several rows, such as {one} and {other}"))
 }
 
 pub(super) fn holds(spec: &MetricSpec, select: &Parameters) -> bool {
