@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let sizes = |first: usize| (0..6).map(move |doubled| first << doubled).collect::<Vec<usize>>();
     let picture = |n| {
         let timeline = recorded(n);
-        time(|| timeline.plot("T".to_owned(), "M".to_owned()).to_svg("p").unwrap())
+        time(|| timeline.plot("T".to_owned(), "M".to_owned()).to_svg("p"))
     };
     let path = |n| {
         let timeline = recorded(n);
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         let results = computed_rows_of(n);
         time(|| Warning::of(&results))
     };
-    let (project, registry) = (BookProject::embedded(), Registry::builtin());
+    let (project, registry) = (BookProject::of_source_tree().unwrap(), Registry::builtin());
     let rendered = |n| {
         let results = [rows_of(n)];
         let catalog = registry.catalog("cuda").with_results(&results);

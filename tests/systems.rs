@@ -67,7 +67,7 @@ fn with(system: &Value) -> Results {
 
 /// The table of a document that holds a row, as text.
 fn table(row: &str, results: Results) -> String {
-    let documents = BookProject::embedded().documents(&catalog()).unwrap();
+    let documents = BookProject::of_source_tree().unwrap().documents(&catalog()).unwrap();
     let tables = documents.iter().flat_map(|document| document.tables.iter().map(move |table| (document, table)));
     let (document, table) = tables.into_iter().find(|(_, table)| table.row(row).is_some()).unwrap();
     comparison_table(document, table, &Machines::of(&[results])).to_console()

@@ -5,7 +5,6 @@ use super::report::{AuditReport, ProcessReport};
 use super::tables;
 use crate::present::{escape, page_head};
 
-const STYLE: &str = include_str!("../../report-templates/syncscope.css");
 /// What mdBook gives the book's pages, and what a table of paths needs; behind the style, whose colours it replaces in the dark.
 const GROUND: &str = "\
 :root{--fg:#1a1a1a;--bg:#fff;--links:#0b4f8a;--table-border-color:#c8c8c8}\
@@ -39,13 +38,13 @@ struct PageParts {
 }
 
 impl AuditReport {
-    /// The report as a page of HTML.
-    pub fn to_html(&self) -> String {
+    /// The report as a page of HTML, in the `style` of the book's pages.
+    pub fn to_html(&self, style: &str) -> String {
         let named = |chapter: &str| format!("<em>{}</em>", escape(chapter));
         let PageParts { first, others } = parts(self, "longest-wait", &named);
         let others: String = others.iter().map(|(heading, below)| format!("<h2>{heading}</h2>\n{below}")).collect();
         let title = "Where the host waits";
-        let head = page_head(title, &format!("{STYLE}\n{GROUND}"), "");
+        let head = page_head(title, &format!("{style}\n{GROUND}"), "");
         format!("{head}<body class=\"content\">\n<main>\n<h1>{title}</h1>\n{first}{others}</main>\n</body>\n</html>\n")
     }
 
@@ -129,6 +128,5 @@ fn overhead(process: &ProcessReport) -> String {
 fn picture(report: &AuditReport, id: &str) -> Option<String> {
     let timeline = report.longest_wait.as_ref()?;
     let title = "The time around the longest wait".to_owned();
-    // What cannot be drawn is left out: it may be of anybody's file.
-    timeline.plot(title, timeline.device.clone()).to_svg(id).ok()
+    Some(timeline.plot(title, timeline.device.clone()).to_svg(id))
 }

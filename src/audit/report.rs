@@ -24,7 +24,7 @@ const SPANS: usize = 400;
 ///
 /// let text = r#"{"format": 1, "source": "a test", "command": "train", "places": [], "processes": [], "warnings": []}"#;
 /// let report = AuditReport::parse(text, "audit.json")?;
-/// assert!(report.to_html().contains("No use of CUDA was recorded"));
+/// assert!(report.to_html("").contains("No use of CUDA was recorded"));
 /// # }
 /// # Ok::<(), syncscope_present::FileError>(())
 /// ```

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
-use super::document::{Document, DocumentFigure, DocumentTable, Language, Panel, TableEntry};
+use super::document::{Document, DocumentFigure, DocumentTable, Language, TableEntry};
 use super::in_order::{each_once, grouped};
 use super::predicate::Judgement;
 use super::tables::{
-    Drawn, LeftOut, Machines, Unmeasured, absence, columns_left_out, comparison_table, counts_table, drawn, lacking_in,
-    left_out_of, matrix_system, nothing_of, sampled, shown_rows,
+    LeftOut, Machines, Unmeasured, absence, columns_left_out, comparison_table, counts_table, drawn, left_out_of,
+    matrix_system, nothing_of, sampled, shown_rows,
 };
 use super::templates::{Templates, anchor, safe_html};
 use super::warning::Warning;
-use super::{claims, data, lesson, recorded, render_text};
+use super::{claims, data, render_text};
 use crate::error::BookError;
 use crate::results::Results;
 use crate::units::counted;
@@ -42,7 +42,7 @@ pub(super) fn render(
             counts => counts_table(table, machines).map(|counts| safe_html(counts.to_html())),
             left_out => nothing.or_else(left_out),
             parameters => parameters(table, machines),
-            notes => [columns_left_out(table, machines), in_turn(table, machines), lacking(table, machines)].concat(),
+            notes => [columns_left_out(table, machines), in_turn(table, machines)].concat(),
         }
     };
     let (main, more) = document.divided_figures();
@@ -55,7 +55,7 @@ pub(super) fn render(
         let tables: Vec<&DocumentTable> = document.tables.iter().filter(new).collect();
         drawn.extend(tables.iter().map(|table| table.id.as_str()));
         let tables = tables.into_iter().map(&section).collect();
-        figures.push(figure_context((document, titles), figure, machines, tables)?);
+        figures.push(figure_context((document, titles), figure, machines, tables));
     }
     let others = document.tables.iter().filter(|table| !drawn.contains(&table.id.as_str()));
     let context = context! {
@@ -71,10 +71,10 @@ pub(super) fn render(
         sections => others.map(&section).collect::<Vec<Value>>(),
         more_figures => figures.split_off(main.len()),
         figures,
-        lesson => lesson::of(document, machines, titles),
+        lesson => render_text::lesson(document, machines, titles),
         absences => absences(document, machines),
         runs => shown(document, machines),
-        claims => claims::of(document, machines, judged)?,
+        claims => claims::of(document, machines, judged),
         exercises => render_text::exercises(document, machines),
     };
     templates.render("chapter.md.j2", context)
@@ -83,7 +83,7 @@ pub(super) fn render(
 /// A listing with its language.
 fn listing((name, text): (&String, &&str)) -> Value {
     let language = Language::of(name);
-    let (language, fence) = language.map_or(("", ""), |language| (language.name(), language.fence()));
+    let (language, fence) = language.map_or(("", ""), |language| (language.name, language.fence));
     context! { language, fence => safe_html(fence), text => safe_html(text.trim_end()) }
 }
 
@@ -92,7 +92,7 @@ fn figure_context(
     figure: &DocumentFigure,
     machines: &Machines<'_>,
     tables: Vec<Value>,
-) -> Result<Value, BookError> {
+) -> Value {
     let mut shown = Vec::new();
     for (number, (results, machine)) in (1..).zip(machines.named()) {
         let (mut panels, mut left_out, mut unmeasured) = (Vec::new(), Vec::new(), Vec::new());
@@ -102,10 +102,10 @@ fn figure_context(
             let leads = leads.map(|(id, title)| context! { id => safe_html(id.as_str()), title });
             let picture = |picture: String| context! { picture => safe_html(picture), leads => leads.clone() };
             if let Some(scenario) = &panel.timeline {
-                panels.push(picture(recorded::panel(panel, scenario, (results, number, machine), id)?));
+                panels.push(picture(data::timeline_panel(panel, scenario, (results, number, machine), &id)));
                 continue;
             }
-            let drawn = drawn_panel(document, panel, (results, machine), id)?;
+            let drawn = drawn(document.table(&panel.table), panel, machine, results, &id);
             panels.extend(drawn.pictures.into_iter().map(picture));
             left_out.extend(drawn.left_out);
             unmeasured.extend(drawn.unmeasured);
@@ -118,24 +118,13 @@ fn figure_context(
         let driver = results.environment().device.fact("driver").filter(|_| has_matrix);
         shown.push(context! { machine, driver, panels, data, left_out => left_out.join(" ") });
     }
-    Ok(context! {
+    context! {
         anchor => anchor(&figure.id),
         title => figure.title.as_str(),
         caption => safe_html(figure.caption.trim()),
         machines => shown,
         tables,
-    })
-}
-
-/// The pictures of a panel that is no timeline; `id` must be unique in the page.
-pub(super) fn drawn_panel(
-    document: &Document,
-    panel: &Panel,
-    (results, machine): (&Results, &str),
-    id: String,
-) -> Result<Drawn, BookError> {
-    let table = document.table(&panel.table);
-    drawn(table, panel, machine, results, &id).map_err(|cause| BookError::Plot { id, cause })
+    }
 }
 
 /// For each run, the parameters that its rows of a table were measured with and that do not tell the cases apart.
@@ -163,13 +152,7 @@ fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
 
 /// For each run, whether its rows of a table were sampled in turn.
 fn in_turn(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
-    let named = machines.named();
-    named.filter_map(|(results, machine)| Some(sampled(table, results)?.sentence(machine))).collect()
-}
-
-/// For each machine, which runs lack rows of a table.
-fn lacking(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
-    machines.named().flat_map(|(results, machine)| lacking_in(table, results, machine)).collect()
+    machines.named().filter_map(|(results, machine)| sampled(table, results, machine)).collect()
 }
 
 /// Which runs the chapter shows, the command that made each, and what limits the times of its experiments.
@@ -211,9 +194,8 @@ fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
 
 /// How many measurements of the document's matrices a run does not have, by the reason.
 fn empty_cells(document: &Document, results: &Results) -> BTreeMap<String, usize> {
-    let panels = document.figures.iter().flat_map(|figure| &figure.panels);
     let mut reasons = BTreeMap::new();
-    for matrix in panels.filter_map(|panel| panel.matrix.as_ref()) {
+    for matrix in document.matrices() {
         let lookup = results.lookup_of(matrix_system(matrix, results));
         for absence in shown_rows(matrix, &lookup).into_iter().filter_map(|(_, metric)| metric.err()) {
             *reasons.entry(absence.to_string()).or_insert(0) += 1;

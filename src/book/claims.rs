@@ -2,14 +2,13 @@
 
 use minijinja::{Value, context};
 
-use super::document::{Claim, ClaimKind, Document};
-use super::predicate::{CaseResult, ClaimVerdict, Judgement};
+use super::document::{Claim, Document};
+use super::predicate::{CaseResult, ClaimVerdict, Found, Judgement};
 use super::tables::{Machines, machine_labels, verdict_totals};
 use super::templates::{Templates, safe_html};
 use crate::error::BookError;
-use crate::present::{Line, LinePlot, LineRole, Point, Spacing, Ticks, escape};
+use crate::present::escape;
 use crate::results::Results;
-use crate::units::{Scale, Unit};
 
 /// A document with its claims judged by all runs.
 pub(super) type Judged<'a> = (&'a Document, Vec<Vec<Judgement>>);
@@ -68,15 +67,10 @@ fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
 }
 
 /// The claims of a document, judged by the runs that its chapter shows.
-pub(crate) fn of(
-    document: &Document,
-    machines: &Machines<'_>,
-    judged: &[Vec<Judgement>],
-) -> Result<Vec<Value>, BookError> {
+pub(crate) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
     let claim = |(claim, judgements): (&Claim, &Vec<Judgement>)| {
         let mut verdicts = Vec::new();
-        let mut curves = Vec::new();
-        for (number, (machine, judgement)) in (1..).zip(machines.labels.iter().zip(judgements)) {
+        for (machine, judgement) in machines.labels.iter().zip(judgements) {
             for judgement in std::iter::once(judgement).chain(judgement.beside.as_deref()) {
                 let heading = match claim.is_about_figures() {
                     true if judgement.shown.is_empty() => "From the figures alone".to_owned(),
@@ -84,16 +78,12 @@ pub(crate) fn of(
                     false => format!("{}, on {machine}", judgement.system),
                 };
                 verdicts.push(verdict(&heading, judgement));
-                if claim.kind == ClaimKind::Model && !judgement.cases.is_empty() {
-                    let id = format!("{}-{number}-{}", claim.id, judgement.system.to_lowercase());
-                    curves.push(safe_html(curve(&heading, judgement, &id)?));
-                }
             }
             if claim.is_about_figures() && judgement.shown.is_empty() {
                 break;
             }
         }
-        Ok(context! {
+        context! {
             id => claim.id.as_str(),
             claim => safe_html(claim.claim.trim()),
             places => claim.sources(document),
@@ -102,8 +92,7 @@ pub(crate) fn of(
             kind => claim.kind.sentence(),
             rationale => safe_html(claim.rationale.trim()),
             verdicts,
-            curves,
-        })
+        }
     };
     document.claims.iter().zip(judged).map(claim).collect()
 }
@@ -111,19 +100,19 @@ pub(crate) fn of(
 fn verdict(heading: &str, judgement: &Judgement) -> Value {
     let several = judgement.cases.len() > 1;
     let one = |case: &CaseResult| {
-        let value = case.value.as_ref().ok();
-        let operands: Vec<String> = case.operands.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let found = case.found.as_ref().ok();
+        let operands = found.map(Found::operands_in_words).unwrap_or_default();
         context! {
             quantity => case.quantity.as_str(),
             case => case.case.as_str(),
-            filled => case.filled.as_deref(),
-            by_rounds => case.by_rounds,
-            bounds => case.bounds.as_deref(),
+            filled => found.and_then(|found| found.filled.as_deref()),
+            by_rounds => found.is_some_and(|found| found.by_rounds),
+            bounds => case.bounds(),
             lies => case.lies(),
             held_together => several && case.is_open_together(),
-            value,
+            value => found.map(Found::written),
             missing => case.missing(),
-            operands => operands.join("; "),
+            operands,
         }
     };
     context! {
@@ -134,52 +123,4 @@ fn verdict(heading: &str, judgement: &Judgement) -> Value {
         cases => judgement.cases.iter().map(one).collect::<Vec<Value>>(),
         shown => judgement.shown.iter().map(one).collect::<Vec<Value>>(),
     }
-}
-
-/// The error of a model over the parameter of its cases.
-fn curve(heading: &str, judgement: &Judgement, id: &str) -> Result<String, BookError> {
-    let mut lines: Vec<Line> = Vec::new();
-    let mut x = "case".to_owned();
-    for (case, label) in judgement.cases.iter().map(|case| (case, "error")).chain(beside(judgement)) {
-        let Some((name, place)) = case.select.iter().find_map(|(name, value)| Some((name, value.number()?))) else {
-            continue;
-        };
-        x.clone_from(&name.replace('_', " "));
-        let line = match lines.iter().position(|line| line.label == label) {
-            Some(place) => place,
-            None => {
-                lines.push(Line {
-                    label: label.to_owned(),
-                    role: LineRole::Measured,
-                    points: Vec::new(),
-                    missing: Vec::new(),
-                });
-                lines.len() - 1
-            }
-        };
-        match case.numbers {
-            Some((value, interval)) => {
-                let text = Scale::PERCENT.significant(value, 2);
-                lines[line].points.push(Point { x: place, value: (value, interval), text });
-            }
-            None => lines[line].missing.push(format!("{place} not measured")),
-        }
-    }
-    let plot = LinePlot {
-        title: format!("Error of the model, {}", judgement.system),
-        machine: heading.to_owned(),
-        x,
-        x_unit: None,
-        x_spacing: Spacing::Log,
-        x_ticks: Ticks::Places,
-        unit: Unit::Ratio,
-        y_spacing: Spacing::Linear,
-        lines,
-    };
-    plot.to_svg(id).map_err(|cause| BookError::Plot { id: id.to_owned(), cause })
-}
-
-/// What is shown beside the cases of a model: the same error with another formula.
-fn beside(judgement: &Judgement) -> impl Iterator<Item = (&CaseResult, &'static str)> {
-    judgement.shown.iter().map(|case| (case, "beside it"))
 }

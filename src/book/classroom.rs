@@ -31,29 +31,6 @@ struct Row {
     others: Vec<Measured>,
 }
 
-impl Row {
-    /// By which factor so many processes change the median.
-    fn ratio(&self, other: &Measured) -> f64 {
-        other.median / self.alone.median
-    }
-
-    /// Whether one of so many processes measured what one alone does, or less, and one as much or more.
-    fn holds_one(&self, other: &Measured) -> bool {
-        (other.least..=other.greatest).contains(&self.alone.median)
-    }
-
-    /// The factor of the most processes.
-    fn last(&self) -> f64 {
-        self.others.last().map_or(1.0, |other| self.ratio(other))
-    }
-}
-
-/// The lowest factor of all whose range holds 1, and at most 1: by so much values scatter with no effect to be seen.
-fn lowest(rows: &[Row]) -> f64 {
-    let all = rows.iter().flat_map(|row| row.others.iter().map(move |other| (row, other)));
-    all.filter(|(row, other)| row.holds_one(other)).map(|(row, other)| row.ratio(other)).fold(1.0, f64::min)
-}
-
 /// The page as Markdown.
 ///
 /// # Errors
@@ -63,23 +40,10 @@ pub(super) fn render(templates: &Templates<'_>, project: &BookProject) -> Result
         return templates.render("classroom.md.j2", context! { measured => Value::from(()) });
     };
     let rows = parse(text).map_err(|message| FileError::whole(project.name(TABLE.as_ref()), message))?;
-    let counts: Vec<u32> =
-        rows.first().map(|row| row.others.iter().map(|other| other.processes).collect()).unwrap_or_default();
-    let lowest = lowest(&rows);
-    let named = |row: &Row| {
-        let last = row.others.last().map(|other| written(row, other, lowest));
-        context! { label => row.alone.label.as_str(), ratio => last }
-    };
-    // Half as long is as far from no change as twice as long.
-    let by_change = |one: &&Row, other: &&Row| one.last().ln().abs().total_cmp(&other.last().ln().abs());
-    let (most, least) = (rows.iter().max_by(by_change), rows.iter().min_by(by_change));
     let measured = context! {
         facts => facts(text),
-        counts,
-        rows => rows.iter().map(|row| shown(row, lowest)).collect::<Vec<Value>>(),
-        lowest => (lowest < 1.0).then(|| times(lowest)),
-        most => most.map(named),
-        least => least.map(named),
+        counts => rows[0].others.iter().map(|other| other.processes).collect::<Vec<u32>>(),
+        rows => rows.iter().map(shown).collect::<Vec<Value>>(),
     };
     templates.render("classroom.md.j2", context! { measured })
 }
@@ -112,28 +76,18 @@ fn facts(text: &str) -> Vec<Value> {
     said.map(|(name, value)| context! { name, value }).collect()
 }
 
-fn shown(row: &Row, lowest: f64) -> Value {
+/// What one process measured, and what more of them did as a multiple of that.
+fn shown(row: &Row) -> Value {
     let other = |other: &Measured| {
-        let [least, greatest] =
-            [other.least, other.greatest].map(|value| Unit::Ratio.format(value / row.alone.median, 3));
-        context! { ratio => written(row, other, lowest), least, greatest }
+        let [ratio, least, greatest] =
+            [other.median, other.least, other.greatest].map(|value| Unit::Ratio.format(value / row.alone.median, 3));
+        context! { ratio => format!("{ratio} ×"), least, greatest }
     };
     context! {
         label => row.alone.label.as_str(),
         alone => row.alone.unit.format(row.alone.median, 3),
         others => row.others.iter().map(other).collect::<Vec<Value>>(),
     }
-}
-
-/// The factor, marked where it cannot be told from 1.
-fn written(row: &Row, other: &Measured, lowest: f64) -> String {
-    let ratio = row.ratio(other);
-    let is_open = row.holds_one(other) && (lowest..=1.0 / lowest).contains(&ratio);
-    format!("{}{}", if is_open { "≈ " } else { "" }, times(ratio))
-}
-
-fn times(ratio: f64) -> String {
-    format!("{} ×", Unit::Ratio.format(ratio, 3))
 }
 
 #[cfg(test)]
@@ -147,8 +101,8 @@ mod tests {
         let text =
             format!("{HEAD}a.b,\"One, two\",seconds,1,2e-6,2e-6,2e-6,1\na.b,\"One, two\",seconds,2,6e-6,4e-6,8e-6,3\n");
         let rows = parse(&text).unwrap();
-        assert_eq!((rows.len(), rows[0].last()), (1, 3.0));
-        let shown = shown(&rows[0], lowest(&rows));
+        assert_eq!(rows.len(), 1);
+        let shown = shown(&rows[0]);
         assert_eq!(shown.get_attr("alone").unwrap().to_string(), "2.00 µs");
         let other = shown.get_attr("others").unwrap().get_item(&Value::from(0)).unwrap();
         assert_eq!(
@@ -156,29 +110,6 @@ mod tests {
             ["3.00 ×", "2.00", "4.00"]
         );
         assert_eq!(facts(&text).len(), 1);
-    }
-
-    #[test]
-    fn a_factor_is_marked_where_its_range_holds_one_and_it_is_no_further_from_one_than_the_lowest_such() {
-        let line = |row: &str, processes: u32, median: f64, least: f64, greatest: f64| {
-            format!("{row},{row},seconds,{processes},{median},{least},{greatest},1\n")
-        };
-        // Of the row `b`, one process of two ended after the other and measured alone.
-        let lines = [
-            line("a", 1, 1.0, 0.9, 1.1),
-            line("a", 2, 0.8, 0.7, 1.2),
-            line("b", 1, 1.0, 1.0, 1.0),
-            line("b", 2, 9.0, 1.0, 17.0),
-            line("c", 1, 1.0, 1.0, 1.0),
-            line("c", 2, 1.2, 0.9, 1.3),
-            line("d", 1, 1.0, 1.0, 1.0),
-            line("d", 2, 0.5, 0.4, 0.6),
-        ];
-        let rows = parse(&format!("{HEAD}{}", lines.concat())).unwrap();
-        let lowest = lowest(&rows);
-        assert_eq!(lowest, 0.8);
-        let written: Vec<String> = rows.iter().map(|row| written(row, &row.others[0], lowest)).collect();
-        assert_eq!(written, ["≈ 0.800 ×", "9.00 ×", "≈ 1.20 ×", "0.500 ×"]);
     }
 
     #[test]

@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn the_settings_of_the_books_own_configuration_are_known() {
-        let text = include_str!("../../book/book.toml");
-        let config = parse(text, "book.toml", |_| true).unwrap();
+        let project = crate::tests::project();
+        let config = parse(project.text("book.toml").unwrap(), "book.toml", |_| true).unwrap();
         assert!(!config.build.use_default_preprocessors && !config.build.create_missing);
     }
 }

@@ -1,16 +1,20 @@
-//! The data of plots, to download: a CSV file for each plot of a run, and one for each recorded timeline.
+//! Recorded timelines in a chapter, and the data of plots to download: a CSV file for each plot of a run, and one for each recorded
+//! timeline.
 
 use std::path::PathBuf;
 
 use csv::Writer;
 
-use super::document::{Document, DocumentFigure, DocumentTable, Matrix, Panel, StackedParts, TableCase, TableEntry};
+use super::document::{Document, DocumentFigure, DocumentTable, Matrix, Panel, TableCase, TableEntry};
 use super::in_order::each_once;
-use super::recorded;
-use super::tables::{case_at, matrix_system, pictures, places, shown_rows};
+use super::tables::{drawn_cases, matrix_system, pictures, shown_rows};
 use crate::clean;
-use crate::error::BookError;
-use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Recorded, Results, in_words, matmul_rates};
+use crate::error::{BookError, FileError};
+use crate::measure::{Estimate, median};
+use crate::present::{TimelinePlot, escape};
+use crate::results::{
+    Lookup, Metric, MetricSpec, MissingReason, Parameters, Recorded, RecordedTimeline, Results, in_words, matmul_rates,
+};
 use crate::timeline::Timeline;
 use crate::units::Unit;
 
@@ -39,12 +43,15 @@ pub(super) fn files(document: &Document, results: &[Results]) -> Result<Vec<(Pat
     Ok(files)
 }
 
+/// A line of a figure's data.
+type Record = [String; 10];
+
 /// The rows that a figure draws and no other chapter offers, of every system that it draws. Values are in the unit of
 /// their row, without a prefix.
 fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Result<Vec<u8>, BookError> {
     let mut out = Writer::from_writer(Vec::new());
     write(&mut out, &["row", "what", "parameters", "system", "unit", "value", "low", "high", "n", "state"])?;
-    let mut records: Vec<[String; 10]> = Vec::new();
+    let mut records: Vec<Record> = Vec::new();
     for panel in figure.panels.iter().filter(|panel| has_data(panel)) {
         if let Some(matrix) = &panel.matrix {
             records.extend(matrix_rows(matrix, results));
@@ -66,80 +73,65 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
 }
 
 /// All rows that a matrix draws.
-fn matrix_rows(matrix: &Matrix, results: &Results) -> Vec<[String; 10]> {
+fn matrix_rows(matrix: &Matrix, results: &Results) -> Vec<Record> {
     let system = matrix_system(matrix, results);
     let lookup = results.lookup_of(system);
     let record = |(spec, metric): (&MetricSpec, Result<Metric<'_>, MissingReason>)| {
-        let (label, words) = (spec.label.as_str(), in_words(&spec.parameters));
-        match metric.and_then(|metric| Ok((metric.estimate()?, metric))) {
-            Ok((estimate, metric)) => {
-                let interval = metric.interval(&estimate);
-                measured_record(spec, label, system, (estimate.median, interval, estimate.n))
-            }
-            Err(absence) => {
-                let state = absence.to_string();
-                [spec.id.as_str(), label, &words, system, "", "", "", "", "", &state].map(str::to_owned)
-            }
-        }
+        let found = metric.and_then(|metric| Ok((metric.estimate()?, metric)));
+        record((&spec.id, &spec.label, system), &spec.parameters, found)
     };
     shown_rows(matrix, &lookup).into_iter().map(record).collect()
 }
 
-/// The rows that a panel draws of a table: bars and their parts case by case, lines place by place.
+/// The rows that a panel draws of a table: bars case by case, lines place by place.
 fn drawn_rows(
     table: &DocumentTable,
     panel: &Panel,
     results: &Results,
     (system, lookup): (&str, &Lookup<'_>),
-) -> Vec<[String; 10]> {
-    let cases = table.cases_in(std::slice::from_ref(results));
-    let bars = cases.into_iter().flat_map(|case| {
-        let stacked = panel.stack.iter().flat_map(StackedParts::ids);
-        panel.bars.iter().chain(stacked).map(move |id| (id, case.clone()))
-    });
-    let points = panel.lines.iter().flat_map(|lines| {
-        lines.series.iter().flat_map(|series| {
-            let places = places(series, &lines.x, lookup);
-            places.into_iter().map(|(_, parameter)| (&series.id, case_at(series, &lines.x, parameter)))
-        })
-    });
-    let drawn: Vec<(&String, TableCase)> = bars.chain(points).collect();
+) -> Vec<Record> {
+    let drawn = drawn_cases(table, panel, results, lookup);
     let record = |(id, case): &(&String, TableCase)| {
         let row = table.row(id)?;
-        Some(match (TableEntry { table, row, case }).measured(lookup) {
-            Ok(measured) => {
-                let estimate = &measured.estimate;
-                let interval = measured.metric.interval(estimate);
-                measured_record(measured.metric.spec, &row.label, system, (estimate.median, interval, estimate.n))
-            }
-            Err(absence) => {
-                let (words, state) = (in_words(&case.select), absence.to_string());
-                [id.as_str(), &row.label, &words, system, "", "", "", "", "", &state].map(str::to_owned)
-            }
-        })
+        let found = (TableEntry { table, row, case }).measured(lookup).map(|found| (found.estimate, found.metric));
+        Some(record((id, &row.label, system), &case.select, found))
     };
     drawn.iter().filter_map(record).collect()
 }
 
 /// The matmuls of a roofline.
-fn matmuls(system: &str, lookup: &Lookup<'_>) -> Vec<[String; 10]> {
+fn matmuls(system: &str, lookup: &Lookup<'_>) -> Vec<Record> {
     let rates = matmul_rates(lookup).into_iter().map(|found| {
-        let value = (found.rate, found.interval, found.n);
-        let mut record = measured_record(found.spec, &found.spec.label, system, value);
-        record[2] = format!("{}, operations per byte {}", record[2], found.intensity);
-        record[4] = Unit::FlopsPerSecond.base().to_owned();
-        record
+        let words = format!("{}, operations per byte {}", in_words(&found.spec.parameters), found.intensity);
+        let row = [&found.spec.id, &found.spec.label, &words, system, Unit::FlopsPerSecond.base()];
+        measured_record(row, (found.rate, found.interval, found.n))
     });
     rates.collect()
 }
 
+/// A row of a system: what it came to, with the parameters that it was measured with, or why there is nothing.
+fn record(
+    (id, label, system): (&str, &str, &str),
+    select: &Parameters,
+    found: Result<(Estimate, Metric<'_>), MissingReason>,
+) -> Record {
+    match found {
+        Ok((estimate, metric)) => {
+            let (words, interval) = (in_words(&metric.spec.parameters), metric.interval(&estimate));
+            let row = [&metric.spec.id, label, &words, system, metric.spec.unit.base()];
+            measured_record(row, (estimate.median, interval, estimate.n))
+        }
+        Err(absence) => {
+            [id, label, &in_words(select), system, "", "", "", "", "", &absence.to_string()].map(str::to_owned)
+        }
+    }
+}
+
 /// A measured value; without an interval, its state says why.
 fn measured_record(
-    spec: &MetricSpec,
-    label: &str,
-    system: &str,
+    [id, label, words, system, unit]: [&str; 5],
     (value, interval, n): (f64, Result<(f64, f64), String>, usize),
-) -> [String; 10] {
+) -> Record {
     let (low, high, state) = match interval {
         Ok((low, high)) => {
             let digits = digits_of_ends(value, high - low);
@@ -147,8 +139,8 @@ fn measured_record(
         }
         Err(reason) => (String::new(), String::new(), format!("measured; {reason}")),
     };
-    let (words, value, n) = (in_words(&spec.parameters), rounded(value, VALUE_DIGITS), n.to_string());
-    [&spec.id, label, &words, system, spec.unit.base(), &value, &low, &high, &n, &state].map(str::to_owned)
+    let (value, n) = (rounded(value, VALUE_DIGITS), n.to_string());
+    [id, label, words, system, unit, &value, &low, &high, &n, &state].map(str::to_owned)
 }
 
 /// With how many digits the ends of an interval are written: the value stays between them.
@@ -181,13 +173,12 @@ fn spans(timeline: &Timeline) -> Result<Vec<u8>, BookError> {
 
 /// What a document's chapter offers of recorded timelines: traces and spans.
 pub(super) fn timelines(document: &Document, results: &[Results]) -> Result<Vec<(PathBuf, Vec<u8>)>, BookError> {
-    let panels = document.figures.iter().flat_map(|figure| &figure.panels);
-    let scenarios: Vec<&String> = panels.filter_map(|panel| panel.timeline.as_ref()).collect();
+    let scenarios: Vec<&String> = document.panels().filter_map(|panel| panel.timeline.as_ref()).collect();
     let mut files = Vec::new();
     for (number, results) in (1..).zip(results) {
         for scenario in &scenarios {
             if let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) {
-                let [trace, data] = recorded::places(scenario, number);
+                let [trace, data] = trace_places(scenario, number);
                 files.push((PathBuf::from(trace), timeline.to_trace().into_bytes()));
                 files.push((PathBuf::from(data), spans(timeline)?));
             }
@@ -198,11 +189,87 @@ pub(super) fn timelines(document: &Document, results: &[Results]) -> Result<Vec<
 
 fn write<T: AsRef<str>>(out: &mut Writer<Vec<u8>>, record: &[T]) -> Result<(), BookError> {
     let cells = record.iter().map(|cell| clean::cell(cell.as_ref()).into_owned());
-    out.write_record(cells).map_err(|error| BookError::Data { message: error.to_string() })
+    out.write_record(cells).map_err(|error| wrong(&error))
+}
+
+fn wrong(error: &dyn std::error::Error) -> BookError {
+    FileError::whole("the data of a plot", error.to_string()).into()
 }
 
 fn finish(out: Writer<Vec<u8>>) -> Result<Vec<u8>, BookError> {
-    out.into_inner().map_err(|error| BookError::Data { message: error.to_string() })
+    out.into_inner().map_err(|error| wrong(&error))
+}
+
+/// The panel as HTML without empty lines. What was not recorded says so. `number` is the run's, from 1.
+pub(super) fn timeline_panel(
+    drawn: &Panel,
+    scenario: &str,
+    (results, number, machine): (&Results, usize, &str),
+    id: &str,
+) -> String {
+    let title = drawn.title.as_deref().unwrap_or(scenario);
+    let missing = |why: &str| format!("<p class=\"missing\">{}: {}</p>\n", escape(title), escape(why));
+    let Some(found) = results.timeline(scenario) else { return missing("not recorded in this run") };
+    let timeline = match &found.recorded {
+        Recorded::Timeline(timeline) => timeline,
+        Recorded::Failed(reason) => return missing(&format!("not recorded: {reason}")),
+    };
+    let plot = plot(drawn, scenario, machine, timeline);
+    let spans = plot.spans(id).map(|spans| format!(" data-spans=\"{}\"", escape(&spans))).unwrap_or_default();
+    let svg = plot.to_svg(id);
+    let source = escape(&timeline.source);
+    let with = match escape(&in_words(&found.parameters)) {
+        words if words.is_empty() => String::new(),
+        words => format!("With {words}. "),
+    };
+    let dropped = match timeline.dropped {
+        0 => String::new(),
+        count => format!(" {count} records were lost."),
+    };
+    let cost = match cost(found) {
+        text if text.is_empty() => text,
+        text => format!(" {}", escape(&text)),
+    };
+    let [trace, data] = trace_places(scenario, number);
+    format!(
+        "<div class=\"timeline\"{spans}>\n{svg}\n<p class=\"source\">{with}Device times: {source}.{dropped}{cost} \
+         <a href=\"{trace}\" download>Trace for Perfetto</a>, <a href=\"{data}\" download>data (CSV)</a></p>\n</div>\n",
+    )
+}
+
+/// The picture alone, where the scenario was recorded.
+pub(super) fn timeline_picture(
+    drawn: &Panel,
+    scenario: &str,
+    (results, machine): (&Results, &str),
+    id: &str,
+) -> Option<String> {
+    let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) else {
+        return None;
+    };
+    Some(plot(drawn, scenario, machine, timeline).to_svg(id))
+}
+
+fn plot<'a>(drawn: &Panel, scenario: &str, machine: &str, timeline: &'a Timeline) -> TimelinePlot<'a> {
+    let title = drawn.title.as_deref().unwrap_or(scenario).to_owned();
+    timeline.plot(title, machine.to_owned())
+}
+
+/// What recording costs, in a sentence; nothing where it was not timed.
+fn cost(scenario: &RecordedTimeline) -> String {
+    if scenario.untraced_s.is_empty() || scenario.traced_s.is_empty() {
+        return String::new();
+    }
+    let [off, on] =
+        [&scenario.untraced_s, &scenario.traced_s].map(|passes| Unit::Seconds.format(median(passes.clone()), 3));
+    format!("The pass took {off} untraced and {on} traced.")
+}
+
+/// Where the trace and the data of a scenario lie, beside the chapters.
+pub(crate) fn trace_places(scenario: &str, number: usize) -> [String; 2] {
+    let name: String =
+        scenario.chars().map(|c| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '-' }).collect();
+    [format!("traces/{name}-{number}.trace.json"), format!("data/{name}-{number}.csv")]
 }
 
 #[cfg(test)]

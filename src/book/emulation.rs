@@ -12,36 +12,25 @@ pub(super) fn is_emulated(results: &Results) -> bool {
 /// The page with the notice below its title; as it is where no machine that it shows is emulated.
 pub(super) fn marked(page: String, machines: &Machines<'_>) -> String {
     let Some(notice) = notice(machines) else { return page };
-    let title = page.lines().position(|line| line.starts_with("# "));
-    let mut marked = String::with_capacity(page.len() + notice.len());
-    if title.is_none() {
-        marked.push_str(&notice);
+    let title = page.lines().find(|line| line.starts_with("# ")).map(|title| format!("{title}\n"));
+    match title.as_deref().and_then(|title| page.split_once(title).map(|(before, behind)| (before, title, behind))) {
+        Some((before, title, behind)) => [before, title, &notice, behind].concat(),
+        None => notice + &page,
     }
-    for (number, line) in page.lines().enumerate() {
-        marked.push_str(line);
-        marked.push('\n');
-        if Some(number) == title {
-            marked.push_str(&notice);
-        }
-    }
-    marked
 }
 
 fn notice(machines: &Machines<'_>) -> Option<String> {
-    let emulated: Vec<String> = machines
-        .named()
-        .filter(|(results, _)| is_emulated(results))
-        .map(|(_, machine)| format!("<strong>{}</strong>", escape(machine)))
-        .collect();
-    let notice = match emulated.len() {
-        0 => return None,
-        all if all == machines.results.len() => {
+    let emulated = machines.named().filter(|(results, _)| is_emulated(results));
+    let emulated: Vec<String> = emulated.map(|(_, machine)| format!("<strong>{}</strong>", escape(machine))).collect();
+    let notice = match emulated.as_slice() {
+        [] => return None,
+        all if all.len() == machines.results.len() => {
             "<strong>An emulation:</strong> what waits for what is real, the times are not a GPU's.".to_owned()
         }
-        1 => format!("{} is an emulation: what waits for what is real there, its times are not a GPU's.", emulated[0]),
-        _ => {
-            let emulated = emulated.join(" and ");
-            format!("{emulated} are emulations: what waits for what is real there, their times are not a GPU's.")
+        [one] => format!("{one} is an emulation: what waits for what is real there, its times are not a GPU's."),
+        several => {
+            let several = several.join(" and ");
+            format!("{several} are emulations: what waits for what is real there, their times are not a GPU's.")
         }
     };
     Some(format!("\n<div class=\"emulation\" role=\"note\">\n<p>{notice}</p>\n</div>\n\n"))
@@ -49,7 +38,7 @@ fn notice(machines: &Machines<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::nothing;
+    use super::super::source::nothing;
     use super::*;
 
     fn of(engine: &str, model: &str) -> Results {

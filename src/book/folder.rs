@@ -45,16 +45,18 @@ impl<'a> Folder<'a> {
         let full = self.named.join(name);
         let file = open_inside(&self.root, &path).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
-                BookError::Outside { path: full.clone(), reason: error.to_string() }
+                BookError::of_path(&full, error.to_string())
             }
             _ => at(&full)(error),
         })?;
         let mut content = Vec::new();
         let read = file.take(self.left + 1).read_to_end(&mut content).map_err(at(&full))? as u64;
         self.left = self.left.checked_sub(read).ok_or_else(|| {
-            let reason =
-                format!("the files of a book hold {} MB at most, and with this one they hold more", MAX_BYTES >> 20);
-            BookError::Outside { path: full, reason }
+            let most = MAX_BYTES >> 20;
+            BookError::of_path(
+                &full,
+                format!("the files of a book hold {most} MB at most, and with this one they hold more"),
+            )
         })?;
         self.files.insert(name.to_owned(), content);
         Ok(())
@@ -69,14 +71,11 @@ impl<'a> Folder<'a> {
         let place = self.inside(name)?;
         let full = self.named.join(name);
         if above.contains(&place) {
-            return Err(BookError::Outside {
-                path: full,
-                reason: "the link leads to a folder that it is in".to_owned(),
-            });
+            return Err(BookError::of_path(&full, "the link leads to a folder that it is in"));
         }
         if above.len() == MAX_DEEP {
             let reason = format!("the folders of a book lie {MAX_DEEP} deep in each other at most");
-            return Err(BookError::Outside { path: full, reason });
+            return Err(BookError::of_path(&full, reason));
         }
         above.push(place.clone());
         for entry in fs::read_dir(&place).map_err(at(&full))? {
@@ -87,7 +86,7 @@ impl<'a> Folder<'a> {
             self.entries += 1;
             if self.entries > MAX_ENTRIES {
                 let reason = format!("a book has {MAX_ENTRIES} files and folders at most");
-                return Err(BookError::Outside { path: self.named.to_owned(), reason });
+                return Err(BookError::of_path(self.named, reason));
             }
             let name = name.join(entry.file_name());
             if self.inside(&name)?.is_dir() {
@@ -108,7 +107,7 @@ impl<'a> Folder<'a> {
             return Ok(place);
         }
         let reason = format!("the link leads out of the folder, to {}; put a copy in its place", place.display());
-        Err(BookError::Outside { path: full, reason })
+        Err(BookError::of_path(&full, reason))
     }
 }
 

@@ -1,13 +1,19 @@
-//! `{{#include}}` and its kin in a page: each has to lead to a file of the book, and to a part that this has.
+//! The pages of a book before mdBook reads them: which there are, and what they include.
 //!
-//! mdBook's preprocessor follows them. It reads any file that its process may read, and leaves out what it does not find: so they
-//! are looked at before. What is taken for a directive here is whatever that one takes for one (`find_links` of
-//! `builtin_preprocessors/links.rs`), and more. A backslash before the braces keeps them as they are.
+//! mdBook would read any file for a page, and follows `{{#include}}` and its kin to any file that its process may read, and leaves out
+//! what it does not find: so they are looked at before anything is measured or written. What is taken for a directive here is
+//! whatever that one takes for one (`find_links` of `builtin_preprocessors/links.rs`), and more. A backslash before the braces keeps
+//! them as they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::FileError;
+use mdbook_summary::{Link, Summary, SummaryItem, parse_summary};
+
+use super::folder::has_ending;
+use super::project::BookProject;
+use super::source::Source;
+use crate::error::{BookError, FileError};
 use crate::results::nearest;
 use crate::units::counted;
 
@@ -50,7 +56,7 @@ type Why = (String, String);
 ///
 /// # Errors
 /// Where it stands, and why.
-pub(super) fn check(path: &Path, files: &Files, name: &dyn Fn(&Path) -> String) -> Result<(), FileError> {
+fn check_includes(path: &Path, files: &Files, name: &dyn Fn(&Path) -> String) -> Result<(), FileError> {
     Pages { files, name, done: BTreeSet::new() }.check(path, &mut Vec::new())
 }
 
@@ -186,6 +192,86 @@ fn anchor(line: &str) -> Option<&str> {
     (end > 0).then(|| &rest[..end])
 }
 
+/// The template of the table of contents.
+const SUMMARY: &str = "templates/summary.md.j2";
+
+/// The table of contents.
+pub(super) fn summary_of(source: &Source) -> Result<Summary, BookError> {
+    let summary = parse_summary(source.text("src/SUMMARY.md")?);
+    summary.map_err(|error| BookError::Build { message: error.root_cause().to_string() })
+}
+
+/// What is wrong with the table of contents where an entry leads to `location`, at the last one that does.
+fn wrong_entry(project: &BookProject, location: &Path, message: String) -> BookError {
+    let text = project.text(SUMMARY).unwrap_or_default();
+    let found = text.rfind(&format!("]({})", location.display())).map(|at| place(text, at + "](".len()));
+    let (origin, (line, column)) = (project.name(Path::new(SUMMARY)), found.unwrap_or_default());
+    FileError::Invalid { origin, line, column, message, hint: String::new() }.into()
+}
+
+/// What mdBook finds wrong with the table of contents. The places that it names are of what the template makes.
+fn not_a_summary(project: &BookProject, message: &str) -> BookError {
+    const TWICE: &str = "Duplicate file in SUMMARY.md: ";
+    if let Some(location) = message.strip_prefix(TWICE) {
+        let location = Path::new(location.trim_matches('"'));
+        return wrong_entry(project, location, twice(location));
+    }
+    let why = message.split_once("column ").and_then(|(_, rest)| rest.split_once(": ")).map_or(message, |(_, why)| why);
+    FileError::whole(project.name(Path::new(SUMMARY)), format!("what it makes is no table of contents: {why}")).into()
+}
+
+fn twice(location: &Path) -> String {
+    format!("two entries lead to the page of `{}`: leave one", location.display())
+}
+
+/// Refuses an entry of the table of contents that leads to no page, and a page with a directive that cannot be followed.
+pub(super) fn check_pages(source: &Source, project: &BookProject) -> Result<(), BookError> {
+    let summary = summary_of(source).map_err(|error| match error {
+        BookError::Build { message } => not_a_summary(project, &message),
+        other => other,
+    })?;
+    let mut pages = BTreeSet::new();
+    for location in locations(&summary) {
+        let wrong = |message| wrong_entry(project, &location, message);
+        if !pages.insert(page_at(&location, source).map_err(wrong)?) {
+            return Err(wrong(twice(&location)));
+        }
+    }
+    let all = source.all().keys().filter(|path| path.starts_with("src") && has_ending(path, "md"));
+    let name = |path: &Path| project.name(&source.written(path.strip_prefix("src").unwrap_or(path), project));
+    for page in all {
+        check_includes(page, source.all(), &name)?;
+    }
+    Ok(())
+}
+
+/// Where the entries of the table of contents lead.
+fn locations(summary: &Summary) -> Vec<PathBuf> {
+    fn add(items: &[SummaryItem], found: &mut Vec<PathBuf>) {
+        for item in items {
+            if let SummaryItem::Link(Link { location, nested_items, .. }) = item {
+                found.extend(location.clone());
+                add(nested_items, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    let parts = [&summary.prefix_chapters, &summary.numbered_chapters, &summary.suffix_chapters];
+    parts.into_iter().for_each(|items| add(items, &mut found));
+    found
+}
+
+/// The page that an entry leads to.
+fn page_at(location: &Path, source: &Source) -> Result<PathBuf, String> {
+    let is_page = |path: &PathBuf| path.starts_with("src") && has_ending(path, "md") && source.all().contains_key(path);
+    let found = within(Path::new("src"), location).filter(is_page);
+    found.ok_or_else(|| {
+        let pages = source.all().keys().filter_map(|path| path.strip_prefix("src").ok()?.to_str());
+        let hint = nearest(&location.to_string_lossy(), pages.filter(|page| page.ends_with(".md")));
+        format!("`{}` is not a page of the book{hint}", location.display())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,7 +286,8 @@ mod tests {
             ("src/code.rs", "use x;\n// ANCHOR: main\nfn main() {\n}\n// ANCHOR_END: main\nend"),
         ];
         let files = files.into_iter().map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec())).collect();
-        check(Path::new("src/page.md"), &files, &|path| path.display().to_string()).map_err(|error| error.to_string())
+        check_includes(Path::new("src/page.md"), &files, &|path| path.display().to_string())
+            .map_err(|error| error.to_string())
     }
 
     #[test]

@@ -10,13 +10,14 @@ use std::cmp::Reverse;
 use minijinja::{Value, context};
 
 use super::claims::Judged;
-use super::document::{Document, Effect, Headline, Number, Panel};
+use super::data;
+use super::document::{Document, Effect, Headline, Number};
 use super::emulation::is_emulated;
 use super::notebooks::Notebook;
+use super::project::BookProject;
 use super::render_text::render_text;
 use super::tables::machine_labels;
 use super::templates::{Templates, safe_html};
-use super::{kept, recorded};
 use crate::error::BookError;
 use crate::present::escape;
 use crate::results::Results;
@@ -30,7 +31,7 @@ type Headed<'a> = (&'a Document, &'a Headline);
 /// The page as Markdown. Of several machines it shows a GPU before an emulation, then the one that has measured most of the
 /// numbers on it, then the one with the most rows, then the first.
 pub(super) fn render(
-    templates: &Templates<'_>,
+    (templates, project): (&Templates<'_>, &BookProject),
     title: &str,
     judged: &[Judged<'_>],
     notebooks: &[Notebook],
@@ -46,7 +47,9 @@ pub(super) fn render(
     let Some((shown, (own, label))) = shown else { return Err(BookError::NoRuns) };
     let others: Vec<&str> =
         named.iter().enumerate().filter(|(place, _)| *place != shown).map(|(_, (_, label))| label.as_str()).collect();
-    let of_another = if is_emulated(own) { kept_for(&headed)? } else { None };
+    let kept = if is_emulated(own) { project.kept().next().transpose()? } else { None };
+    // Only where they have a number for this book.
+    let of_another = kept.filter(|kept| headed.iter().any(|headed| said(headed, kept).is_ok()));
     let (leading, whose) = match of_another {
         Some(kept) => (kept, kept.environment().device.model.as_str()),
         None => (*own, label.as_str()),
@@ -56,17 +59,11 @@ pub(super) fn render(
         lead => machine(&headed, leading, whose),
         own => of_another.map(|_| machine(&headed, own, label)),
         others => others.join(" and "),
-        timeline => timeline(&headed, leading, whose)?,
+        timeline => timeline(&headed, leading, whose),
         first => judged.first().map(|(document, _)| document.id.as_str()),
         notebook => notebooks.first().map(|notebook| safe_html(notebook.name.as_str())),
     };
     templates.render("landing.md.j2", context)
-}
-
-/// The results that come with the program, where they have a number for this book.
-fn kept_for(headed: &[Headed<'_>]) -> Result<Option<&'static Results>, BookError> {
-    let kept = kept::results()?;
-    Ok(headed.iter().any(|headed| said(headed, kept).is_ok()).then_some(kept))
 }
 
 /// The number of a headline by the system that the results are about.
@@ -145,15 +142,14 @@ fn shown(number: &Number) -> Value {
 }
 
 /// The first recorded timeline that a document puts forward.
-fn timeline(headed: &[Headed<'_>], results: &Results, machine: &str) -> Result<Option<Value>, BookError> {
+fn timeline(headed: &[Headed<'_>], results: &Results, machine: &str) -> Option<Value> {
     for (document, headline) in headed {
         let Some(scenario) = &headline.timeline else { continue };
-        let panels = document.figures.iter().flat_map(|figure| &figure.panels);
-        let drawn = panels.into_iter().find(|panel: &&Panel| panel.timeline.as_ref() == Some(scenario));
+        let drawn = document.panels().find(|panel| panel.timeline.as_ref() == Some(scenario));
         if let Some(drawn) = drawn.filter(|_| results.timeline(scenario).is_some()) {
-            let svg = recorded::picture(drawn, scenario, (results, machine), "landing-timeline".to_owned())?;
-            return Ok(svg.map(|svg| context! { svg => safe_html(svg), chapter => document.id.as_str() }));
+            let svg = data::timeline_picture(drawn, scenario, (results, machine), "landing-timeline");
+            return svg.map(|svg| context! { svg => safe_html(svg), chapter => document.id.as_str() });
         }
     }
-    Ok(None)
+    None
 }

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod audits;
 mod chapter;
 mod claims;
 mod classroom;
@@ -20,27 +19,23 @@ mod folder;
 mod glossary;
 mod in_order;
 mod includes;
-mod kept;
 mod landing;
-mod lesson;
 mod machine;
 mod notebooks;
-mod pages;
 mod place;
 mod placeholders;
 mod policy;
 pub mod predicate;
 mod project;
-mod recorded;
 mod render_text;
 mod site;
 mod slides;
 mod source;
-mod sources;
 mod syllabus;
 mod tables;
 mod templates;
-mod trial;
+#[cfg(test)]
+mod tests;
 mod warning;
 
 use syncscope::timeline;
@@ -54,16 +49,14 @@ mod measure {
 }
 
 pub use notebooks::check as check_notebook;
-pub use place::check_place;
-pub use place::check_slides_place;
-pub use project::{AuditPage, BookProject};
+pub use place::{BOOK, SLIDES, check_place};
+pub use project::{AuditPage, BookProject, KeptResults};
 pub use render_text::takeaways;
 pub use site::{Rendered, render};
 pub use slides::render_slides;
-pub use source::Source;
+pub use source::{Source, check};
 pub use tables::{
     Drawn, LeftOut, Machines, Unmeasured, Wording, agreement, bar_plot, claims_text, compared, comparison_table, drawn,
     line_plot, machine_labels, over_the_file, summary, system_table, tally,
 };
-pub use trial::check;
 pub use warning::{Warning, WarningSubject};

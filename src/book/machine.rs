@@ -104,7 +104,7 @@ fn same_code(SameCode { between_runs, within_runs }: SameCode) -> Option<Value> 
 fn environment(run: &Run) -> Table {
     let (environment, text) = (&run.environment, |text: &str| Cell::Text(text.to_owned()));
     let (host, device, program) = (&environment.host, &environment.device, &environment.program);
-    let unknown = || Cell::Missing(Missing { state: "not known".to_owned(), reason: None });
+    let unknown = || Cell::Missing(Missing::new("not known", None));
     let known = |value: Option<String>| value.map_or_else(unknown, Cell::Text);
     let bytes = |bytes: Option<u64>| known(bytes.map(|bytes| Unit::Bytes.format(bytes as f64, 4)));
     let dirty = match program.dirty {
@@ -179,7 +179,7 @@ fn telemetry(run: &Run) -> Option<Table> {
             of("MHz", |sample| sample.host_mhz),
             if held.is_empty() { Cell::Nothing } else { Cell::Text(held) },
         ];
-        Some(TableRow { id: None, label: ran.name.clone(), cells })
+        Some(TableRow::new(&ran.name, cells))
     };
     let headings =
         ["from", "clock of the GPU", "clock of its memory", "temperature", "power", "host clock", "held back by"];
@@ -188,11 +188,7 @@ fn telemetry(run: &Run) -> Option<Table> {
 
 /// The algorithm that a library computed each matmul by, where one chose.
 fn algorithms(run: &Run) -> Option<Table> {
-    let row = |(shape, algorithm): &(String, String)| TableRow {
-        id: None,
-        label: shape.clone(),
-        cells: vec![Cell::Text(algorithm.clone())],
-    };
+    let row = |(shape, algorithm): &(String, String)| TableRow::new(shape, vec![Cell::Text(algorithm.clone())]);
     table("Algorithms of matmuls", "type and shape", &["algorithm"], run.algorithms.iter().map(row).collect())
 }
 
@@ -214,7 +210,7 @@ fn work(results: &Results) -> Option<Table> {
         let work = spec.work.as_ref()?;
         let limit = format!("{} by {}", work.limit.counts(), work.limit.name());
         let cells = vec![Cell::Text(work.formula.clone()), Cell::Text(limit)];
-        Some(TableRow { id: Some(spec.id.clone()), label: spec.id.clone(), cells })
+        Some(TableRow::new(&spec.id, cells).of(&spec.id))
     });
     table("The least work of each row", "row", &["work of a sample", "unit and peak rate"], each_once(rows))
 }
@@ -253,8 +249,7 @@ fn diagnoses(results: &Results) -> Option<Table> {
     let of_system = |system| results.diagnoses_of(system).into_iter().map(move |found| (system, found));
     let rows = results.systems().into_iter().flat_map(of_system).map(|(system, (spec, diagnosis))| {
         let cells = vec![Cell::Text(system.to_owned()), Cell::Text(diagnosis.finding())];
-        let row = TableRow { id: None, label: spec.title(), cells };
-        (Some(format!("{}: {}", diagnosis.name(), diagnosis.remedy())), row)
+        (Some(format!("{}: {}", diagnosis.name(), diagnosis.remedy())), TableRow::new(spec.title(), cells))
     });
     let groups = grouped(rows).into_iter().map(|(label, rows)| TableGroup { label, rows }).collect();
     let columns = [Column::new(Role::Label, "row"), Column::new(Role::Fact, "system"), Column::new(Role::Fact, "what")];
@@ -263,11 +258,8 @@ fn diagnoses(results: &Results) -> Option<Table> {
 
 /// The runs that lack rows which other runs of their system measured.
 fn lacking(results: &Results) -> Option<Table> {
-    let row = |lacks: Lacks| TableRow {
-        id: None,
-        label: lacks.run,
-        cells: [vec![Cell::Text(lacks.rows)], absence_cells(&lacks.reason)].concat(),
-    };
+    let row =
+        |lacks: Lacks| TableRow::new(lacks.run, [vec![Cell::Text(lacks.rows)], absence_cells(&lacks.reason)].concat());
     let rows = lacking_of(results).into_iter().map(row).collect();
     table("Rows that a run lacks", "run", &["rows", "state", "reason"], rows)
 }
@@ -281,10 +273,8 @@ fn absences(results: &Results) -> Option<Table> {
         let is_meaningless = matches!(absence, MissingReason::NotApplicable(_));
         Some((absence, if is_meaningless { spec.id.clone() } else { spec.title() }))
     });
-    let row = |(absence, titles): (MissingReason, Vec<String>)| TableRow {
-        id: None,
-        label: each_once(titles).join(", "),
-        cells: absence_cells(&absence),
+    let row = |(absence, titles): (MissingReason, Vec<String>)| {
+        TableRow::new(each_once(titles).join(", "), absence_cells(&absence))
     };
     let rows = grouped(absent).into_iter().map(row).collect();
     table("Not measured", "rows", &["state", "reason"], rows)
@@ -298,7 +288,7 @@ fn absence_cells(absence: &MissingReason) -> Vec<Cell> {
 fn table(title: &str, label: &str, headings: &[&str], rows: Vec<TableRow>) -> Option<Table> {
     let facts = headings.iter().map(|heading| Column::new(Role::Fact, *heading));
     let columns = std::iter::once(Column::new(Role::Label, label)).chain(facts).collect();
-    filled(Table { title: title.to_owned(), columns, groups: vec![TableGroup { label: None, rows }] })
+    filled(Table::new(title, columns, rows))
 }
 
 /// The table, unless it has no rows.
@@ -308,7 +298,7 @@ fn filled(table: Table) -> Option<Table> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::nothing;
+    use super::super::source::nothing;
     use super::*;
     use syncscope::device::Telemetry;
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::project::BookProject;
-use crate::error::BookError;
+use crate::error::{BookError, FileError};
 use crate::present::escape;
 
 /// The style of what a cell shows in the book.
@@ -37,17 +37,17 @@ const LEADING: [&str; 4] = ["<link", "<base", "http-equiv", "srcdoc"];
 pub(super) fn of(project: &BookProject) -> Result<Vec<Notebook>, BookError> {
     let notebook = |name: String| {
         let path = format!("notebooks/{name}.ipynb");
-        made(&project.name(path.as_ref()), name, project.text(&path)?)
+        Ok(made(&project.name(path.as_ref()), name, project.text(&path)?)?)
     };
     project.notebooks().map(notebook).collect()
 }
 
 /// The chapter of a notebook, which messages call `file`.
-fn made(file: &str, name: String, text: &str) -> Result<Notebook, BookError> {
+fn made(file: &str, name: String, text: &str) -> Result<Notebook, FileError> {
     let cells = read(file, text)?;
     let chapter = chapter(&name, &cells);
     match refusal(&chapter) {
-        Some(message) => Err(BookError::Notebook { name: file.to_owned(), message }),
+        Some(message) => Err(FileError::whole(file, message)),
         None => Ok(Notebook { title: title(&cells), chapter, name, text: text.to_owned() }),
     }
 }
@@ -80,69 +80,52 @@ struct Stored {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "cell_type", rename_all = "lowercase")]
-enum NotebookCell {
-    Markdown {
-        source: Lines,
-    },
-    Code {
-        source: Lines,
-        #[serde(default)]
-        metadata: Value,
-        #[cfg(test)]
-        execution_count: Option<u32>,
-        outputs: Vec<Output>,
-    },
-    Raw {
-        source: Lines,
-    },
+struct NotebookCell {
+    cell_type: CellType,
+    source: Value,
+    #[serde(default)]
+    metadata: Value,
+    #[cfg(test)]
+    execution_count: Option<u32>,
+    #[serde(default)]
+    outputs: Vec<Output>,
+}
+
+#[derive(Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum CellType {
+    Markdown,
+    Code,
+    Raw,
 }
 
 /// An output: what a cell shows by media type, or a stream's text.
 #[derive(Deserialize)]
 struct Output {
     #[serde(default)]
-    text: Lines,
+    text: Value,
     #[serde(default)]
-    data: BTreeMap<String, Lines>,
+    data: BTreeMap<String, Value>,
 }
 
-/// A text, whole or line by line; of another kind of value, nothing.
-#[derive(Default, Deserialize)]
-#[serde(untagged)]
-enum Lines {
-    Whole(String),
-    Each(Vec<String>),
-    #[default]
-    Nothing,
-    Other(serde::de::IgnoredAny),
-}
-
-impl Lines {
-    fn text(&self) -> String {
-        match self {
-            Lines::Whole(text) => text.clone(),
-            Lines::Each(lines) => lines.concat(),
-            Lines::Nothing | Lines::Other(_) => String::new(),
-        }
+/// A text, which is stored whole or line by line; of another kind of value, nothing.
+fn text(stored: &Value) -> String {
+    match stored {
+        Value::String(text) => text.clone(),
+        Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
+        _ => String::new(),
     }
 }
 
 impl NotebookCell {
-    fn source(&self) -> String {
-        let (NotebookCell::Markdown { source } | NotebookCell::Code { source, .. } | NotebookCell::Raw { source }) =
-            self;
-        source.text()
-    }
-
     /// Whether nbgrader's metadata says this of it, such as that it gives points (`grade`).
     fn is_marked(&self, what: &str) -> bool {
-        matches!(self, NotebookCell::Code { metadata, .. } if metadata["nbgrader"][what] == true)
+        self.cell_type == CellType::Code && self.metadata["nbgrader"][what] == true
     }
 }
 
-fn read(name: &str, text: &str) -> Result<Vec<NotebookCell>, BookError> {
-    let wrong = |message: String| BookError::Notebook { name: name.to_owned(), message };
+fn read(name: &str, text: &str) -> Result<Vec<NotebookCell>, FileError> {
+    let wrong = |message: String| FileError::whole(name, message);
     let stored: Stored = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
     if stored.nbformat != 4 {
         return Err(wrong(format!("not a notebook of the format 4, but {}", stored.nbformat)));
@@ -153,20 +136,20 @@ fn read(name: &str, text: &str) -> Result<Vec<NotebookCell>, BookError> {
 /// The first heading.
 fn title(cells: &[NotebookCell]) -> String {
     let heading = |text: String| text.lines().find_map(|line| Some(line.strip_prefix("# ")?.trim().to_owned()));
-    cells.iter().map(NotebookCell::source).find_map(heading).unwrap_or_else(|| "Notebook".to_owned())
+    cells.iter().map(|cell| text(&cell.source)).find_map(heading).unwrap_or_else(|| "Notebook".to_owned())
 }
 
 fn chapter(name: &str, cells: &[NotebookCell]) -> String {
     let mut out = String::new();
     for (number, cell) in cells.iter().enumerate() {
-        let source = cell.source();
-        match cell {
-            NotebookCell::Markdown { .. } => out.push_str(&format!("{}\n\n", source.trim())),
-            NotebookCell::Code { outputs, .. } => {
+        let source = text(&cell.source);
+        match cell.cell_type {
+            CellType::Markdown => out.push_str(&format!("{}\n\n", source.trim())),
+            CellType::Code => {
                 out.push_str(&block("rust,noplayground", &source));
-                outputs.iter().for_each(|output| out.push_str(&shown(output)));
+                out.extend(cell.outputs.iter().map(shown));
             }
-            NotebookCell::Raw { .. } => {}
+            CellType::Raw => {}
         }
         if number == 0 {
             out.push_str(&introduction(name, cells));
@@ -177,18 +160,14 @@ fn chapter(name: &str, cells: &[NotebookCell]) -> String {
 
 /// What a reader can do with the notebook, and where it was executed.
 fn introduction(name: &str, cells: &[NotebookCell]) -> String {
+    let then = format!("Fill its tasks, and `report lab check {name}.ipynb` gives the points. ");
     let (kind, then) = match cells.iter().any(|cell| cell.is_marked("grade")) {
-        true => (
-            "lab: a notebook with tasks",
-            format!("Fill its tasks, and `report lab check {name}.ipynb` gives the points. "),
-        ),
+        true => ("lab: a notebook with tasks", then),
         false => ("notebook", String::new()),
     };
     let run = hardware(cells).map(|hardware| {
-        format!(
-            "The outputs on this page are those of one run, on this hardware: <strong>{}</strong>. ",
-            escape(&hardware)
-        )
+        let hardware = escape(&hardware);
+        format!("The outputs on this page are those of one run, on this hardware: <strong>{hardware}</strong>. ")
     });
     format!(
         "This chapter is a {kind}. {}[Download it]({name}.ipynb) to execute it on your machine, in the Jupyter kernel that \
@@ -200,11 +179,8 @@ fn introduction(name: &str, cells: &[NotebookCell]) -> String {
 
 /// What a notebook was executed on, from the first table of a device among its outputs.
 fn hardware(cells: &[NotebookCell]) -> Option<String> {
-    let outputs = cells.iter().filter_map(|cell| match cell {
-        NotebookCell::Code { outputs, .. } => Some(outputs),
-        _ => None,
-    });
-    let texts = outputs.flatten().filter_map(|output| Some(output.data.get("text/plain")?.text()));
+    let outputs = cells.iter().flat_map(|cell| &cell.outputs);
+    let texts = outputs.filter_map(|output| Some(text(output.data.get("text/plain")?)));
     let row = |text: String| text.lines().find_map(|line| Some(line.strip_prefix("hardware ")?.trim().to_owned()));
     texts.filter_map(row).find(|hardware| !hardware.is_empty())
 }
@@ -213,17 +189,17 @@ fn hardware(cells: &[NotebookCell]) -> Option<String> {
 ///
 /// # Errors
 /// What is wrong with it; the message begins with `name`.
-pub fn check(name: &str, text: &str) -> Result<(), BookError> {
+pub fn check(name: &str, text: &str) -> Result<(), FileError> {
     made(name, String::new(), text).map(drop)
 }
 
 /// An output as Markdown: its HTML where it has some.
 fn shown(output: &Output) -> String {
-    let of = |kind: &str| output.data.get(kind).map(Lines::text).unwrap_or_default();
+    let of = |kind: &str| output.data.get(kind).map(text).unwrap_or_default();
     let html = of("text/html");
     if html.is_empty() {
         // A stream has a text of its own.
-        return block("text", &format!("{}{}", output.text.text(), of("text/plain")));
+        return block("text", &format!("{}{}", text(&output.text), of("text/plain")));
     }
     // An empty line would end the block.
     let html = without_style(&html);
@@ -264,7 +240,7 @@ mod tests {
 
     #[test]
     fn every_notebook_is_executed_and_has_a_title() {
-        let notebooks = of(&BookProject::embedded()).unwrap();
+        let notebooks = of(&crate::tests::project()).unwrap();
         assert!(!notebooks.is_empty());
         for Notebook { name, title, text, .. } in notebooks {
             let cells = read(&name, &text).unwrap();
@@ -272,7 +248,7 @@ mod tests {
             // A task is the reader's, and a check is of no use before it.
             let is_open = |cell: &NotebookCell| cell.is_marked("solution") || cell.is_marked("grade");
             let executed = |cell: &NotebookCell| {
-                is_open(cell) || !matches!(cell, NotebookCell::Code { execution_count: None, .. })
+                is_open(cell) || cell.cell_type != CellType::Code || cell.execution_count.is_some()
             };
             assert!(cells.iter().all(executed), "{name} has cells that were not executed");
         }
@@ -280,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_page_of_a_lab_says_how_to_grade_it_and_shows_no_answer() {
-        let lab = of(&BookProject::embedded()).unwrap().remove(0);
+        let lab = of(&crate::tests::project()).unwrap().remove(0);
         assert!(lab.chapter.contains("report lab check 00-quick-start.ipynb"), "{}", lab.chapter);
         assert!(lab.chapter.contains("todo!(\"your answer\")") && !lab.chapter.contains("BEGIN SOLUTION"));
         assert!(!chapter("test", &cells(serde_json::json!([]))).contains("lab"));
@@ -288,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_page_says_on_which_hardware_its_notebook_was_executed_where_that_was_shown() {
-        for Notebook { name, chapter, .. } in of(&BookProject::embedded()).unwrap() {
+        for Notebook { name, chapter, .. } in of(&crate::tests::project()).unwrap() {
             assert!(chapter.contains("on this hardware: <strong>"), "{name}");
         }
         let device = |hardware: &str| {

@@ -17,36 +17,33 @@ use crate::files::{Lock, make_folder, read_text, replace};
 /// The file that says that a folder may be replaced.
 const MARKER: &str = ".syncscope";
 const MARKED: &str = "report makes this folder anew each time it renders. What is put here is lost then.\n";
-/// The folders of a book, and that of slides.
-pub(super) const BOOK: [&str; 2] = ["book", "site"];
-pub(super) const SLIDES: [&str; 1] = ["slides"];
+/// The folders of a book.
+pub const BOOK: &[&str] = &["book", "site"];
+/// The folder of slides.
+pub const SLIDES: &[&str] = &["slides"];
 const WORK: &str = ".render-";
 const PART: &str = ".syncscope-part";
 
 /// How long another process may take to put its book in the same place.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// Finds out whether a book can be put into `out`, before anything is measured for it.
+/// Finds out whether a book, or slides, can be put into `out`, before anything is measured for it.
 ///
 /// # Errors
-/// [`BookError::NotOurs`] where `out/book` or `out/site` is something that this program did not make; [`BookError::Io`] where
-/// nothing can be put there.
-pub fn check_place(out: &Path) -> Result<(), BookError> {
-    OutputPlace::claim(out, BOOK).map(drop)
-}
-
-/// The same for slides.
-///
-/// # Errors
-/// As [`check_place`], of `out/slides`.
-pub fn check_slides_place(out: &Path) -> Result<(), BookError> {
-    OutputPlace::claim(out, SLIDES).map(drop)
+/// [`BookError::File`] where one of the folders is something that this program did not make; [`BookError::Io`] where nothing can be
+/// put there.
+pub fn check_place(out: &Path, folders: &'static [&'static str]) -> Result<(), BookError> {
+    OutputPlace::claim(out, folders).map(drop)
 }
 
 /// Finds out whether folders of these names can be put into `out`.
 fn check_folders(out: &Path, names: &[&str]) -> Result<(), BookError> {
     match names.iter().map(|name| out.join(name)).find(|place| !may_replace(place)) {
-        Some(path) => Err(BookError::NotOurs { path }),
+        Some(path) => {
+            const REASON: &str =
+                "this was not made by report, so it is not replaced; move it away or give another folder by --out";
+            Err(BookError::of_path(&path, REASON))
+        }
         None => Ok(()),
     }
 }
@@ -78,10 +75,10 @@ fn mark(folder: &Path) -> Result<(), BookError> {
 }
 
 /// A working folder in `out`, which no other process makes a book in meanwhile.
-pub(super) struct OutputPlace<'a, const N: usize> {
+pub(super) struct OutputPlace<'a> {
     out: &'a Path,
     /// The names of the folders that are put there.
-    names: [&'static str; N],
+    names: &'static [&'static str],
     work: TempDir,
     _lock: Lock,
     /// Dropped behind what is in them.
@@ -124,13 +121,13 @@ fn locked(out: &Path) -> Result<(Made, Option<Lock>), BookError> {
     }
 }
 
-impl<'a, const N: usize> OutputPlace<'a, N> {
+impl<'a> OutputPlace<'a> {
     /// Clears what dead processes left and begins a working folder.
-    pub(crate) fn claim(out: &'a Path, names: [&'static str; N]) -> Result<Self, BookError> {
+    pub(crate) fn claim(out: &'a Path, names: &'static [&'static str]) -> Result<Self, BookError> {
         let (made, lock) = locked(out)?;
         let lock = lock.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
         clear(out);
-        check_folders(out, &names)?;
+        check_folders(out, names)?;
         let work = tempfile::Builder::new().prefix(WORK).suffix(PART).tempdir_in(out).map_err(at(out))?;
         mark(work.path())?;
         Ok(Self { out, names, work, _lock: lock, _made: made })
@@ -142,7 +139,7 @@ impl<'a, const N: usize> OutputPlace<'a, N> {
     }
 
     /// Puts the folders in their places; a failure leaves what was there.
-    pub(super) fn put(self) -> Result<[PathBuf; N], BookError> {
+    pub(super) fn put(self) -> Result<(), BookError> {
         for name in self.names {
             mark(&self.working(name))?;
         }
@@ -162,11 +159,11 @@ impl<'a, const N: usize> OutputPlace<'a, N> {
                 done.push((kept, place));
             }
         }
-        Ok(self.names.map(|name| self.out.join(name)))
+        Ok(())
     }
 }
 
-impl<const N: usize> Drop for OutputPlace<'_, N> {
+impl Drop for OutputPlace<'_> {
     fn drop(&mut self) {
         remove(self.work.path());
     }
@@ -186,7 +183,7 @@ fn clear(out: &Path) {
             remove_begun(&left);
             continue;
         }
-        for name in BOOK.into_iter().chain(SLIDES) {
+        for name in BOOK.iter().chain(SLIDES) {
             let (kept, place) = (left.join(old(name)), out.join(name));
             if is_made(&kept) && fs::symlink_metadata(&place).is_err() {
                 let _ = fs::rename(kept, place);
@@ -226,7 +223,7 @@ fn remove_begun(work: &Path) {
 mod tests {
     use super::*;
 
-    fn put(out: &Path, text: &str) -> Result<[PathBuf; 2], BookError> {
+    fn put(out: &Path, text: &str) -> Result<(), BookError> {
         let place = OutputPlace::claim(out, BOOK)?;
         for name in BOOK {
             fs::create_dir(place.working(name)).unwrap();
@@ -246,7 +243,8 @@ mod tests {
     fn what_this_program_made_is_replaced_and_nothing_else_is_left() {
         let out = tempfile::tempdir().unwrap();
         put(out.path(), "first").unwrap();
-        let [book, site] = put(out.path(), "second").unwrap();
+        put(out.path(), "second").unwrap();
+        let [book, site] = ["book", "site"].map(|name| out.path().join(name));
         assert_eq!(fs::read_to_string(book.join("page")).unwrap(), "second");
         assert_eq!(fs::read_to_string(site.join("page")).unwrap(), "second");
         assert_eq!(names(out.path()), ["book", "site"]);
@@ -257,7 +255,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("new/out");
         std::thread::scope(|scope| {
-            (0..4).for_each(|_| _ = scope.spawn(|| (0..100).for_each(|_| check_place(&out).unwrap())));
+            (0..4).for_each(|_| _ = scope.spawn(|| (0..100).for_each(|_| check_place(&out, BOOK).unwrap())));
         });
         // Of folders that one made for another nobody knows whose they are: one without anything in it may stay.
         assert!(!out.exists() || names(&out).is_empty());
@@ -274,13 +272,13 @@ mod tests {
         ] {
             let out = tempfile::tempdir().unwrap();
             make(&out.path().join("site"));
-            assert!(matches!(put(out.path(), "new"), Err(BookError::NotOurs { .. })));
+            assert!(matches!(put(out.path(), "new"), Err(BookError::File(_))));
             assert_eq!(names(out.path()), ["site"]);
         }
     }
 
     #[test]
-    fn a_folder_with_another_marker_and_what_is_named_like_a_working_folder_are_the_users() {
+    fn a_folder_with_another_marker_or_named_like_a_working_folder_is_the_users() {
         let out = tempfile::tempdir().unwrap();
         let cache = out.path().join(".render-cache");
         fs::create_dir(&cache).unwrap();
@@ -302,12 +300,12 @@ mod tests {
             let site = out.path().join("site");
             fs::create_dir_all(&site).unwrap();
             fs::write(site.join(MARKER), marker).unwrap();
-            assert!(matches!(put(out.path(), "new"), Err(BookError::NotOurs { .. })), "{marker}");
+            assert!(matches!(put(out.path(), "new"), Err(BookError::File(_))), "{marker}");
         }
     }
 
     #[test]
-    fn the_next_run_clears_what_a_killed_one_left_and_puts_back_the_folder_that_it_had_taken_away() {
+    fn the_next_run_clears_what_a_killed_one_left_and_puts_back_what_it_took() {
         let out = tempfile::tempdir().unwrap();
         put(out.path(), "first").unwrap();
         let left = out.path().join(".render-dead");

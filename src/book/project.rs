@@ -1,43 +1,25 @@
 //! What a book is made of besides results: its configuration, prose, documents, hardware, templates, suites and notebooks.
 //!
-//! The program carries a project of its own. An author's lies in a folder, which [`BookProject::write`] begins as a copy
+//! A program carries a project of its own ([`BookProject::of_program`]). An author's lies in a folder, which [`BookProject::write`] begins as a copy
 //! of it: `book.toml`, `hardware.yaml`, `texts.yaml`, `lessons.yaml`, `src/`, `documents/`, `templates/`, `suites/` and
 //! `notebooks/`; an author may add `audits/`, of which each file becomes a chapter, and may leave out `lessons.yaml`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use include_dir::{Dir, include_dir};
+use std::sync::{Arc, LazyLock};
 
 use super::document::{Document, Hardware, Names, Texts, is_yaml};
 use super::folder::{Folder, has_ending};
 use crate::error::{BookError, FileError};
 use crate::files::fill;
-use crate::results::Catalog;
+use crate::results::{Catalog, Results};
 use crate::yaml;
 
-static PROSE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/src");
-static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../report-templates");
-static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/documents");
-static NOTEBOOKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../notebooks");
-static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/suites");
-
 /// The files at its top, and the folders.
-const FILES: [(&str, &str); 4] = [
-    ("book.toml", include_str!("../../book/book.toml")),
-    (HARDWARE, include_str!("../../book/hardware.yaml")),
-    (TEXTS, include_str!("../../book/texts.yaml")),
-    (LESSONS, include_str!("../../book/lessons.yaml")),
-];
-const FOLDERS: [(&str, &Dir<'_>); 5] = [
-    ("src", &PROSE),
-    ("documents", &DOCUMENTS),
-    ("templates", &TEMPLATES),
-    ("suites", &SUITES),
-    ("notebooks", &NOTEBOOKS),
-];
+const FILES: [&str; 4] = [CONFIGURATION, HARDWARE, TEXTS, LESSONS];
+const FOLDERS: [&str; 5] = ["src", "documents", "templates", "suites", "notebooks"];
+const CONFIGURATION: &str = "book.toml";
 /// The folder that a project may have, of audits.
 const AUDITS: &str = "audits";
 const HARDWARE: &str = "hardware.yaml";
@@ -48,19 +30,27 @@ const LESSONS: &str = "lessons.yaml";
 const SCHEMAS: [(&str, &str); 5] =
     [("suites", "suite"), ("documents", "document"), (LESSONS, "lessons"), (TEXTS, "texts"), (HARDWARE, "hardware")];
 
+/// Results that come with a program, which are read when they are first asked for.
+pub type KeptResults = LazyLock<Result<Results, FileError>>;
+
 /// What a book is made of besides results.
 ///
 /// ```
 /// use syncscope_book::BookProject;
 ///
-/// assert!(BookProject::embedded().suites().any(|name| name == "quick"));
+/// assert!(BookProject::of_source_tree()?.suites().any(|name| name == "quick"));
+/// # Ok::<(), syncscope_book::error::BookError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct BookProject {
     /// The files, by their path within the project's folder.
     files: BTreeMap<PathBuf, Vec<u8>>,
     /// Where the files come from, for messages; `None` for the program itself.
     folder: Option<PathBuf>,
+    /// The program's own chapters, which a project may leave out.
+    carried: BTreeSet<String>,
+    /// The results of a real GPU that come with the program, for a reader who has none: of the suite of the course, then others.
+    kept: &'static [KeptResults],
     /// The pages of audits, by their names.
     pub(super) audits: Vec<AuditPage>,
 }
@@ -77,67 +67,84 @@ pub struct AuditPage {
 }
 
 impl BookProject {
-    /// The project that comes with the program.
-    pub fn embedded() -> Self {
-        let mut files: BTreeMap<PathBuf, Vec<u8>> =
-            FILES.iter().map(|(name, text)| (PathBuf::from(name), text.as_bytes().to_vec())).collect();
-        for (name, folder) in FOLDERS {
-            collect(Path::new(name), folder, &mut files);
-        }
-        leave_folders_beside_notebooks(&mut files);
-        Self { files, folder: None, audits: Vec::new() }
+    /// The project that a program carries: its files by their path within a project's folder, and the results of a real GPU for
+    /// a reader who has none, those of the course first.
+    pub fn of_program(files: impl IntoIterator<Item = (PathBuf, Vec<u8>)>, kept: &'static [KeptResults]) -> Self {
+        let files = without_folders_beside_notebooks(files.into_iter().collect());
+        let documents = files.keys().filter(|path| path.starts_with("documents"));
+        let carried = documents.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
+        Self { files, folder: None, carried, kept, audits: Vec::new() }
+    }
+
+    /// The program's own project as it lies in the source tree that this crate was built from: for tests.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn of_source_tree() -> Result<Self, BookError> {
+        static KEPT: [KeptResults; 2] = [
+            LazyLock::new(|| Results::read(&in_tree("book/results/one-gpu.json.gz"))),
+            LazyLock::new(|| Results::read(&in_tree("book/results/calls.json.gz"))),
+        ];
+        let (tree, book) = (in_tree(""), in_tree("book"));
+        let (mut tree, mut book) = (Folder::open(&tree)?, Folder::open(&book)?);
+        FILES.iter().try_for_each(|name| book.file(Path::new(name)))?;
+        ["src", "documents", "suites"].iter().try_for_each(|name| book.all_below(Path::new(name)))?;
+        ["report-templates", "notebooks"].iter().try_for_each(|name| tree.all_below(Path::new(name)))?;
+        let place = |(path, content): (PathBuf, Vec<u8>)| match path.strip_prefix("report-templates") {
+            Ok(rest) => (Path::new("templates").join(rest), content),
+            Err(_) => (path, content),
+        };
+        let files = book.into_files().into_iter().chain(tree.into_files().into_iter().map(place));
+        Ok(Self::of_program(files, &KEPT))
     }
 
     /// Whether a folder has the settings of a book, which each project has.
     pub fn is_begun(folder: &Path) -> bool {
-        fs::symlink_metadata(folder.join(FILES[0].0)).is_ok()
+        fs::symlink_metadata(folder.join(CONFIGURATION)).is_ok()
     }
 
     /// Whether a file is one of a project that says nothing without the others: its settings, hardware, texts, lessons.
     pub fn is_part(file: &Path) -> bool {
-        FILES.iter().any(|(name, _)| file.ends_with(name)) && file.parent().is_some_and(Self::is_begun)
+        FILES.iter().any(|name| file.ends_with(name)) && file.parent().is_some_and(Self::is_begun)
     }
 
-    /// The project in a folder: nothing outside of it is read.
+    /// The project in a folder: nothing outside of it is read. What comes with the program is that of `program`.
     ///
     /// # Errors
     /// A file cannot be read, a part is missing, or a link leads out of the folder; the message names the file.
-    pub fn read(folder: &Path) -> Result<Self, BookError> {
+    pub fn read(folder: &Path, program: &Self) -> Result<Self, BookError> {
         let mut read = Folder::open(folder)?;
-        for (name, _) in FILES {
-            let name = Path::new(name);
+        for name in FILES {
             // Courses were begun before there were lessons.
-            if name != Path::new(LESSONS) || fs::symlink_metadata(folder.join(name)).is_ok() {
-                read.file(name)?;
+            if name != LESSONS || fs::symlink_metadata(folder.join(name)).is_ok() {
+                read.file(Path::new(name))?;
             }
         }
-        for (name, _) in FOLDERS {
+        for name in FOLDERS {
             read.all_below(Path::new(name))?;
         }
         if fs::symlink_metadata(folder.join(AUDITS)).is_ok() {
             read.all_below(Path::new(AUDITS))?;
         }
-        let mut files = read.into_files();
-        leave_folders_beside_notebooks(&mut files);
-        Ok(Self { files, folder: Some(folder.to_owned()), audits: Vec::new() })
+        let files = without_folders_beside_notebooks(read.into_files());
+        let (carried, kept) = (program.carried.clone(), program.kept);
+        Ok(Self { files, folder: Some(folder.to_owned()), carried, kept, audits: Vec::new() })
     }
 
-    /// With a document (YAML), in the file `documents/NAME.yaml`.
-    #[must_use]
-    pub fn with_document(self, name: &str, text: &str) -> Self {
-        self.with_file("documents", name, "yaml", text)
+    /// The results that come with the program, those of the course first.
+    ///
+    /// # Errors
+    /// A file is none that this program can read.
+    pub(super) fn kept(&self) -> impl Iterator<Item = Result<&'static Results, BookError>> {
+        let unreadable = |error: &FileError| BookError::Build { message: error.to_string() };
+        self.kept.iter().map(move |kept| kept.as_ref().map_err(unreadable))
     }
 
-    /// With a suite (YAML), in the file `suites/NAME.yaml`.
+    /// With a file at this path in the project: `documents/NAME.yaml`, `suites/NAME.yaml`, `notebooks/NAME.ipynb`.
     #[must_use]
-    pub fn with_suite(self, name: &str, text: &str) -> Self {
-        self.with_file("suites", name, "yaml", text)
-    }
-
-    /// With a notebook, in the file `notebooks/NAME.ipynb`.
-    #[must_use]
-    pub fn with_notebook(self, name: &str, text: &str) -> Self {
-        self.with_file("notebooks", name, "ipynb", text)
+    pub fn with_file(mut self, path: impl Into<PathBuf>, text: &str) -> Self {
+        self.files.insert(path.into(), text.as_bytes().to_vec());
+        self
     }
 
     /// With an audit as a chapter, in the place of one of its name.
@@ -182,11 +189,6 @@ impl BookProject {
             }
             self.files.insert(PathBuf::from(format!("schemas/{name}.json")), schema.as_bytes().to_vec());
         }
-        self
-    }
-
-    fn with_file(mut self, folder: &str, name: &str, ending: &str, text: &str) -> Self {
-        self.files.insert(Path::new(folder).join(format!("{name}.{ending}")), text.as_bytes().to_vec());
         self
     }
 
@@ -274,9 +276,7 @@ impl BookProject {
 
     /// The chapters that there are: of its documents, and of the program's own, which a project may leave out.
     pub(super) fn chapters(&self) -> BTreeSet<String> {
-        let carried = DOCUMENTS.files().filter_map(|file| file.path().file_stem());
-        let carried = carried.map(|name| name.to_string_lossy().into_owned());
-        self.titles().into_keys().chain(carried).collect()
+        self.titles().into_keys().chain(self.carried.iter().cloned()).collect()
     }
 
     /// The pages that a chapter cannot be named as: those of its own text, and its notebooks.
@@ -291,19 +291,19 @@ impl BookProject {
         let there = place.ancestors().find_map(|above| Some((above, fs::canonicalize(or_here(above)).ok()?)));
         let (Some(folder), Some((above, found))) = (&self.folder, there) else { return false };
         let place = found.join(place.strip_prefix(above).unwrap_or(Path::new("")));
-        let folders = FOLDERS.iter().map(|(name, _)| *name).chain([AUDITS]);
-        let mut folders = folders.filter_map(|name| fs::canonicalize(folder.join(name)).ok());
+        let mut folders =
+            FOLDERS.into_iter().chain([AUDITS]).filter_map(|name| fs::canonicalize(folder.join(name)).ok());
         folders.any(|folder| place.starts_with(folder))
     }
 
     /// Writes the project into a folder that is empty or not there, or that was left by a process that was killed here.
     ///
     /// # Errors
-    /// [`BookError::NotEmpty`] if the folder holds anything else; otherwise the file that cannot be written.
+    /// The folder holds anything else; otherwise the file that cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), BookError> {
         match fill(folder, &self.files)? {
             true => Ok(()),
-            false => Err(BookError::NotEmpty { path: folder.to_owned() }),
+            false => Err(BookError::not_empty(folder)),
         }
     }
 
@@ -345,19 +345,17 @@ struct Titled {
     title: String,
 }
 
+/// A file or folder of the source tree.
+fn in_tree(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+}
+
 fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-/// Leaves what lies in a folder beside the notebooks, such as the worked answers: a book shows none of it.
-fn leave_folders_beside_notebooks(files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+/// Without what lies in a folder beside the notebooks, such as the worked answers: a book shows none of it.
+fn without_folders_beside_notebooks(mut files: BTreeMap<PathBuf, Vec<u8>>) -> BTreeMap<PathBuf, Vec<u8>> {
     files.retain(|path, _| !path.starts_with("notebooks") || path.parent() == Some(Path::new("notebooks")));
-}
-
-/// All files below an embedded folder.
-fn collect(name: &Path, folder: &Dir<'_>, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
-    for file in folder.files() {
-        files.insert(name.join(file.path()), file.contents().to_vec());
-    }
-    folder.dirs().for_each(|folder| collect(name, folder, files));
+    files
 }

@@ -13,7 +13,7 @@ use mdbook_preprocessor::{Preprocessor, PreprocessorContext};
 use mdbook_summary::{Summary, SummaryItem};
 
 use super::folder::at;
-use super::pages::summary_of;
+use super::includes::summary_of;
 use super::place::{BOOK, OutputPlace};
 use super::placeholders::Placeholders;
 use super::policy;
@@ -53,24 +53,20 @@ impl Source {
     /// # Errors
     /// As [`render`].
     pub fn write(&self, out: &Path) -> Result<Rendered, BookError> {
-        write(self, out)
-    }
-}
-
-fn write(source: &Source, out: &Path) -> Result<Rendered, BookError> {
-    let place = OutputPlace::claim(out, BOOK)?;
-    let [book, site] = BOOK.map(|name| place.working(name));
-    for (path, content) in source.files() {
-        let path = book.join(path);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(at(folder))?;
+        let place = OutputPlace::claim(out, BOOK)?;
+        let [book, site] = ["book", "site"].map(|name| place.working(name));
+        for (path, content) in self.files() {
+            let path = book.join(path);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).map_err(at(folder))?;
+            }
+            fs::write(&path, content).map_err(at(&path))?;
         }
-        fs::write(&path, content).map_err(at(&path))?;
+        build(self, &book, &site, &place.working("print"))?;
+        policy::apply(&site, |path| self.is_copied(path))?;
+        place.put()?;
+        Ok(Rendered { source: out.join("book"), index: out.join("site/index.html") })
     }
-    build(source, &book, &site, &place.working("print"))?;
-    policy::apply(&site, |path| source.is_copied(path))?;
-    let [source, site] = place.put()?;
-    Ok(Rendered { source, index: site.join("index.html") })
 }
 
 /// The part of the table of contents that is printed, beside the pages that stand in no part.

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use minijinja::{Value, context};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::chapter::drawn_panel;
 use super::document::{Document, DocumentFigure, Effect, Piece, Sentence};
 use super::emulation::is_emulated;
 use super::folder::at;
@@ -22,9 +21,9 @@ use super::policy;
 use super::project::BookProject;
 use super::source::has_rows;
 use super::syllabus::{self, CourseLesson};
-use super::tables::Machines;
+use super::tables::{Machines, drawn};
 use super::templates::{Templates, safe_html};
-use super::{kept, lesson, recorded, render_text};
+use super::{data, render_text};
 use crate::error::BookError;
 use crate::present::{escape, styled_once};
 use crate::results::{Catalog, Results};
@@ -49,15 +48,15 @@ pub fn render_slides(
 ) -> Result<PathBuf, BookError> {
     let files = decks(results, project, catalog)?;
     let place = OutputPlace::claim(out, SLIDES)?;
-    let [folder] = SLIDES.map(|name| place.working(name));
+    let folder = place.working("slides");
     fs::create_dir_all(&folder).map_err(at(&folder))?;
     for (name, content) in files {
         let path = folder.join(name);
         fs::write(&path, content).map_err(at(&path))?;
     }
     policy::apply(&folder, |_| false)?;
-    let [folder] = place.put()?;
-    Ok(folder.join("index.html"))
+    place.put()?;
+    Ok(out.join("slides/index.html"))
 }
 
 /// The files of all decks, by their names.
@@ -67,7 +66,7 @@ fn decks(
     catalog: &Catalog,
 ) -> Result<BTreeMap<String, Vec<u8>>, BookError> {
     let is_kept = results.is_empty();
-    let kept = if is_kept { kept::of_all_suites()? } else { Vec::new() };
+    let kept = project.kept().filter(|_| is_kept).map(|kept| kept.cloned()).collect::<Result<Vec<Results>, _>>()?;
     let results = if is_kept { &kept } else { results };
     let described = project.documents(&catalog.clone().with_results(results))?;
     let documents: Vec<Document> = described.iter().map(|document| document.with_tables(results, &described)).collect();
@@ -139,7 +138,7 @@ impl Deck<'_> {
         let context = context! {
             number,
             title => lesson.title.as_str(),
-            chapters => chapters.collect::<Result<Vec<Value>, _>>()?,
+            chapters => chapters.collect::<Vec<Value>>(),
             labs => labs.map(|lab| context! { name => lab.name.as_str(), title => lab.title.as_str() }).collect::<Vec<_>>(),
             next,
         };
@@ -151,7 +150,7 @@ impl Deck<'_> {
         lesson.taught(self.documents).into_iter()
     }
 
-    fn chapter(&self, document: &Document) -> Result<Value, BookError> {
+    fn chapter(&self, document: &Document) -> Value {
         // A machine that measured nothing of a chapter has no slides in it. The files that come with the program are of one
         // machine.
         let most = if self.is_kept { 1 } else { self.results.len() };
@@ -159,18 +158,18 @@ impl Deck<'_> {
         let measured = measured.map(|(results, label)| (results.clone(), self.called(results, label).to_owned()));
         let (measured, labels): (Vec<Results>, Vec<String>) = measured.unzip();
         let (measured, machines) = (&measured, &Machines::of(&measured).called(labels));
-        let figures = shown_figures(document).into_iter().map(|figure| slides_of(document, figure, machines));
+        let figures = shown_figures(document).into_iter().flat_map(|figure| slides_of(document, figure, machines));
         let texts = if measured.is_empty() { &self.machines } else { machines };
         let exercises = render_text::exercises(document, texts);
-        Ok(context! {
+        context! {
             id => safe_html(document.id.as_str()),
             title => document.title.as_str(),
             question => safe_html(document.question.trim()),
-            lesson => lesson::of(document, texts, &self.titles),
+            lesson => render_text::lesson(document, texts, &self.titles),
             answers => machines.named().map(|machine| answer(document, machine)).collect::<Vec<Value>>(),
-            figures => figures.collect::<Result<Vec<Vec<Value>>, _>>()?.concat(),
+            figures => figures.collect::<Vec<Value>>(),
             exercise => exercises.into_iter().next(),
-        })
+        }
     }
 
     /// What a machine is called: in the decks that come with the program by its model alone.
@@ -236,10 +235,10 @@ fn shown_figures(document: &Document) -> Vec<&DocumentFigure> {
 }
 
 /// The slides of a figure: so many pictures on each, of one machine.
-fn slides_of(document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Result<Vec<Value>, BookError> {
+fn slides_of(document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Vec<Value> {
     let mut slides = Vec::new();
     for (number, machine) in (1..).zip(machines.named()) {
-        let pictures = pictures(document, figure, number, machine)?;
+        let pictures = pictures(document, figure, number, machine);
         let parts = pictures.chunks(PICTURES);
         let of = parts.len();
         for (part, pictures) in (1..).zip(parts) {
@@ -252,7 +251,7 @@ fn slides_of(document: &Document, figure: &DocumentFigure, machines: &Machines<'
             });
         }
     }
-    Ok(slides)
+    slides
 }
 
 /// The pictures of a figure that show a value of a machine.
@@ -261,16 +260,16 @@ fn pictures(
     figure: &DocumentFigure,
     number: usize,
     (results, machine): (&Results, &str),
-) -> Result<Vec<String>, BookError> {
+) -> Vec<String> {
     let mut pictures = Vec::new();
     for (place, panel) in (1..).zip(&figure.panels) {
         let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
         match &panel.timeline {
-            Some(scenario) => pictures.extend(recorded::picture(panel, scenario, (results, machine), id)?),
-            None => pictures.extend(drawn_panel(document, panel, (results, machine), id)?.pictures),
+            Some(scenario) => pictures.extend(data::timeline_picture(panel, scenario, (results, machine), &id)),
+            None => pictures.extend(drawn(document.table(&panel.table), panel, machine, results, &id).pictures),
         }
     }
-    Ok(pictures)
+    pictures
 }
 
 /// What a machine answers in three lines: its number with the interval, what was to be predicted, what to keep in mind; and

@@ -8,24 +8,22 @@ use mdbook_driver::config::Config;
 use minijinja::{Value, context};
 use pulldown_cmark::{Event, Parser, Tag};
 
-use super::claims::Judged;
-use super::document::{Document, is_taken};
+use super::claims::{self, Judged};
+use super::document::{Document, Hardware, is_taken};
 use super::folder::has_ending;
 use super::glossary::{self, Glossary};
 use super::in_order::each_once;
 use super::includes::{Files, place};
-use super::notebooks::Notebook;
+use super::notebooks::{self, Notebook};
 use super::predicate::Judgement;
-use super::project::BookProject;
+use super::project::{AuditPage, BookProject};
 use super::tables::{Machines, machine_labels};
 use super::templates::{self, Templates, safe_html};
-use super::{
-    audits, chapter, claims, classroom, config, data, emulation, landing, machine, notebooks, pages, slides, sources,
-    syllabus,
-};
+use super::{chapter, classroom, config, data, emulation, includes, landing, machine, slides, syllabus};
 use crate::clean;
 use crate::error::{BookError, FileError};
-use crate::results::{Catalog, Results, nearest};
+use crate::present::escape;
+use crate::results::{Catalog, Machine, Results, SYNCSCOPE, System, nearest};
 
 /// The files of an mdBook, by their path within it.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +39,7 @@ impl Source {
     /// several the first. Documents may name the rows of `catalog` and those that are in the results.
     ///
     /// # Errors
-    /// [`BookError::NoRuns`] without results; otherwise what a document, a template, a plot or a missing file reports.
+    /// [`BookError::NoRuns`] without results; otherwise what a document, a template or a missing file reports.
     pub fn of(results: &[Results], project: &BookProject, catalog: &Catalog) -> Result<Self, BookError> {
         let title = title_of(results).ok_or(BookError::NoRuns)?;
         let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: Config::default() };
@@ -65,7 +63,7 @@ impl Source {
         let described = project.documents(&catalog)?;
         let mut pages = project.pages();
         let taken = pages.iter().cloned().chain(described.iter().map(|document| document.id.clone())).collect();
-        let audits = audits::names(&project.audits, &taken);
+        let audits = audit_names(&project.audits, &taken);
         pages.extend(audits.iter().cloned());
         let beyond = undocumented(&described, results, &pages);
         // Chapters of a text are always shown; others need measured rows.
@@ -83,12 +81,12 @@ impl Source {
         source.add(
             "README.md",
             "templates/landing.md.j2",
-            landing::render(&templates, title, &judged, &notebooks, results)?,
+            landing::render((&templates, project), title, &judged, &notebooks, results)?,
         );
         source.add("claims.md", "templates/claims.md.j2", claims::render(&templates, &judged, results)?);
         source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, results, &catalog)?);
         let hardware = project.hardware()?;
-        source.add("sources.md", "templates/sources.md.j2", sources::render(&templates, &documents, &hardware)?);
+        source.add("sources.md", "templates/sources.md.j2", sources_page(&templates, &documents, &hardware)?);
         let lessons = syllabus::lessons(project, &documents)?;
         source.add(
             "syllabus.md",
@@ -104,22 +102,22 @@ impl Source {
             let page = |ending: &str| Path::new("src").join(format!("{}.{ending}", notebook.name));
             if source.files.insert(page("md"), notebook.chapter.clone().into_bytes()).is_some() {
                 let name = project.name(&Path::new("notebooks").join(format!("{}.ipynb", notebook.name)));
-                let message = "the book has a page of this name already: rename the notebook".to_owned();
-                return Err(BookError::Notebook { name, message });
+                let message = "the book has a page of this name already: rename the notebook";
+                return Err(FileError::whole(name, message).into());
             }
             source.files.insert(page("ipynb"), notebook.text.clone().into_bytes());
         }
         // Nor an audit: its words are another program's.
         for (audit, name) in project.audits.iter().zip(&audits) {
             let written = format!("audits/{}.json", audit.name);
-            source.add(&format!("{name}.md"), &written, audits::chapter(audit, name, left_out()));
+            source.add(&format!("{name}.md"), &written, audit_chapter(audit, name, left_out()));
             source.files.insert(Path::new("src").join(format!("{name}.json")), audit.json.clone().into_bytes());
         }
-        let audits = audits.iter().zip(&project.audits).map(|(name, audit)| entry(name, &audits::title(audit)));
+        let audits = audits.iter().zip(&project.audits).map(|(name, audit)| entry(name, &audit_title(audit)));
         let summary = summary(&templates, &documents, &beyond, &notebooks, audits.collect())?;
         source.add("SUMMARY.md", "templates/summary.md.j2", summary);
         source.check_links(project)?;
-        pages::check(&source, project)?;
+        includes::check_pages(&source, project)?;
         Ok(source)
     }
 
@@ -354,4 +352,67 @@ pub(super) fn has_rows(results: &Results, document: &Document) -> bool {
 fn holding(results: &[Results], document: &Document) -> Vec<usize> {
     let holding: Vec<usize> = (0..results.len()).filter(|place| has_rows(&results[*place], document)).collect();
     if holding.is_empty() { (0..results.len()).collect() } else { holding }
+}
+
+/// Makes the book's pages of no measurement at all, and writes nothing.
+///
+/// # Errors
+/// As of rendering: a document, a template, an included file or a setting is wrong.
+pub fn check(project: &BookProject, catalog: &Catalog) -> Result<(), BookError> {
+    Source::of(&[nothing()], project, catalog).map(drop)
+}
+
+/// A run without rows on an unknown machine.
+pub(super) fn nothing() -> Results {
+    let unknown = || "unknown".to_owned();
+    let machine = Machine { model: unknown(), fingerprint: None, driver: None, cpu: None };
+    let (name, started, versions) = (SYNCSCOPE.to_owned(), unknown(), Vec::new());
+    let system = System { schema_version: 0, name, started, versions, machine, code: None, rows: Vec::new() };
+    let mut results = system.into_results(&Catalog::default());
+    results.suite = serde_json::json!({ "title": "Nothing measured" });
+    results
+}
+
+/// The page of sources as Markdown: the texts, and where peak rates come from.
+fn sources_page(templates: &Templates<'_>, documents: &[Document], hardware: &Hardware) -> Result<String, BookError> {
+    let texts = documents.iter().filter_map(|document| {
+        let (id, title, gpu) = (document.id.as_str(), document.title.as_str(), document.gpu.as_deref());
+        let (text, source) = (document.cited()?, document.source.as_deref());
+        Some(context! { id, title, source, text, gpu })
+    });
+    let chips = hardware.chips().map(|chip| context! { model => chip.model.as_str(), source => chip.source.as_str() });
+    let context = context! { documents => texts.collect::<Vec<Value>>(), chips => chips.collect::<Vec<Value>>() };
+    templates.render("sources.md.j2", context)
+}
+
+/// The names of the pages of audits: none is one of `taken`.
+fn audit_names(audits: &[AuditPage], taken: &BTreeSet<String>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for audit in audits {
+        let letters = audit.name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
+        let mut name = format!("audit-{}", letters.collect::<String>());
+        while taken.contains(&name) || names.contains(&name) {
+            name.push_str("-2");
+        }
+        names.push(name);
+    }
+    names
+}
+
+/// The heading of an audit's page.
+fn audit_title(audit: &AuditPage) -> String {
+    format!("Audit: {}", audit.name)
+}
+
+/// The chapter as Markdown, which has this name. Links to chapters that this book leaves out are their words alone.
+fn audit_chapter<'a>(audit: &AuditPage, name: &str, left_out: impl Iterator<Item = &'a String>) -> String {
+    let unlinked = |content: String, id: &String| {
+        let link = format!("<a href=\"{}.html\">", escape(id));
+        let mut parts = content.split(&link);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |out, part| out + &part.replacen("</a>", "", 1))
+    };
+    let content = left_out.fold(audit.content.clone(), unlinked);
+    let title = escape(&audit_title(audit));
+    format!("# {title}\n\n{content}<p class=\"source\"><a href=\"{name}.json\" download>The audit (JSON)</a></p>\n")
 }

@@ -6,7 +6,6 @@
 use std::error::Error as _;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Value, ValueKind};
@@ -14,7 +13,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 
 use super::folder::has_ending;
 use super::project::BookProject;
-use crate::error::BookError;
+use crate::error::{BookError, FileError};
 use crate::present::escape;
 
 /// The folder of a project that holds them.
@@ -26,8 +25,6 @@ const MAX_BYTES: usize = 32 << 20;
 /// The templates, ready to be rendered.
 pub(super) struct Templates<'a> {
     environment: Environment<'static>,
-    /// The longest text that was printed for a page: its length, and how it begins.
-    longest: Arc<Mutex<(usize, String)>>,
     project: &'a BookProject,
 }
 
@@ -42,18 +39,11 @@ impl<'a> Templates<'a> {
         let failed = |path: &Path, error: &Error| template_error(project, path, error);
         environment.set_syntax(syntax.map_err(|error| failed(Path::new(FOLDER), &error))?);
         environment.set_auto_escape_callback(|_| AutoEscape::Custom("markdown".into()));
-        let longest = Arc::new(Mutex::new((0, String::new())));
-        let told = Arc::clone(&longest);
-        environment.set_formatter(move |out, _, value| {
-            const SHOWN: usize = 40;
+        environment.set_formatter(|out, _, value| {
             if matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::Iterable) {
                 return Err(Error::new(ErrorKind::InvalidOperation, "a list has no text: print its parts"));
             }
             let text = if value.is_safe() { value.to_string() } else { escape(&value.to_string()) };
-            let mut longest = locked(&told);
-            if text.len() > longest.0 {
-                *longest = (text.len(), text.chars().take(SHOWN).collect());
-            }
             out.write_str(&text).map_err(Error::from)
         });
         let templates = project.below(FOLDER).map(|(path, _)| path);
@@ -63,18 +53,17 @@ impl<'a> Templates<'a> {
             let name = name.trim_start_matches(FOLDER).trim_start_matches('/').to_owned();
             environment.add_template_owned(name, text).map_err(|error| failed(path, &error))?;
         }
-        Ok(Self { environment, longest, project })
+        Ok(Self { environment, project })
     }
 
     /// Renders the template `name`.
     pub(super) fn render(&self, name: &str, context: Value) -> Result<String, BookError> {
-        *locked(&self.longest) = (0, String::new());
         let path = Path::new(FOLDER).join(name);
         let failed = |error: &Error| match is_of_length(error) {
             true => {
-                let (length, begin) = &*locked(&self.longest);
-                let longest = format!("{length} bytes from `{begin}` on");
-                BookError::TooLarge { template: self.project.name(&path), longest }
+                let reason = "the page that it makes would be longer than 32 MB, which none may be: shorten the longest text \
+                              in the results, the audit or the course";
+                FileError::whole(self.project.name(&path), reason).into()
             }
             false => template_error(self.project, &path, error),
         };
@@ -92,10 +81,6 @@ fn is_of_length(mut error: &Error) -> bool {
         error = cause;
     }
     error.kind() == ErrorKind::WriteFailure
-}
-
-fn locked(longest: &Mutex<(usize, String)>) -> MutexGuard<'_, (usize, String)> {
-    longest.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Text up to a limit.
@@ -129,7 +114,7 @@ pub(super) fn anchor(id: &str) -> Value {
 }
 
 fn template_error(project: &BookProject, path: &Path, error: &Error) -> BookError {
-    BookError::Template { name: project.name(path), message: format!("{error:#}") }
+    FileError::whole(project.name(path), format!("{error:#}")).into()
 }
 
 #[cfg(test)]
@@ -138,7 +123,7 @@ mod tests {
     use minijinja::context;
 
     fn render(source: &'static str, context: Value) -> Result<String, BookError> {
-        let project = BookProject::embedded();
+        let project = crate::tests::project();
         let mut templates = Templates::of(&project).unwrap();
         templates.environment.add_template("test", source).unwrap();
         templates.render("test", context)
@@ -151,13 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_too_large_is_no_fault_of_its_template_and_its_longest_text_is_named() {
+    fn a_page_that_is_too_large_is_refused() {
         let long = || context! { a => "short", b => safe_html(format!("begin{}", "x".repeat(MAX_BYTES))) };
         for source in ["{{ a }}{{ b }}", "{% macro f() %}{{ b }}{% endmacro %}{{ a }}{{ f() }}"] {
             let error = render(source, long()).unwrap_err();
-            assert!(matches!(error, BookError::TooLarge { .. }), "{error}");
-            let error = error.to_string();
-            assert!(error.contains("longer than 32 MB") && error.contains("33554437 bytes from `beginxxx"), "{error}");
+            assert!(error.to_string().contains("longer than 32 MB"), "{error}");
         }
     }
 

@@ -198,7 +198,7 @@ impl fmt::Display for Warning {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::nothing;
+    use super::super::source::nothing;
     use super::*;
     use crate::results::{ExperimentRun, MetricSpec, Outcome, Parameters, Provenance, Series, TelemetrySample};
     use crate::results::{code_of, code_of_system};

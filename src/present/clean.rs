@@ -30,17 +30,17 @@ pub fn line(text: &str) -> Cow<'_, str> {
 
 /// Text for a terminal, lines and tabs as they are. What a terminal would act on is shown by a sign in its place.
 pub fn terminal(text: &str) -> Cow<'_, str> {
-    let acts = |c: char| is_unseen(c) && c != '\n' && c != '\t';
-    match text.contains(acts) {
-        true => Cow::Owned(text.chars().map(|c| if acts(c) { sign(c) } else { c }).collect()),
-        false => Cow::Borrowed(text),
-    }
+    with_signs(text, |c| is_unseen(c) && c != '\n' && c != '\t')
 }
 
 /// Text for one line of a terminal, in which a foreign line break begins no line of its own.
 pub fn terminal_line(text: &str) -> Cow<'_, str> {
-    match text.contains(is_unseen) {
-        true => Cow::Owned(text.chars().map(|c| if is_unseen(c) { sign(c) } else { c }).collect()),
+    with_signs(text, is_unseen)
+}
+
+fn with_signs(text: &str, acts: impl Fn(char) -> bool) -> Cow<'_, str> {
+    match text.contains(&acts) {
+        true => Cow::Owned(text.chars().map(|c| if acts(c) { sign(c) } else { c }).collect()),
         false => Cow::Borrowed(text),
     }
 }

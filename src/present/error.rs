@@ -1,14 +1,6 @@
-//! Why a file cannot be used, and why a plot could not be drawn.
+//! Why a file cannot be used.
 
 use std::path::PathBuf;
-
-/// Why a plot could not be drawn.
-#[derive(Debug, thiserror::Error)]
-#[error("the plot could not be drawn: {message}")]
-pub struct PlotError {
-    /// What the drawing library reported.
-    pub message: String,
-}
 
 /// What can be wrong with a file that a person or another program wrote: a suite, a document, results.
 ///

@@ -15,21 +15,26 @@ use crate::clean::is_unseen;
 /// assert_eq!(syncscope_present::escape("a<b"), "a&#60;b");
 /// ```
 pub fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
+    in_one_line(text, |escaped, character| {
+        if character.is_ascii_punctuation() {
+            // Writing to a string cannot fail.
+            let _ = write!(escaped, "&#{};", u32::from(character));
+        } else {
+            escaped.push(character);
+        }
+    })
+}
+
+/// `text` in one line without what is not seen, each character written by `put`.
+pub(crate) fn in_one_line(text: &str, put: impl Fn(&mut String, char)) -> String {
+    let mut line = String::with_capacity(text.len());
     for (index, word) in text.split_whitespace().enumerate() {
         if index > 0 {
-            escaped.push(' ');
+            line.push(' ');
         }
-        for character in word.chars().filter(|c| !is_unseen(*c)) {
-            if character.is_ascii_punctuation() {
-                // Writing to a string cannot fail.
-                let _ = write!(escaped, "&#{};", u32::from(character));
-            } else {
-                escaped.push(character);
-            }
-        }
+        word.chars().filter(|c| !is_unseen(*c)).for_each(|character| put(&mut line, character));
     }
-    escaped
+    line
 }
 
 #[cfg(test)]

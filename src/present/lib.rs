@@ -8,9 +8,8 @@
 //! |---|---|
 //! | `escape` | the one escape of text |
 //! | `value`, `table` | what stands in a table |
-//! | `console`, `markdown`, `html` | a table in each form |
-//! | `page` | the head of a page that needs no other file |
-//! | `plot` | bars, stacked bars, lines, histograms and timelines as SVG |
+//! | `console`, `markdown`, `html` | a table in each form; the head of a page that needs no other file |
+//! | `plot` | bars, lines, histograms and timelines as SVG |
 
 #![forbid(unsafe_code)]
 
@@ -24,25 +23,24 @@ mod kind;
 mod markdown;
 #[cfg(feature = "plots")]
 pub mod notebook;
-mod page;
 #[cfg(feature = "plots")]
 mod plot;
 mod table;
 pub mod units;
 mod value;
 
-pub use error::{FileError, PlotError, in_plain_words};
+pub use error::{FileError, in_plain_words};
 pub use escape::escape;
 pub use estimate::{Estimate, LEAST_COVERAGE, Larger, Spread};
+pub use html::{PAGE_BEGIN, page_head};
 pub use kind::Kind;
 pub use markdown::plain as in_markdown;
 #[cfg(feature = "plots")]
 pub use notebook::{Page, Show};
-pub use page::{PAGE_BEGIN, page_head};
 #[cfg(feature = "plots")]
 pub use plot::{
     Bar, BarGroup, BarPlot, Histogram, Lane, LaneSpan, Line, LinePlot, LineRole, MatrixCell, MatrixPlot, MatrixRow,
-    Point, Spacing, Stack, StackBar, StackPlot, Ticks, TimelinePlot, styled_once,
+    Point, Spacing, Ticks, TimelinePlot, styled_once,
 };
 pub use table::{Cell, Column, Missing, Role, Table, TableGroup, TableRow};
 pub use value::{Formatted, Precision, Sampled, Share, Value};

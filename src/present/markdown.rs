@@ -5,26 +5,19 @@
 //! begin in any reader of Markdown.
 
 use super::table::{Cell, Column, Table};
-use crate::clean::is_unseen;
+use crate::escape::in_one_line;
 
 /// What Markdown acts on within a line: a cell or a title begins none.
 const ACTS: [char; 11] = ['\\', '|', '*', '_', '`', '[', ']', '<', '&', '~', '$'];
 
 /// `text` as Markdown that is read as it: one line, without what cannot be seen.
 pub fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for (index, word) in text.split_whitespace().enumerate() {
-        if index > 0 {
-            plain.push(' ');
+    in_one_line(text, |plain, character| {
+        if ACTS.contains(&character) {
+            plain.push('\\');
         }
-        for character in word.chars().filter(|character| !is_unseen(*character)) {
-            if ACTS.contains(&character) {
-                plain.push('\\');
-            }
-            plain.push(character);
-        }
-    }
-    plain
+        plain.push(character);
+    })
 }
 
 impl Table {

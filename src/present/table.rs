@@ -131,16 +131,36 @@ pub struct Missing {
     pub reason: Option<String>,
 }
 
+impl TableRow {
+    /// A row that stands for no measurement.
+    pub fn new(label: impl Into<String>, cells: Vec<Cell>) -> Self {
+        Self { id: None, label: label.into(), cells }
+    }
+
+    /// The row as that of a measurement.
+    pub fn of(self, id: &str) -> Self {
+        Self { id: Some(id.to_owned()), ..self }
+    }
+}
+
 impl Table {
+    /// A table whose rows are one group.
+    pub fn new(title: impl Into<String>, columns: Vec<Column>, rows: Vec<TableRow>) -> Self {
+        Self { title: title.into(), columns, groups: vec![TableGroup { label: None, rows }] }
+    }
+
     /// A table of names and facts.
     pub fn facts(title: &str, headings: [&str; 2], facts: impl IntoIterator<Item = (String, Cell)>) -> Self {
         let [label, fact] = headings;
-        let rows = facts.into_iter().map(|(label, cell)| TableRow { id: None, label, cells: vec![cell] }).collect();
-        Self {
-            title: title.to_owned(),
-            columns: vec![Column::new(Role::Label, label), Column::new(Role::Fact, fact)],
-            groups: vec![TableGroup { label: None, rows }],
-        }
+        let rows = facts.into_iter().map(|(label, cell)| TableRow::new(label, vec![cell])).collect();
+        Self::new(title, vec![Column::new(Role::Label, label), Column::new(Role::Fact, fact)], rows)
+    }
+}
+
+impl Missing {
+    /// A state, and the reason of it.
+    pub fn new(state: &str, reason: Option<&str>) -> Self {
+        Self { state: state.to_owned(), reason: reason.map(str::to_owned) }
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
+use super::embedded::STYLE;
 use super::output_file::{self, OutputFile};
 use super::terminal::{self, TerminalColour};
 use super::{End, UsageError, audit_file, audited, output, refuse_input};
@@ -187,7 +188,7 @@ fn again(report: &AuditReport, files: &Files) -> anyhow::Result<End> {
         file.write(output::json(report)?.as_bytes())?;
     }
     if let Some(file) = &files.html {
-        file.write(report.to_html().as_bytes())?;
+        file.write(report.to_html(STYLE).as_bytes())?;
     }
     Ok(End::Well)
 }
@@ -259,7 +260,7 @@ fn write(
     };
     output_file::each([
         keep(&files.json, &|| Ok(output::json(report)?)),
-        keep(&files.html, &|| Ok(report.to_html())),
+        keep(&files.html, &|| Ok(report.to_html(STYLE))),
         keep(&files.junit, &|| Ok(audit::junit(report, verdict))),
         keep(&files.sarif, &|| Ok(output::json(&audit::sarif(verdict))?)),
         keep(&files.trace, &trace),

@@ -10,7 +10,7 @@ use super::facts::{Facts, Form};
 use super::{AppContext, End, recorded};
 use crate::book::claims_text;
 use crate::book::document::{Claim, Document};
-use crate::book::predicate::{CaseResult, Judgement};
+use crate::book::predicate::{CaseResult, Found, Judgement};
 use crate::clean::terminal_line;
 use crate::results::Parameters;
 
@@ -101,18 +101,20 @@ impl Outcome {
 
 impl CaseFacts {
     fn of(case: &CaseResult) -> Self {
-        let interval = case.numbers.and_then(|(_, interval)| interval);
+        let found = case.found.as_ref().ok();
+        let numbers = found.map(Found::numbers);
+        let interval = numbers.and_then(|(_, interval)| interval);
         Self {
             quantity: case.quantity.clone(),
             parameters: case.select.clone(),
-            bounds: case.bounds.clone(),
-            value: case.value.clone().ok(),
-            number: case.numbers.map(|(number, _)| number),
+            bounds: case.bounds(),
+            value: found.map(Found::written),
+            number: numbers.map(|(number, _)| number),
             low: interval.map(|(low, _)| low),
             high: interval.map(|(_, high)| high),
             lies: case.lies(),
-            missing: case.value.clone().err(),
-            runs: case.runs,
+            missing: case.found.clone().err(),
+            runs: found.map_or(0, |found| found.runs),
         }
     }
 }

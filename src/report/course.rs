@@ -50,7 +50,7 @@ impl CourseArgument {
                 format!("{folder}: this is no course: it has no book.toml; `{program} init DIR` makes a course");
             return Err(UsageError(message).into());
         }
-        let book = BookProject::read(folder)?;
+        let book = BookProject::read(folder, &context.book)?;
         let audits: Vec<_> =
             book.audits()?.into_iter().map(|(name, file, text)| (name, file, text.to_owned())).collect();
         Ok(audits.into_iter().try_fold(book, |book, (name, file, text)| with_audit(book, name, &file, text))?)
@@ -92,7 +92,7 @@ pub(crate) fn check(project: &BookProject, context: &AppContext) -> Result<(), B
 /// Refuses a place where a book cannot be put, before anything is measured for it.
 pub(super) fn check_place(project: &BookProject, out: &Path) -> anyhow::Result<()> {
     check_apart(project, out)?;
-    Ok(book::check_place(out)?)
+    Ok(book::check_place(out, book::BOOK)?)
 }
 
 /// Refuses a place within the course: what is written there would be read the next time.

@@ -73,8 +73,7 @@ fn is_the_users(error: &BookError) -> bool {
     match error {
         BookError::Io { cause, .. } => is_of_the_place(cause),
         BookError::File(error) => is_a_users_file(error),
-        BookError::NoRuns | BookError::Busy { .. } | BookError::Plot { .. } => false,
-        BookError::Data { .. } | BookError::Build { .. } => false,
+        BookError::NoRuns | BookError::Busy { .. } | BookError::Build { .. } => false,
         _ => true,
     }
 }

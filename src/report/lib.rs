@@ -23,6 +23,7 @@ mod completions;
 mod course;
 mod device;
 mod devices;
+mod embedded;
 mod ending;
 mod environment;
 mod error;
@@ -128,7 +129,7 @@ impl Default for App {
 impl App {
     /// The program with the library's own experiments and book.
     pub fn new() -> Self {
-        Self { registry: Registry::builtin(), book: BookProject::embedded() }
+        Self { registry: Registry::builtin(), book: embedded::book() }
     }
 
     /// With the experiment `E`, in place of one of that name where there is one.
@@ -141,21 +142,21 @@ impl App {
     /// With a document (YAML), in place of one of that name where there is one.
     #[must_use]
     pub fn document(mut self, name: &str, yaml: &str) -> Self {
-        self.book = self.book.with_document(name, yaml);
+        self.book = self.book.with_file(format!("documents/{name}.yaml"), yaml);
         self
     }
 
     /// With a suite (YAML), in place of one of that name where there is one: `--suite NAME` runs it.
     #[must_use]
     pub fn suite(mut self, name: &str, yaml: &str) -> Self {
-        self.book = self.book.with_suite(name, yaml);
+        self.book = self.book.with_file(format!("suites/{name}.yaml"), yaml);
         self
     }
 
     /// With a notebook (ipynb) as a chapter, in place of one of that name where there is one.
     #[must_use]
     pub fn notebook(mut self, name: &str, ipynb: &str) -> Self {
-        self.book = self.book.with_notebook(name, ipynb);
+        self.book = self.book.with_file(format!("notebooks/{name}.ipynb"), ipynb);
         self
     }
 

@@ -60,7 +60,7 @@ fn with_notebooks(book: BookProject, files: &[PathBuf]) -> anyhow::Result<BookPr
         }
         let text = notebook_text(path)?;
         check_notebook(&file, &text)?;
-        Ok(book.with_notebook(&name, &text))
+        Ok(book.with_file(format!("notebooks/{name}.ipynb"), &text))
     })
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let (project, out) = (arguments.place.course.project(context)?, &arguments.place.out);
     course::check_apart(&project, out)?;
-    book::check_slides_place(out)?;
+    book::check_place(out, book::SLIDES)?;
     let all = arguments.results.iter().map(|path| recorded::shown(path)).collect::<Result<Vec<_>, _>>()?;
     let rendered = book::render_slides(&all, &project, &recorded::catalog_of(&project, &all, context), out);
     let index = rendered.map_err(course::unwritten)?;

@@ -81,7 +81,7 @@ cuda.fakeRange(2, None)
     assert_eq!(found.iter().map(|(_, range, _)| range.as_str()).collect::<Vec<_>>(), ["other", "other"]);
     assert!(found[0].2.is_some() && found[0].2 != found[1].2, "{found:?}");
     assert_eq!(of(&again), found);
-    let page = audited.report.to_html();
+    let page = audited.report.to_html("");
     assert!(page.contains("in the range <em>other</em>; thread "), "{page}");
 }
 
@@ -568,7 +568,7 @@ fn many_processes_are_cut_when_printed_and_too_many_are_refused() {
 fn the_page_of_an_audit_has_the_first_of_many_warnings() {
     let mut kept: Value = serde_json::from_str(include_str!("kineto-audit.json")).unwrap();
     kept["warnings"] = json!(vec!["lost"; 1_000]);
-    let page = AuditReport::parse(&kept.to_string(), "a.json").unwrap().to_html();
+    let page = AuditReport::parse(&kept.to_string(), "a.json").unwrap().to_html("");
     assert_eq!(page.matches("<strong>lost</strong>").count(), 100);
     assert!(page.contains("And 900 more warnings"));
 }
@@ -576,7 +576,7 @@ fn the_page_of_an_audit_has_the_first_of_many_warnings() {
 /// The style of the book names the light colours once more: what stands behind it holds.
 #[test]
 fn the_page_has_its_dark_colours_behind_the_style() {
-    let page = AuditReport::of_trace(include_str!("kineto.json"), "kineto.json").unwrap().to_html();
+    let page = AuditReport::of_trace(include_str!("kineto.json"), "kineto.json").unwrap().to_html("");
     let (dark, light) = (page.find("prefers-color-scheme:dark").unwrap(), page.rfind("--held-bg: #ffffff").unwrap());
     assert!(dark > light, "{dark} {light}");
 }

@@ -59,7 +59,7 @@ fn a_panel_of_which_nothing_was_measured_is_left_out_with_one_sentence() {
 /// The CPU engine has neither all calls nor all sizes.
 #[test]
 fn no_picture_of_a_run_is_without_a_value_and_no_table_is_of_what_the_run_lacks() {
-    let suite = BookProject::embedded().suite("reference").map(|(_, text)| text.to_owned()).unwrap();
+    let suite = BookProject::of_source_tree().unwrap().suite("reference").map(|(_, text)| text.to_owned()).unwrap();
     let results = fixture::synthetic(&suite, "cpu", fixture::plausible);
     let files = source(&results);
     let mut drawn = 0;
@@ -71,7 +71,6 @@ fn no_picture_of_a_run_is_without_a_value_and_no_table_is_of_what_the_run_lacks(
         for description in chapter.split("<desc").skip(1).filter_map(|rest| rest.split("</desc>").next()) {
             let is_empty = match description {
                 matrix if matrix.contains(">Matrix, ") => !matrix.contains(" %)"),
-                stack if stack.contains(">Stacked ") => !stack.contains(" ("),
                 _ => continue,
             };
             assert!(!is_empty, "{}: {description}", document.id);
@@ -143,25 +142,6 @@ fn rows_that_have_a_meaning_in_another_system_alone_stand_in_its_column_alone() 
     for (part, whole) in [(missed, waits), (alarms, agree + missed + alarms - waits)] {
         let tally = format!(">{part} of {whole} (95 % ");
         assert!(chapter.contains(&tally), "{tally} is not in {chapter}");
-    }
-}
-
-#[test]
-fn a_stack_names_its_parts_whole_and_closing_error_in_plot_and_data() {
-    let document = DOCUMENT
-        .replace(
-            "      - id: probe.slow\n",
-            "      - {id: probe.delta, published_with: {dtype: fp16}}\n      - id: probe.slow\n",
-        )
-        .replace("bars: [probe.slow]", "stack: {parts: [probe.fast], whole: probe.slow, error: probe.delta}");
-    let files = rendered_as(&project(&document), &[results()]);
-    let chapter = page(&files, "site/probe.html");
-    let described = chapter.split("<desc ").nth(1).unwrap().split("</desc>").next().unwrap();
-    assert!(described.contains("Stacked horizontal bars") && described.contains("(Fast call "), "{described}");
-    assert!(described.contains("; error "), "{described}");
-    let data = page(&files, "book/src/data/probe-drawn-bars-1.csv");
-    for id in ["probe.fast,", "probe.slow,", "probe.delta,"] {
-        assert_eq!(data.lines().filter(|line| line.starts_with(id)).count(), 2, "{data}");
     }
 }
 

@@ -60,10 +60,11 @@ fn a_claim_about_a_quantity_with_two_regimes_shows_these_and_no_interval() {
     let round_by_round = "slow.fp16.size_64 - fast.fp16.size_64 > 0";
     for test in ["delta.fp16.size_64 > 0", round_by_round] {
         let case = judged(test, in_turn(unsteady()));
-        let written = case.value.unwrap();
+        let found = case.found.unwrap();
+        let written = found.written();
         assert!(written.contains("3 runs, no interval: two regimes, "), "{written}");
-        assert!(!written.contains('…') && case.numbers.unwrap().1.is_none(), "{written}");
-        assert_eq!(case.by_rounds, test == round_by_round);
+        assert!(!written.contains('…') && found.numbers().1.is_none(), "{written}");
+        assert_eq!(found.by_rounds, test == round_by_round);
     }
     let runs = fixture::with_pytorch(fixture::three_runs(unsteady()));
     let chapter = read(&source_as(&project(DOCUMENT), &[runs]), "probe");
@@ -77,8 +78,9 @@ fn regimes_that_a_difference_cancels_leave_it_its_interval() {
     let faster = two_regimes().into_iter().enumerate().map(|(round, it)| it - 1e-4 - 1e-8 * (round * 7 % 40) as f64);
     fixture::replace(&mut results, "probe.fast", &fixture::measured(faster.collect()));
     let case = judged("slow.fp16.size_64 - fast.fp16.size_64 > 0", in_turn(results));
-    assert!(case.by_rounds && case.numbers.unwrap().1.is_some(), "{:?}", case.value);
-    assert!(!case.operands.is_empty() && case.operands.iter().all(|(_, value)| value.contains("two regimes")));
+    let found = case.found.unwrap();
+    assert!(found.by_rounds && found.numbers().1.is_some(), "{found:?}");
+    assert!(!found.operands.is_empty() && found.operands.iter().all(|(_, value)| value.contains("two regimes")));
 }
 
 /// The results with times at which the samples began: those of the calls were taken in turn.
@@ -104,14 +106,15 @@ fn no_sentence_prints_an_interval_that_a_table_withholds() {
             let judgement = claim.judge(document, kept);
             let beside = judgement.beside.iter().flat_map(|beside| beside.cases.iter().chain(&beside.shown));
             for case in judgement.cases.iter().chain(&judgement.shown).chain(beside) {
-                let Ok(written) = &case.value else { continue };
+                let Ok(found) = &case.found else { continue };
+                let written = found.written();
                 let whole = format!("{} {}: {written}", claim.id, case.quantity);
                 if written.contains("no interval") {
                     withheld += 1;
-                    assert!(!written.contains('…') && case.numbers.unwrap().1.is_none(), "{whole}");
+                    assert!(!written.contains('…') && found.numbers().1.is_none(), "{whole}");
                 }
                 // A quantity that is one row is written as the row is.
-                if let [(name, row)] = case.operands.as_slice()
+                if let [(name, row)] = found.operands.as_slice()
                     && *name == case.quantity
                     && !written.contains("trials of")
                 {

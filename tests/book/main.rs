@@ -56,7 +56,7 @@ fn catalog() -> Catalog {
 
 /// The book of the program's own project, with its site.
 fn rendered(results: &Results) -> Files {
-    rendered_as(&BookProject::embedded(), std::slice::from_ref(results))
+    rendered_as(&BookProject::of_source_tree().unwrap(), std::slice::from_ref(results))
 }
 
 fn rendered_as(project: &BookProject, results: &[Results]) -> Files {
@@ -67,7 +67,7 @@ fn rendered_as(project: &BookProject, results: &[Results]) -> Files {
 
 /// The pages of the program's own book as Markdown: without the site, which takes the longest.
 fn source(results: &Results) -> Files {
-    source_as(&BookProject::embedded(), std::slice::from_ref(results))
+    source_as(&BookProject::of_source_tree().unwrap(), std::slice::from_ref(results))
 }
 
 fn source_as(project: &BookProject, results: &[Results]) -> Files {
@@ -83,7 +83,7 @@ fn whole_source() -> &'static Files {
 
 /// The documents of the program's own project.
 fn documents() -> Vec<Document> {
-    BookProject::embedded().documents(&catalog()).unwrap()
+    BookProject::of_source_tree().unwrap().documents(&catalog()).unwrap()
 }
 
 /// The fixture's book, rendered once for all tests that only look at it.

@@ -176,7 +176,7 @@ fn a_model_is_good_to_within_its_largest_error_with_its_interval() {
     let ClaimVerdict::GoodToWithin(share) = verdict(model, &rows([0.02, -0.125])) else { panic!("a model") };
     assert!((share - 0.125).abs() < 1e-5, "{share}");
     let found = judged(model, &rows([0.02, -0.125]));
-    let curve: Vec<f64> = found.cases.iter().map(|case| case.numbers.unwrap().0).collect();
+    let curve: Vec<f64> = found.cases.iter().map(|case| case.found.as_ref().unwrap().numbers().0).collect();
     assert!((curve[0] - 0.02).abs() < 1e-6 && (curve[1] + 0.125).abs() < 1e-6, "{curve:?}");
 }
 
@@ -244,7 +244,7 @@ fn of_results_that_hold_no_row_of_a_claim_it_is_not_judged() {
         for (document, claim) in claims().filter(|(_, claim)| claim.kind != ClaimKind::Arithmetic) {
             let judgement = claim.judge(document, &kept);
             for judged in std::iter::once(&judgement).chain(judgement.beside.as_deref()) {
-                let found = judged.cases.iter().filter(|case| case.value.is_ok()).count();
+                let found = judged.cases.iter().filter(|case| case.found.is_ok()).count();
                 let is_judged = !matches!(judged.verdict, ClaimVerdict::NotJudged(_));
                 assert!(found > 0 || !is_judged, "{name}: {} is {:?} by no value", claim.id, judged.verdict);
             }
@@ -259,9 +259,10 @@ fn arithmetic_is_decided_by_figures_and_shows_them() {
     let refuted = of("2 * 1024 ** 3 / peak.chip.fp16 < 1e-3");
     assert_eq!(refuted.verdict, ClaimVerdict::Refuted);
     let case = &refuted.cases[0];
-    assert_eq!(case.value.as_deref(), Ok("2.147 ms"));
-    assert_eq!(case.filled.as_deref(), Some("2 * 1024 ** 3 / 1.00 TFLOP/s"));
-    assert_eq!(case.bounds.as_deref(), Some("below 1.00 ms"));
+    let found = case.found.as_ref().unwrap();
+    assert_eq!(found.written(), "2.147 ms");
+    assert_eq!(found.filled.as_deref(), Some("2 * 1024 ** 3 / 1.00 TFLOP/s"));
+    assert_eq!(case.bounds().as_deref(), Some("below 1.00 ms"));
 }
 
 #[test]
@@ -280,12 +281,13 @@ fn a_verdict_shows_the_mean_of_the_runs_with_its_t_interval_and_the_values_put_i
     let found = judged("kind: sign, on: pytorch, tests: [t.a - t.b > 0]", &rows);
     let case = &found.cases[0];
     // Differences 2, 3, 4: mean 3, standard deviation 1, t of two degrees of freedom 4.3027.
-    let (value, interval) = case.numbers.unwrap();
+    let found = case.found.as_ref().unwrap();
+    let (value, interval) = found.numbers();
     let half_width = 4.302_653 / 3.0_f64.sqrt();
     assert!((value - 3.0).abs() < 1e-12 && (interval.unwrap().1 - 3.0 - half_width).abs() < 1e-5);
-    assert_eq!(case.filled.as_deref(), Some("4.00 s - 1.00 s"));
-    assert!(case.value.as_ref().unwrap().contains("3 runs"), "{case:?}");
-    assert!(case.operands.iter().any(|(name, value)| name == "t.a" && value.starts_with("4.0")), "{case:?}");
+    assert_eq!(found.filled.as_deref(), Some("4.00 s - 1.00 s"));
+    assert!(found.written().contains("3 runs"), "{case:?}");
+    assert!(found.operands.iter().any(|(name, value)| name == "t.a" && value.starts_with("4.0")), "{case:?}");
 }
 
 #[test]
@@ -300,14 +302,17 @@ fn rows_sampled_in_turn_are_paired_round_by_round() {
     let rows = [of("t.a", &a), of("t.b", &b)];
     let fields = "kind: sign, on: pytorch, tests: [t.a - t.b > 0]";
     let paired = judged(fields, &rows);
-    assert!(paired.verdict == ClaimVerdict::Confirmed && paired.cases[0].by_rounds, "{paired:?}");
+    assert!(
+        paired.verdict == ClaimVerdict::Confirmed && paired.cases[0].found.as_ref().unwrap().by_rounds,
+        "{paired:?}"
+    );
     // One after the other, in each run.
     let mut apart = results(&rows);
     for series in &mut apart.rows[1].series {
         let started = series.outcome.samples_mut().iter_mut().filter_map(|sample| sample.started.as_mut());
         started.for_each(|second| *second += 100.0);
     }
-    assert!(!judged_in(fields, &rows, &apart).cases[0].by_rounds);
+    assert!(!judged_in(fields, &rows, &apart).cases[0].found.as_ref().unwrap().by_rounds);
 }
 
 #[test]
@@ -328,13 +333,16 @@ fn rounds_and_samples_of_a_slowed_host_decide_no_claim() {
     let fields = "kind: sign, on: pytorch, tests: [t.a - t.b > 0]";
     let judged = |results: &Results| judged_in(fields, &rows, results);
     let in_turn = judged(&results);
-    assert!(in_turn.verdict == ClaimVerdict::Confirmed && in_turn.cases[0].by_rounds, "{in_turn:?}");
+    assert!(
+        in_turn.verdict == ClaimVerdict::Confirmed && in_turn.cases[0].found.as_ref().unwrap().by_rounds,
+        "{in_turn:?}"
+    );
     for series in &mut results.rows[1].series {
         let started = series.outcome.samples_mut().iter_mut().filter_map(|sample| sample.started.as_mut());
         started.for_each(|second| *second += 100.0);
     }
     let apart = judged(&results);
-    assert!(apart.verdict == ClaimVerdict::Confirmed && !apart.cases[0].by_rounds, "{apart:?}");
+    assert!(apart.verdict == ClaimVerdict::Confirmed && !apart.cases[0].found.as_ref().unwrap().by_rounds, "{apart:?}");
 }
 
 #[test]
@@ -390,7 +398,7 @@ fn a_case_whose_row_is_missing_is_named_and_decides_nothing() {
     let open = judged_in(&fields("always", 2.0), &rows, &without);
     assert_eq!(open.verdict, ClaimVerdict::Inconclusive);
     assert!(open.why.contains("not measured: size 2"), "{}", open.why);
-    assert!(open.cases[1].value.as_ref().unwrap_err().contains("skipped: no room"));
+    assert!(open.cases[1].found.as_ref().unwrap_err().contains("skipped: no room"));
     assert_eq!(
         judged_in(&fields("always", 0.5), &rows, &without).verdict,
         ClaimVerdict::Refuted,
@@ -422,8 +430,11 @@ fn a_time_of_one_run_is_shown_and_judges_nothing_however_clear_it_is() {
         for judgement in [&found, found.beside.as_ref().unwrap()] {
             assert_eq!(judgement.verdict, ClaimVerdict::NotJudged(ONE_RUN.to_owned()), "{fields}");
             let case = &judgement.cases[0];
-            assert!(case.value.as_ref().unwrap().ends_with("(one run, no interval)"), "{case:?}");
-            assert!(case.numbers.unwrap().1.is_none() && judgement.why.starts_with(ONE_RUN), "{judgement:?}");
+            assert!(case.found.as_ref().unwrap().written().ends_with("(one run, no interval)"), "{case:?}");
+            assert!(
+                case.found.as_ref().unwrap().numbers().1.is_none() && judgement.why.starts_with(ONE_RUN),
+                "{judgement:?}"
+            );
         }
         let text = claims_text(&[document(fields, &rows)], &results(&rows));
         assert!(text.contains(&format!("PyTorch: not judged: {ONE_RUN}")), "{text}");
@@ -440,7 +451,7 @@ fn three_agreeing_trials_of_one_run_decide() {
     let trials = |samples: &[f64]| judged(kind, &[seen("t.seen", Unit::Ratio, &[samples.to_vec()])]);
     let all = trials(&[1.0; 3]);
     assert_eq!((&all.verdict, all.runs()), (&ClaimVerdict::Confirmed, 1));
-    assert_eq!(all.cases[0].value.as_deref(), Ok("1 in all 3 trials of one run"));
+    assert_eq!(all.cases[0].found.as_ref().unwrap().written(), "1 in all 3 trials of one run");
     assert_eq!(trials(&[0.0; 3]).verdict, ClaimVerdict::Refuted);
     assert_eq!(trials(&[0.0, 1.0, 1.0]).verdict, ClaimVerdict::Inconclusive);
 }
@@ -473,10 +484,11 @@ fn a_quantity_is_of_the_runs_that_measured_all_of_it() {
     }
     let found = judged_in("kind: value, on: pytorch, tests: [1.9 < t.a / t.b < 2.1]", &rows, &lacking);
     assert_eq!(found.verdict, ClaimVerdict::CarriesOver);
-    let value = found.cases[0].value.as_ref().unwrap();
+    let value = found.cases[0].found.as_ref().unwrap().written();
     assert!(value.starts_with("2.0") && value.ends_with("3 of 5 runs)"), "{value}");
     // What stands beside the test is of the same runs.
-    let (a, b) = (&found.cases[0].operands[0].1, &found.cases[0].operands[1].1);
+    let (a, b) =
+        (&found.cases[0].found.as_ref().unwrap().operands[0].1, &found.cases[0].found.as_ref().unwrap().operands[1].1);
     assert!(a.starts_with("14.0") && b.starts_with("7.0"), "{a}; {b}");
 }
 
@@ -515,8 +527,9 @@ fn kept(name: &str) -> Results {
 }
 
 fn documents() -> &'static [Document] {
-    static DOCUMENTS: LazyLock<Vec<Document>> =
-        LazyLock::new(|| BookProject::embedded().documents(&Registry::builtin().catalog("cuda")).unwrap());
+    static DOCUMENTS: LazyLock<Vec<Document>> = LazyLock::new(|| {
+        BookProject::of_source_tree().unwrap().documents(&Registry::builtin().catalog("cuda")).unwrap()
+    });
     &DOCUMENTS
 }
 
@@ -526,7 +539,7 @@ fn claims() -> impl Iterator<Item = (&'static Document, &'static Claim)> {
 
 #[test]
 fn each_text_has_claims_and_each_claim_stands_in_one() {
-    let texts = BookProject::embedded().texts().unwrap();
+    let texts = BookProject::of_source_tree().unwrap().texts().unwrap();
     let mut files = BTreeSet::new();
     for (document, claim) in claims() {
         let stands: BTreeSet<&str> = claim.places.iter().map(|place| place.text.as_str()).collect();
@@ -592,9 +605,9 @@ fn every_claim_is_printed_with_its_verdict_where_it_stands_and_what_decided_it()
             let about = about.map(str::trim).collect::<Vec<_>>().join(" ");
             assert!(claim.sources(document).iter().all(|source| about.contains(source)), "{about}");
             for case in &judgement.cases {
-                let value = case.value.as_ref().unwrap_or_else(|reason| reason);
+                let value = case.found.as_ref().map_or_else(Clone::clone, |found| found.written());
                 // A reason begins with the name that stands before it already.
-                let value = value.strip_prefix(&case.quantity).unwrap_or(value);
+                let value = value.strip_prefix(&case.quantity).unwrap_or(&value);
                 let twice = format!("{0}: {0} ", case.quantity);
                 assert!(!about.contains(&twice), "{twice} in {about}");
                 assert!(about.contains(&case.quantity) && about.contains(value), "{} in {about}", case.quantity);

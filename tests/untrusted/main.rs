@@ -32,7 +32,7 @@ fn catalog() -> &'static Catalog {
 }
 
 fn documents() -> Vec<Document> {
-    BookProject::embedded().documents(catalog()).unwrap()
+    BookProject::of_source_tree().unwrap().documents(catalog()).unwrap()
 }
 
 /// Holds `property` to `usual` inputs, or to what the environment says: so many, or for so long.

@@ -85,7 +85,7 @@ fn use_results(results: &Results, documents: &[Document]) {
         let undocumented = Document::of_experiment(name, 0, std::slice::from_ref(results));
         for figure in &undocumented.figures {
             for panel in figure.panels.iter().filter(|panel| panel.timeline.is_none()) {
-                drawn(undocumented.table(&panel.table), panel, "M", results, "p").unwrap();
+                drawn(undocumented.table(&panel.table), panel, "M", results, "p");
             }
         }
         let _ = (summary(results, name), results.run().throttle_reasons(name));
@@ -116,7 +116,7 @@ fn mutate_results(text: &str, cases: u32) {
     let good = Results::parse(text, Path::new("r.json")).unwrap();
     use_results(&good, &documents);
     use_both(&good, &good);
-    let (seed, uses, project) = (Seed::of_json(text), Uses::default(), BookProject::embedded());
+    let (seed, uses, project) = (Seed::of_json(text), Uses::default(), BookProject::of_source_tree().unwrap());
     let property = |change| {
         match Results::parse(&seed.mutated(&change), Path::new("r.json")) {
             Err(error) => drop(error.to_string()),

@@ -84,34 +84,33 @@ pub enum Compare {
 }
 
 impl ClaimKind {
+    /// In a word, as a document writes it; and what the kind is, and how it is decided, in a sentence.
+    fn described(self) -> (&'static str, &'static str) {
+        match self {
+            ClaimKind::Always => (
+                "always",
+                "Always: every case must lie inside the bounds, and one that lies wholly outside refutes it.",
+            ),
+            ClaimKind::Exists => ("exists", "Can be so: one case that lies inside the bounds is enough."),
+            ClaimKind::Value => (
+                "value",
+                "A figure of the text's own machine: it carries over to another machine, or that machine differs.",
+            ),
+            ClaimKind::Sign => ("sign", "A direction: the sign of a difference."),
+            ClaimKind::Model => ("model", "A model: how far it misses."),
+            ClaimKind::Arithmetic => ("arithmetic", "Arithmetic: from printed figures and datasheets, on no machine."),
+            ClaimKind::Implementation => ("implementation", "An implementation: what was recorded inside the calls."),
+        }
+    }
+
     /// What the kind is, and how it is decided, in a sentence.
     pub fn sentence(self) -> &'static str {
-        match self {
-            ClaimKind::Always => {
-                "Always: every case must lie inside the bounds, and one that lies wholly outside refutes it."
-            }
-            ClaimKind::Exists => "Can be so: one case that lies inside the bounds is enough.",
-            ClaimKind::Value => {
-                "A figure of the text's own machine: it carries over to another machine, or that machine differs."
-            }
-            ClaimKind::Sign => "A direction: the sign of a difference.",
-            ClaimKind::Model => "A model: how far it misses.",
-            ClaimKind::Arithmetic => "Arithmetic: from printed figures and datasheets, on no machine.",
-            ClaimKind::Implementation => "An implementation: what was recorded inside the calls.",
-        }
+        self.described().1
     }
 
     /// In a word, as a document writes it.
     pub fn name(self) -> &'static str {
-        match self {
-            ClaimKind::Always => "always",
-            ClaimKind::Exists => "exists",
-            ClaimKind::Value => "value",
-            ClaimKind::Sign => "sign",
-            ClaimKind::Model => "model",
-            ClaimKind::Arithmetic => "arithmetic",
-            ClaimKind::Implementation => "implementation",
-        }
+        self.described().0
     }
 }
 

@@ -9,11 +9,9 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::{
-    Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, PanelScale, PanelSeries, Shows, TableCase,
-};
+use super::{Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, PanelSeries, Shows, TableCase};
 use crate::in_order::{each_once, grouped};
-use crate::present::escape;
+use crate::present::{Spacing, escape};
 use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words};
 
 /// How many lines and how many bars a plot has room for.
@@ -73,8 +71,7 @@ impl Document {
 
     /// The recorded timelines of an experiment that no figure draws, each with the label of the row that it is of.
     fn timelines(&self, experiment: &str, results: &[Results]) -> Option<DocumentFigure> {
-        let drawn = self.figures.iter().flat_map(|figure| &figure.panels).filter_map(|panel| panel.timeline.as_deref());
-        let mut known: Vec<&str> = drawn.collect();
+        let mut known: Vec<&str> = self.panels().filter_map(|panel| panel.timeline.as_deref()).collect();
         let mut panels = Vec::new();
         for (results, recorded) in results.iter().flat_map(|one| one.timelines.iter().map(move |own| (one, own))) {
             let name = recorded.name.as_str();
@@ -213,8 +210,8 @@ fn lines(x: &str, series: &[PanelSeries]) -> Lines {
         name: None,
         unit: None,
         shows: Shows::Value,
-        scale: PanelScale::Log,
-        values: PanelScale::Log,
+        scale: Spacing::Log,
+        values: Spacing::Log,
         series: series.to_vec(),
     }
 }

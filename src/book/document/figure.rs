@@ -1,14 +1,15 @@
 //! A figure as a document printed it: its value in the base unit, and how many digits it had.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::Deserialize;
 
 /// A figure as a document printed it.
 ///
 /// In YAML it is a decimal number in the base unit whose significant digits are those of the document, trailing zeros
 /// included: `14.0e-6` for "14.0 µs". A sum that the document leaves as a sum is written as one: `25 + 26`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+// From text, although it is a number: a number has lost its trailing zeros.
+#[serde(try_from = "String")]
+#[schemars(extend("type" = ["number", "string"]))]
 pub struct Figure {
     /// The value in the base unit; of a sum, its result.
     pub value: f64,
@@ -18,8 +19,10 @@ pub struct Figure {
     pub terms: Vec<f64>,
 }
 
-impl Figure {
-    fn parse(text: &str) -> Result<Self, String> {
+impl TryFrom<String> for Figure {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
         let terms = text.split(" + ").map(|term| number(term.trim())).collect::<Result<Vec<_>, _>>()?;
         let value = terms.iter().map(|(value, _)| value).sum();
         let digits = terms.iter().map(|(_, digits)| *digits).max().unwrap_or(1);
@@ -37,40 +40,6 @@ fn number(text: &str) -> Result<(f64, usize), String> {
     let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
     let digits = mantissa.chars().filter(char::is_ascii_digit).skip_while(|c| *c == '0').count();
     Ok((value, digits.max(1)))
-}
-
-impl<'de> Deserialize<'de> for Figure {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // As text, although it is a number: a number has lost its trailing zeros.
-        deserializer.deserialize_str(Text)
-    }
-}
-
-impl schemars::JsonSchema for Figure {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Figure".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": ["number", "string"],
-            "description": "A figure in the base unit with the digits of the document, such as 14.0e-6, or a sum: 25 + 26",
-        })
-    }
-}
-
-struct Text;
-
-impl Visitor<'_> for Text {
-    type Value = Figure;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a figure in the base unit, such as 14.0e-6, or a sum of figures, such as 25 + 26")
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Figure, E> {
-        Figure::parse(text).map_err(E::custom)
-    }
 }
 
 #[cfg(test)]

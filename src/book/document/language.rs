@@ -3,51 +3,32 @@
 use std::path::Path;
 
 /// The language of a listing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Language {
-    PyTorch,
-    CudaCpp,
-    Rust,
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Language {
+    /// What its files end with.
+    ending: &'static str,
+    /// What a reader calls it.
+    pub(crate) name: &'static str,
+    /// What stands behind the fence of its code in Markdown.
+    pub(crate) fence: &'static str,
 }
 
-impl Language {
-    const ALL: [Self; 3] = [Self::PyTorch, Self::CudaCpp, Self::Rust];
+const ALL: [Language; 3] = [
+    Language { ending: "py", name: "PyTorch", fence: "python" },
+    Language { ending: "cu", name: "CUDA C++", fence: "cpp" },
+    Language { ending: "rs", name: "Rust", fence: "rust,noplayground" },
+];
 
+impl Language {
     /// The language of a file by the ending of its name.
-    pub(crate) fn of(file: &str) -> Option<Self> {
+    pub(crate) fn of(file: &str) -> Option<&'static Self> {
         let ending = Path::new(file).extension()?;
-        Self::ALL.into_iter().find(|language| language.ending() == ending)
+        ALL.iter().find(|language| language.ending == ending)
     }
 
     /// What a file may end with, in words.
     pub(super) fn endings() -> String {
-        let each = Self::ALL.map(|language| format!(".{} ({})", language.ending(), language.name()));
+        let each = ALL.each_ref().map(|Self { ending, name, .. }| format!(".{ending} ({name})"));
         format!("ending of a language: {}", each.join(", "))
-    }
-
-    fn ending(self) -> &'static str {
-        match self {
-            Self::PyTorch => "py",
-            Self::CudaCpp => "cu",
-            Self::Rust => "rs",
-        }
-    }
-
-    /// What a reader calls it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::PyTorch => "PyTorch",
-            Self::CudaCpp => "CUDA C++",
-            Self::Rust => "Rust",
-        }
-    }
-
-    /// What stands behind the fence of its code in Markdown.
-    pub(crate) fn fence(self) -> &'static str {
-        match self {
-            Self::PyTorch => "python",
-            Self::CudaCpp => "cpp",
-            Self::Rust => "rust,noplayground",
-        }
     }
 }

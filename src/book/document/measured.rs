@@ -3,11 +3,13 @@
 //! A ratio of the two is given only where it means something: both exist, neither is a difference that cannot be told
 //! from 0 or has changed its sign, and the run measured what the document did, with the parameters that it states.
 
-use std::fmt;
+use serde::Deserialize;
 
-use super::{DocumentRow, DocumentTable, Figure, TableCase};
+use super::{DocumentRow, DocumentTable, Figure};
+use crate::in_order::each_once;
 use crate::measure::Estimate;
-use crate::results::{Lookup, Metric, MissingReason, Parameter, Parameters, in_another_unit};
+use crate::present::{Precision, Share};
+use crate::results::{Lookup, Metric, MissingReason, Parameter, Parameters, Results, by_size, in_another_unit};
 
 /// A row of a document's table for one case.
 #[derive(Clone, Copy, Debug)]
@@ -28,40 +30,13 @@ pub struct Measured<'a> {
     /// What they come to.
     pub estimate: Estimate,
     /// The same relative to another row, where the document's row is.
-    pub relative: Option<Relative>,
-    /// Parameters of the document that the run measured with another value.
-    pub mismatches: Vec<ParameterMismatch>,
+    ///
+    /// The ends of its interval are those of the value over the median of the whole, whose own spread is left out.
+    pub relative: Option<Share>,
+    /// Parameters of the document that the run measured with another value, in words.
+    pub mismatches: Vec<String>,
     /// Why it cannot be set against what the document prints, where the run measured it in a unit of another kind.
     pub in_another_unit: Option<String>,
-}
-
-/// A value relative to another row's.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Relative {
-    /// The label of the row that is the whole.
-    pub of: String,
-    /// The share.
-    pub share: f64,
-    /// The ends of its interval, where the value has one: those of the value over the median of the whole, whose own spread
-    /// is left out.
-    pub interval: Option<(f64, f64)>,
-}
-
-/// A parameter that the run measured with another value than the document.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ParameterMismatch {
-    /// Its name.
-    pub name: String,
-    /// The document's value.
-    pub document: Parameter,
-    /// The run's value.
-    pub run: Parameter,
-}
-
-impl fmt::Display for ParameterMismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}, in the text {}", self.name, self.run, self.document)
-    }
 }
 
 impl<'a> TableEntry<'a> {
@@ -108,12 +83,10 @@ impl<'a> TableEntry<'a> {
     }
 
     fn find<'r>(&self, lookup: &Lookup<'r>, id: &str) -> Result<Metric<'r>, MissingReason> {
-        let mut select = self.case.select.clone();
-        select.extend(self.table.row(id).map(|row| row.select.clone()).unwrap_or_default());
-        lookup.find(id, &select, &self.published_with())
+        lookup.find(id, &self.table.selected(id, &self.case.select), &self.table.published_with(&self.row.id))
     }
 
-    fn relative(&self, lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estimate) -> Option<Relative> {
+    fn relative(&self, lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estimate) -> Option<Share> {
         let to = self.table.row(&self.row.relative.as_ref()?.to)?;
         let whole = self.find(lookup, &to.id).ok().filter(|whole| whole.spec.unit.is_like(metric.spec.unit))?;
         // Of the runs that have both, so that what is common to a run stands on both sides.
@@ -121,22 +94,16 @@ impl<'a> TableEntry<'a> {
         let (of_part, whole) = (part.estimate().ok()?, whole.paired(metric).estimate().ok()?.median);
         let interval = metric.interval(estimate).and(part.interval(&of_part)).ok();
         let interval = interval.map(|(low, high)| (low / whole, high / whole));
-        (whole > 0.0).then(|| Relative { of: to.label.clone(), share: of_part.median / whole, interval })
+        let (value, precision, of) = (of_part.median / whole, Precision::Interval, to.label.clone());
+        (whole > 0.0).then_some(Share { value, interval, precision, of })
     }
 
-    /// The parameters with which the document measured this row.
-    fn published_with(&self) -> Parameters {
-        let mut parameters = self.table.published_with.clone();
-        parameters.extend(self.row.published_with.clone());
-        parameters
-    }
-
-    fn mismatches(&self, parameters: &Parameters) -> Vec<ParameterMismatch> {
+    fn mismatches(&self, parameters: &Parameters) -> Vec<String> {
         let mismatch = |(name, document): (String, Parameter)| {
-            let run = parameters.get(&name)?.clone();
-            (run != document).then_some(ParameterMismatch { name, document, run })
+            let run = parameters.get(&name)?;
+            (*run != document).then(|| format!("{name} {run}, in the text {document}"))
         };
-        self.published_with().into_iter().filter_map(mismatch).collect()
+        self.table.published_with(&self.row.id).into_iter().filter_map(mismatch).collect()
     }
 }
 
@@ -164,4 +131,57 @@ impl Measured<'_> {
             Err("the signs differ")
         }
     }
+}
+
+/// What a row is shown for: a dtype.
+#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TableCase {
+    /// Its name, by which a row gives its published figure.
+    pub label: String,
+    /// The parameters that select the measurement.
+    pub select: Parameters,
+}
+
+impl TableCase {
+    /// The label of the one case of a table that names none.
+    pub(crate) const ALL: &str = "all";
+
+    fn all() -> Self {
+        Self { label: Self::ALL.to_owned(), select: Parameters::new() }
+    }
+
+    /// The label, where it tells a reader something: the one case of a table that names none needs no heading.
+    pub fn heading(&self) -> Option<&str> {
+        (self.label != Self::ALL).then_some(self.label.as_str())
+    }
+}
+
+impl DocumentTable {
+    /// What each row is shown for: the table's own cases, or one for each value that the parameter `each` has in any of
+    /// `results`, numbers by size and words as they come.
+    ///
+    /// Where no run has the parameter there is one case without it, so that the rows still stand there.
+    pub fn cases_in(&self, results: &[Results]) -> Vec<TableCase> {
+        let Some(name) = &self.each else {
+            return if self.cases.is_empty() { vec![TableCase::all()] } else { self.cases.clone() };
+        };
+        let values = values_of(name, results, |id| self.row(id).is_some());
+        if values.is_empty() {
+            return vec![TableCase::all()];
+        }
+        let case = |value: &Parameter| TableCase {
+            label: format!("{name} {value}"),
+            select: Parameters::from([(name.clone(), value.clone())]),
+        };
+        values.into_iter().map(case).collect()
+    }
+}
+
+/// The values of a parameter among rows, numbers by size and words as they come.
+pub(crate) fn values_of<'r>(name: &str, results: &'r [Results], is_of: impl Fn(&str) -> bool) -> Vec<&'r Parameter> {
+    let rows = results.iter().flat_map(|results| &results.rows).filter(|row| is_of(&row.spec.id));
+    let mut values = each_once(rows.filter_map(|row| row.spec.parameters.get(name)));
+    values.sort_by(|a, b| by_size(a, b));
+    values
 }

@@ -4,13 +4,10 @@
 //! and the figures that the document prints for it, in the base unit. It holds no measured value and no layout; every
 //! figure of a document that a chapter shows comes from here.
 
-mod advice;
-mod case;
 mod check;
 mod claim;
 mod experiment;
 mod figure;
-mod hardware;
 mod language;
 mod lesson;
 mod measured;
@@ -24,19 +21,15 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-pub use advice::{Advice, AdviceRow};
-pub use case::TableCase;
 pub use claim::{Claim, ClaimKind, ClaimSubject, Compare};
 pub use figure::Figure;
-pub use hardware::{Chip, Hardware};
 pub(super) use language::Language;
-pub use lesson::{Lesson, Prediction, Question, QuizChoice};
-pub use measured::{Measured, ParameterMismatch, Relative, TableEntry};
-pub use panel::{
-    DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelScale, PanelSeries, Shows, StackedParts,
-    Systems,
-};
+pub use lesson::{Advice, AdviceRow, Lesson, Prediction, Question, QuizChoice};
+pub(super) use measured::values_of;
+pub use measured::{Measured, TableCase, TableEntry};
+pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, MatrixTime, Panel, PanelSeries, Shows, Systems};
 pub use sentence::{Effect, Exercise, Headline, Number, Piece, Said, Sentence, SentenceForm, Text};
+pub use text::{Chip, Hardware};
 pub use text::{PrintedText, TextPlace, Texts};
 
 use super::predicate::Judgement;
@@ -278,13 +271,7 @@ impl Document {
 
     fn shown(&self) -> impl Iterator<Item = &str> {
         let rows = self.tables.iter().flat_map(|table| &table.rows).map(|row| row.id.as_str());
-        let panels = self.figures.iter().flat_map(|figure| &figure.panels);
-        let matrices = panels.filter_map(|panel| panel.matrix.as_ref());
-        let drawn = matrices.flat_map(|matrix| {
-            let columns = matrix.columns.iter().filter_map(|column| column.id.as_deref());
-            let times = matrix.times().map(|time| time.id.as_str());
-            std::iter::once(matrix.id.as_str()).chain(columns).chain(times)
-        });
+        let drawn = self.matrices().flat_map(Matrix::ids).map(String::as_str);
         rows.chain(drawn)
     }
 
@@ -292,6 +279,16 @@ impl Document {
     pub fn cited(&self) -> Option<String> {
         let file = self.source.as_deref()?;
         Some(self.names.texts.of_file(file).map_or_else(|| file.to_owned(), PrintedText::dated))
+    }
+
+    /// The panels of all its figures.
+    pub(crate) fn panels(&self) -> impl Iterator<Item = &Panel> + Clone {
+        self.figures.iter().flat_map(|figure| &figure.panels)
+    }
+
+    /// The matrices among its panels.
+    pub(crate) fn matrices(&self) -> impl Iterator<Item = &Matrix> {
+        self.panels().filter_map(|panel| panel.matrix.as_ref())
     }
 
     /// The table with this identifier.
@@ -304,6 +301,18 @@ impl DocumentTable {
     /// Whether the document prints a figure anywhere in this table.
     pub fn has_published(&self) -> bool {
         self.rows.iter().any(|row| row.published.values().any(Option::is_some))
+    }
+
+    /// What is selected of a row: of a case, with what the row always selects.
+    pub(super) fn selected(&self, id: &str, case: &Parameters) -> Parameters {
+        let own = self.row(id).into_iter().flat_map(|row| row.select.clone());
+        case.clone().into_iter().chain(own).collect()
+    }
+
+    /// What the document measured a row with: of several measurements that one is shown.
+    pub(super) fn published_with(&self, id: &str) -> Parameters {
+        let own = self.row(id).into_iter().flat_map(|row| row.published_with.clone());
+        self.published_with.clone().into_iter().chain(own).collect()
     }
 
     /// The row of the measurement `id`.

@@ -1,9 +1,10 @@
-//! The plots of a document's chapter: which rows are drawn, as bars, as stacked bars, as lines over a
+//! The plots of a document's chapter: which rows are drawn, as bars, as lines over a
 //! parameter, or as a matrix.
 
 use serde::Deserialize;
 
 use super::DocumentTable;
+use crate::present::Spacing;
 use crate::results::{Parameter, Parameters};
 use crate::units::Unit;
 
@@ -25,37 +26,29 @@ impl DocumentFigure {
     /// Whether it draws rows of this identifier.
     pub(crate) fn draws(&self, id: &str) -> bool {
         self.panels.iter().any(|panel| {
-            let stacked = panel.stack.iter().flat_map(StackedParts::ids);
             let series = panel.lines.iter().flat_map(|lines| &lines.series).map(|series| &series.id);
-            panel.bars.iter().chain(stacked).chain(series).any(|drawn| drawn == id)
+            panel.bars.iter().chain(series).any(|drawn| drawn == id)
         })
     }
 }
 
-/// A panel of a plot: bars, stacked bars, lines, a matrix, a timeline or a roofline.
+/// A panel of a plot: bars, lines, a matrix, a timeline or a roofline.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Panel {
     /// The table whose rows are drawn; empty for a timeline and a roofline.
-    #[serde(default)]
     pub table: String,
     /// The panel's title; left out, the table's.
     pub title: Option<String>,
     /// The measurements, one bar each for every case of the table.
-    #[serde(default)]
     pub bars: Vec<String>,
     /// How the axis of the bars is divided.
-    #[serde(default)]
-    pub values: PanelScale,
-    /// Measurements that add up to another one: one stacked bar for every case of the table.
-    pub stack: Option<StackedParts>,
+    pub values: Spacing,
     /// The measurements as lines over a parameter.
     pub lines: Option<Lines>,
     /// Whose measurements are drawn where several systems have some.
-    #[serde(default)]
     pub systems: Systems,
     /// In place of a table's rows, the rates of all matmuls of the run below the peak rates measured.
-    #[serde(default)]
     pub roofline: bool,
     /// In place of a table's rows, all rows of a kind as a matrix of yes and no.
     pub matrix: Option<Matrix>,
@@ -68,30 +61,7 @@ pub struct Panel {
 impl Panel {
     /// Whether it draws rows of a table: it names it, or it is a matrix of the same measurements.
     pub fn draws(&self, table: &DocumentTable) -> bool {
-        let columns = self.matrix.iter().flat_map(|matrix| {
-            let others = matrix.columns.iter().filter_map(|column| column.id.as_ref());
-            std::iter::once(&matrix.id).chain(others).chain(matrix.times().map(|time| &time.id))
-        });
-        self.table == table.id || columns.into_iter().any(|id| table.row(id).is_some())
-    }
-}
-
-/// A measurement and the parts of it, drawn as a stacked bar.
-#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StackedParts {
-    /// The parts, from the left: at most four.
-    pub parts: Vec<String>,
-    /// The whole.
-    pub whole: String,
-    /// By how much the whole exceeds the sum of its parts.
-    pub error: String,
-}
-
-impl StackedParts {
-    /// All measurements that it draws.
-    pub fn ids(&self) -> impl Iterator<Item = &String> {
-        self.parts.iter().chain([&self.whole, &self.error])
+        self.table == table.id || self.matrix.iter().flat_map(Matrix::ids).any(|id| table.row(id).is_some())
     }
 }
 
@@ -148,6 +118,12 @@ pub struct MatrixColumn {
 }
 
 impl Matrix {
+    /// All measurements that it draws.
+    pub fn ids(&self) -> impl Iterator<Item = &String> {
+        let others = self.columns.iter().filter_map(|column| column.id.as_ref());
+        std::iter::once(&self.id).chain(others).chain(self.times().map(|time| &time.id))
+    }
+
     /// The times beside and below its cells.
     pub fn times(&self) -> impl Iterator<Item = &MatrixTime> {
         self.beside.iter().chain(&self.below)
@@ -186,10 +162,10 @@ pub struct Lines {
     pub shows: Shows,
     /// How its axis is divided.
     #[serde(default)]
-    pub scale: PanelScale,
+    pub scale: Spacing,
     /// How the axis of the values is divided.
     #[serde(default)]
-    pub values: PanelScale,
+    pub values: Spacing,
     /// The lines.
     pub series: Vec<PanelSeries>,
 }
@@ -218,17 +194,6 @@ impl Lines {
             Shows::Throughput => Unit::BytesPerSecond,
         }
     }
-}
-
-/// How an axis is divided.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PanelScale {
-    /// Equal steps are equally far apart.
-    #[default]
-    Linear,
-    /// Equal factors are equally far apart.
-    Log,
 }
 
 /// A line: every row of a measurement that has the parameter.

@@ -11,7 +11,7 @@
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Checked, Held, Operand, ResolvedExpression, UnknownName, holds, is_foreign, parsed, singled_out,
+    Checked, Held, Operand, ResolvedExpression, Several, UnknownName, holds, is_foreign, parsed, singled_out,
 };
 use super::Document;
 use crate::measure::{Decision, Observations};
@@ -144,7 +144,6 @@ impl Headline {
         };
         let written = |value: f64| Unit::Ratio.format(factor * value, 3);
         let runs = found.counted();
-        let operands = found.operands.iter().map(|(name, value)| format!("{name} = {value}"));
         let reason = found.unsteady.clone().or_else(|| found.known.without_scatter());
         Ok(Number {
             value: format!("{} {sign}", written(value)),
@@ -153,7 +152,7 @@ impl Headline {
                 (Some(reason), _) if found.runs > 1 => format!("{reason}; {runs}"),
                 (reason, _) => reason.clone().unwrap_or(runs),
             },
-            detail: operands.collect::<Vec<_>>().join("; "),
+            detail: found.operands_in_words(),
             effect: interval.map_or(Effect::Open, Effect::of),
             is_steady: reason.is_none(),
         })
@@ -236,7 +235,11 @@ impl Text {
             let expression = parsed(quantity, &FORMS).map_err(within)?;
             let Checked { operands, dimension } = Checked::of(&expression, document).map_err(within)?;
             singled_out(&operands, document, &[Parameters::new()], None)?;
-            let is_counted = || operands.iter().all(|(_, operand)| matches!(operand, Operand::Counted { .. }));
+            let is_counted = || {
+                operands
+                    .iter()
+                    .all(|(_, operand)| matches!(operand, Operand::Measured { of_several: Some(Several::Count), .. }))
+            };
             let writes = match form {
                 Some("time") => Dimension::TIME,
                 Some("percent" | "times") => Dimension::NONE,
@@ -260,17 +263,6 @@ impl Text {
             return Err(within(message.into()));
         }
         Ok(())
-    }
-
-    /// The expressions in it.
-    #[cfg(test)]
-    pub(super) fn expressions(&self) -> Vec<&str> {
-        let parts = self.parts().unwrap_or_default().into_iter();
-        let expression = |part| match part {
-            Part::Expression(expression) => Some(expression),
-            Part::Words(_) => None,
-        };
-        parts.filter_map(expression).collect()
     }
 
     fn parts(&self) -> Result<Vec<Part<'_>>, String> {
@@ -347,7 +339,6 @@ fn value(expression: &str, document: &Document, results: &Results, system: &str)
         Some(ends) => Some(format!("{}{sign}", scale.interval(ends, scale.decimals_of_interval(value.abs(), ends)))),
         None => found.why_no_interval(),
     };
-    let detail: Vec<String> = found.operands.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     let (text, interval) = match interval {
         Some(interval) if form == Some("interval") && ends.is_some() => {
             (format!("{text} (95 % interval: {interval})"), None)
@@ -355,7 +346,7 @@ fn value(expression: &str, document: &Document, results: &Results, system: &str)
         Some(reason) if form == Some("interval") => (format!("{text} ({reason})"), None),
         interval => (text, interval),
     };
-    Ok(Piece::Value { text, detail: detail.join("; "), interval })
+    Ok(Piece::Value { text, detail: found.operands_in_words(), interval })
 }
 
 /// In how many trials of how many it was yes.

@@ -1,62 +1,72 @@
-//! A test of a claim, made for one case.
+//! A test of a claim, made for one case: what its quantity came to, and how that is written. And how a claim came out by its cases,
+//! in the words of its kind, and why.
 
-use super::found::{Found, bounds};
+use std::fmt;
+
 use super::test::Test;
+use crate::document::{ClaimKind, Compare};
 use crate::measure::{AcceptedRegion, Decision, Evidence, Observations};
 use crate::results::{Parameter, Parameters};
-use crate::units::Unit;
+use crate::units::{Scale, Unit};
 
 /// A test, made for one case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseResult {
     /// The quantity, as the document writes it.
     pub quantity: String,
-    /// The quantity with values in the place of names, where it is more than one name.
-    pub filled: Option<String>,
-    /// Where it has to lie, in words; nothing of a quantity that is only shown.
-    pub bounds: Option<String>,
     /// What the case is, by its parameters.
     pub case: String,
-    /// What it came to, or why there is nothing.
-    pub value: Result<String, String>,
-    /// The value and its interval as numbers.
-    pub numbers: Option<(f64, Option<(f64, f64)>)>,
-    /// Whether it has two regimes or a trend, so that no interval describes it.
-    pub unsteady: bool,
     /// The parameters of the case.
     pub select: Parameters,
-    /// The names in it with their values.
-    pub operands: Vec<(String, String)>,
-    /// How many runs it was measured in; 0 where nothing measured is in it.
-    pub runs: usize,
+    /// What it came to, or why there is nothing.
+    pub found: Result<Found, String>,
+    /// Where it has to lie; nothing of a quantity that is only shown.
+    region: Option<AcceptedRegion>,
     /// Where it lies.
     pub(super) finding: Option<Decision>,
-    /// Whether it was computed in each round, and not from the values of its names.
-    pub by_rounds: bool,
-    /// Whether it was computed from figures alone.
-    pub(super) exact: bool,
-    /// Whether its own interval lies inside or outside the bounds, whatever the other cases need.
-    is_clear_alone: bool,
-    /// Whether it is what each trial came to.
-    pub(super) trials: bool,
 }
 
 impl CaseResult {
+    pub(super) fn of(test: &Test, case: String, select: &Parameters, found: Result<Found, String>) -> Self {
+        let (quantity, select) = (test.quantity.text().to_owned(), select.clone());
+        Self { quantity, case, select, found, region: test.region, finding: None }
+    }
+
+    /// How strongly it speaks for either side of its bounds.
+    pub(super) fn evidence(&self) -> Evidence {
+        match (&self.found, &self.region) {
+            (Ok(found), Some(region)) => Evidence::of(&found.known, region),
+            _ => Evidence::NONE,
+        }
+    }
+
+    /// Where it has to lie, in words; nothing of a quantity that was not measured or is only shown.
+    pub fn bounds(&self) -> Option<String> {
+        Some(bounds(self.region.as_ref()?, self.found.as_ref().ok()?.unit))
+    }
+
+    /// What is known of it, where it was measured.
+    pub(super) fn known(&self) -> Option<&Observations> {
+        self.found.as_ref().ok().map(|found| &found.known)
+    }
+
     /// Whether it is undecided although its own interval lies on one side of the bounds.
     pub(crate) fn is_open_together(&self) -> bool {
-        self.lies() == Some("undecided") && self.is_clear_alone
+        let interval = self.found.as_ref().ok().and_then(|found| found.numbers().1);
+        self.lies() == Some("undecided")
+            && interval.zip(self.region).is_some_and(|(own, region)| is_clear(own, &region))
     }
 
     /// Why there is nothing, behind the quantity: a reason that begins with its name begins behind it.
     pub fn missing(&self) -> Option<&str> {
-        let reason = self.value.as_ref().err()?;
+        let reason = self.found.as_ref().err()?;
         let behind = reason.strip_prefix(&self.quantity).filter(|rest| rest.starts_with(' '));
         Some(behind.map_or(reason.as_str(), str::trim_start))
     }
 
     /// Where it lies, in a word.
     pub fn lies(&self) -> Option<&'static str> {
-        self.finding.filter(|_| self.value.is_ok()).map(|finding| match finding {
+        self.finding.filter(|_| self.found.is_ok()).map(|finding| match finding {
             Decision::Inside => "inside",
             Decision::Outside => "outside",
             Decision::Undecided => "undecided",
@@ -64,69 +74,116 @@ impl CaseResult {
     }
 }
 
-/// A case with what is known of it.
-pub(super) struct ComparedCase {
-    /// The case.
-    pub case: CaseResult,
-    /// What is known of its quantity, where that was measured.
-    pub known: Option<Observations>,
-    region: Option<AcceptedRegion>,
+/// What a quantity came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// What is known of it.
+    pub known: Observations,
+    /// Its unit.
+    pub unit: Unit,
+    /// The expression with values in the place of names, where it is more than one name.
+    pub filled: Option<String>,
+    /// Its operands with their values.
+    pub operands: Vec<(String, String)>,
+    /// Why it has no interval although its runs differ, beginning with `no interval`: two regimes, or a trend.
+    pub unsteady: Option<String>,
+    /// How many runs it was computed in; 0 where nothing was measured.
+    pub runs: usize,
+    /// How many the system made: those that lack a part of it are left out.
+    pub of_runs: usize,
+    /// Whether it was computed round by round.
+    pub by_rounds: bool,
 }
 
-impl ComparedCase {
-    pub(super) fn of(test: &Test, case: String, select: &Parameters, found: Result<Found, String>) -> Self {
-        let mut case = CaseResult {
-            quantity: test.quantity.text().to_owned(),
-            filled: None,
-            bounds: None,
-            case,
-            value: Err(String::new()),
-            numbers: None,
-            unsteady: false,
-            select: select.clone(),
-            operands: Vec::new(),
-            runs: 0,
-            finding: None,
-            by_rounds: false,
-            exact: false,
-            is_clear_alone: false,
-            trials: false,
-        };
-        let known = match found {
-            Ok(found) => {
-                case.bounds = test.region.as_ref().map(|region| bounds(region, found.unit));
-                case.value = Ok(found.written());
-                case.numbers = Some(found.numbers());
-                case.unsteady = found.unsteady.is_some();
-                case.is_clear_alone = test.region.is_some_and(|region| is_clear(case.numbers, &region));
-                case.runs = found.runs;
-                case.by_rounds = found.by_rounds;
-                case.exact = matches!(found.known, Observations::Exact(_));
-                case.trials = matches!(found.known, Observations::Trials(_) | Observations::Faults(_));
-                case.filled = found.filled;
-                case.operands = found.operands;
-                Some(found.known)
-            }
-            Err(reason) => {
-                case.value = Err(reason);
-                None
-            }
-        };
-        Self { case, known, region: test.region }
+impl Found {
+    /// Whether it is what each trial came to.
+    pub(super) fn is_of_trials(&self) -> bool {
+        matches!(self.known, Observations::Trials(_) | Observations::Faults(_))
     }
 
-    /// How strongly it speaks for either side of its bounds.
-    pub(super) fn evidence(&self) -> Evidence {
-        match (&self.known, &self.region) {
-            (Some(known), Some(region)) => Evidence::of(known, region),
-            _ => Evidence::NONE,
+    /// The value with its interval, where one interval describes it.
+    pub fn numbers(&self) -> (f64, Option<(f64, f64)>) {
+        let (value, interval) = self.known.value();
+        (value, interval.filter(|_| self.unsteady.is_none()))
+    }
+
+    /// The value with its interval, or what the trials came to.
+    pub fn written(&self) -> String {
+        let runs = self.counted();
+        let trials = |values: &[f64]| {
+            let (least, most) = ends(values);
+            let count = values.len();
+            match least == most {
+                true => format!("{most} in all {count} trials of {runs}"),
+                false => {
+                    let zeros = values.iter().filter(|value| **value == 0.0).count();
+                    format!("0 in {zeros} of {count} trials of {runs}, at most {most}")
+                }
+            }
+        };
+        match (&self.known, self.numbers()) {
+            (Observations::Trials(values) | Observations::Faults(values), _) => trials(values),
+            (_, (value, Some((low, high)))) => {
+                let largest = value.abs().max(low.abs()).max(high.abs());
+                let scale = self.unit.scale(largest);
+                let decimals = scale.decimals_of_interval(largest, (low, high));
+                let [low, high] = [low, high].map(|end| scale.number(end, decimals));
+                format!("{} ({low} … {high}, {runs})", scale.fixed(value, decimals))
+            }
+            (Observations::Runs(_), (value, None)) => {
+                let reason = self.unsteady.as_deref().unwrap_or("no interval");
+                format!("{} ({runs}, {reason})", self.unit.format(value, 4))
+            }
+            (_, (value, None)) => self.unit.format(value, 4),
+        }
+    }
+
+    /// Its operands with their values, in words.
+    pub(crate) fn operands_in_words(&self) -> String {
+        self.operands.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Why runs of it have no interval, in a few words; nothing of trials and figures.
+    pub(crate) fn why_no_interval(&self) -> Option<String> {
+        let none = || format!("{}, no interval", self.counted());
+        self.unsteady.clone().or_else(|| self.known.without_scatter().map(|_| none()))
+    }
+
+    /// Of how many runs it is: `one run`, `3 runs`, `3 of 5 runs`.
+    pub(crate) fn counted(&self) -> String {
+        match (self.runs, self.of_runs) {
+            (1, 1) => "one run".to_owned(),
+            (runs, all) if runs < all => format!("{runs} of {all} runs"),
+            (runs, _) => format!("{runs} runs"),
         }
     }
 }
 
+/// Whether a value is a small whole number without a unit, which is written as it is.
+pub(super) fn whole(value: f64, unit: Unit) -> bool {
+    matches!(unit, Unit::Number | Unit::Ratio) && value.fract() == 0.0 && value.abs() < 1e6
+}
+
+fn ends(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(*value), most.max(*value)))
+}
+
+/// A region in words: `above 0 s`, `between 0.9 and 1.1`.
+fn bounds(region: &AcceptedRegion, unit: Unit) -> String {
+    let written = |value: f64| if whole(value, unit) { value.to_string() } else { unit.format(value, 3) };
+    match (region.low, region.high) {
+        (Some(low), Some(high)) if low.value == high.value => written(low.value),
+        (Some(low), Some(high)) => format!("between {} and {}", written(low.value), written(high.value)),
+        (Some(low), None) if low.included => format!("at least {}", written(low.value)),
+        (Some(low), None) => format!("above {}", written(low.value)),
+        (None, Some(high)) if high.included => format!("at most {}", written(high.value)),
+        (None, Some(high)) => format!("below {}", written(high.value)),
+        (None, None) => "anything".to_owned(),
+    }
+}
+
 /// Whether an interval lies wholly inside or outside a region.
-fn is_clear(numbers: Option<(f64, Option<(f64, f64)>)>, region: &AcceptedRegion) -> bool {
-    let Some((_, Some((least, largest)))) = numbers else { return false };
+fn is_clear((least, largest): (f64, f64), region: &AcceptedRegion) -> bool {
     let inside = region.low.is_none_or(|low| least > low.value) && region.high.is_none_or(|high| largest < high.value);
     let beyond =
         region.low.is_some_and(|low| largest < low.value) || region.high.is_some_and(|high| least > high.value);
@@ -142,4 +199,193 @@ pub(super) fn named(select: &Parameters) -> String {
         (_, name) => format!("{} {value}", name.replace('_', " ")),
     };
     select.iter().map(value).collect::<Vec<String>>().join(", ")
+}
+
+/// How a claim came out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClaimVerdict {
+    /// It holds.
+    Confirmed,
+    /// It does not hold.
+    Refuted,
+    /// The samples do not decide.
+    Inconclusive,
+    /// The text's figure holds on this machine, too.
+    CarriesOver,
+    /// This machine has another figure than the text's.
+    DiffersHere,
+    /// A model misses by no more than this share.
+    GoodToWithin(f64),
+    /// It cannot be judged, and why.
+    NotJudged(String),
+}
+
+impl ClaimVerdict {
+    /// What a finding means for a claim of this kind.
+    pub(crate) fn of(finding: Decision, kind: ClaimKind) -> Self {
+        match (finding, kind) {
+            (Decision::Undecided, _) => ClaimVerdict::Inconclusive,
+            (Decision::Inside, ClaimKind::Value) => ClaimVerdict::CarriesOver,
+            (Decision::Outside, ClaimKind::Value) => ClaimVerdict::DiffersHere,
+            (Decision::Inside, _) => ClaimVerdict::Confirmed,
+            (Decision::Outside, _) => ClaimVerdict::Refuted,
+        }
+    }
+
+    /// The verdict in a few words.
+    pub fn name(&self) -> String {
+        match self {
+            ClaimVerdict::Confirmed => "confirmed".to_owned(),
+            ClaimVerdict::Refuted => "refuted".to_owned(),
+            ClaimVerdict::Inconclusive => "inconclusive".to_owned(),
+            ClaimVerdict::CarriesOver => "carries over".to_owned(),
+            ClaimVerdict::DiffersHere => "differs here".to_owned(),
+            ClaimVerdict::GoodToWithin(share) => format!("good to within {}", Scale::PERCENT.significant(*share, 2)),
+            ClaimVerdict::NotJudged(_) => "not judged".to_owned(),
+        }
+    }
+
+    /// The verdict as a class of HTML.
+    pub fn class(&self) -> &'static str {
+        match self {
+            ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => "confirmed",
+            ClaimVerdict::Refuted => "refuted",
+            ClaimVerdict::DiffersHere => "differs",
+            ClaimVerdict::Inconclusive => "inconclusive",
+            ClaimVerdict::GoodToWithin(_) => "model",
+            ClaimVerdict::NotJudged(_) => "not",
+        }
+    }
+}
+
+impl fmt::Display for ClaimVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClaimVerdict::NotJudged(reason) => write!(f, "not judged: {reason}"),
+            verdict => f.write_str(&verdict.name()),
+        }
+    }
+}
+
+/// The most cases that are named.
+const NAMED: usize = 3;
+
+/// Why a claim came out as it did, in one sentence.
+pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compare>, cases: &[CaseResult]) -> String {
+    let at = |finding: Decision| -> Vec<&CaseResult> {
+        cases.iter().filter(|case| case.found.is_ok() && case.finding == Some(finding)).collect()
+    };
+    let (inside, outside, open) = (at(Decision::Inside), at(Decision::Outside), at(Decision::Undecided));
+    let missing: Vec<&CaseResult> = cases.iter().filter(|case| case.found.is_err()).collect();
+    let count = cases.len();
+    let what = if compare.is_some() { "pairs of cases" } else { "cases" };
+    let several = |found: &[&CaseResult]| match found.len() {
+        few @ 1..=NAMED => format!("{few} of {count} {what} ({})", names(found, cases)),
+        many => format!("{many} of {count} {what}"),
+    };
+    match verdict {
+        ClaimVerdict::NotJudged(reason) => format!("{reason}."),
+        ClaimVerdict::GoodToWithin(_) => {
+            let rest =
+                if missing.is_empty() { String::new() } else { format!("; not measured: {}", names(&missing, cases)) };
+            let measured = count - missing.len();
+            format!(
+                "The largest error of {measured} cases, with its scatter between runs, is no larger than that{rest}. The \
+                 number holds for all cases together, which takes wider intervals than each case has alone."
+            )
+        }
+        ClaimVerdict::Inconclusive if !missing.is_empty() && open.is_empty() => {
+            format!(
+                "The rows decide {} of {count} {what}; not measured: {}.",
+                count - missing.len(),
+                names(&missing, cases)
+            )
+        }
+        ClaimVerdict::Inconclusive if count == 1 => of_one(
+            &open,
+            "The trials differ, or none met a fault: that decides nothing.",
+            "What the runs came to leaves a bound open.",
+            "The interval contains a bound.",
+        ),
+        ClaimVerdict::Inconclusive if !missing.is_empty() => {
+            format!("Undecided: {}; not measured: {}.", several(&open), names(&missing, cases))
+        }
+        ClaimVerdict::Inconclusive => format!("Undecided: {}.", several(&open)),
+        _ if count == 1 && cases.iter().all(|case| matches!(case.known(), Some(Observations::Exact(_)))) => {
+            "It follows from the figures.".to_owned()
+        }
+        ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver if count == 1 => of_one(
+            &inside,
+            "All trials agree.",
+            "What the runs came to shows it lies inside the bounds.",
+            "The whole interval lies inside the bounds.",
+        ),
+        ClaimVerdict::Refuted | ClaimVerdict::DiffersHere if count == 1 => of_one(
+            &outside,
+            "The trials show the opposite.",
+            "What the runs came to shows it lies outside the bounds.",
+            "The whole interval lies outside the bounds.",
+        ),
+        ClaimVerdict::Confirmed if kind == ClaimKind::Exists => format!("It is so in {}.", several(&inside)),
+        ClaimVerdict::Refuted if kind == ClaimKind::Exists => format!("It is so in none of {count} {what}."),
+        ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => format!("All {count} {what} lie inside the bounds."),
+        ClaimVerdict::Refuted | ClaimVerdict::DiffersHere => format!("Outside the bounds: {}.", several(&outside)),
+    }
+}
+
+/// What decides of a single case: its trials, its runs where no one interval describes them, or its interval.
+fn of_one(case: &[&CaseResult], of_trials: &str, of_runs: &str, of_interval: &str) -> String {
+    let found = case.first().and_then(|case| case.found.as_ref().ok());
+    let why = match found {
+        Some(found) if found.is_of_trials() => of_trials,
+        Some(found) if found.unsteady.is_some() => of_runs,
+        _ => of_interval,
+    };
+    why.to_owned()
+}
+
+/// What the cases are called: by their parameters, and where these do not tell them apart, by what is computed.
+fn names(cases: &[&CaseResult], all: &[CaseResult]) -> String {
+    let one_test = all.iter().all(|case| case.quantity == all[0].quantity);
+    let name = |case: &&CaseResult| match (one_test, case.case.is_empty()) {
+        (_, true) => case.quantity.clone(),
+        (true, false) => case.case.clone(),
+        (false, false) => format!("{} at {}", case.quantity, case.case),
+    };
+    cases.iter().map(name).collect::<Vec<String>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Bound;
+
+    fn written(known: Observations, unit: Unit, runs: usize) -> String {
+        let (operands, unsteady) = (Vec::new(), None);
+        Found { known, unit, filled: None, operands, unsteady, runs, of_runs: runs, by_rounds: false }.written()
+    }
+
+    #[test]
+    fn a_value_stands_with_its_interval_and_the_number_of_runs() {
+        assert_eq!(
+            written(Observations::Runs(vec![1e-3, 2e-3, 3e-3]), Unit::Seconds, 3),
+            "2.00 ms (−0.48 … 4.48, 3 runs)"
+        );
+        assert_eq!(written(Observations::Exact(2e-3), Unit::Seconds, 0), "2.000 ms");
+        assert_eq!(written(Observations::Trials(vec![1.0; 12]), Unit::Ratio, 2), "1 in all 12 trials of 2 runs");
+        assert_eq!(written(Observations::Runs(vec![2e-3]), Unit::Seconds, 1), "2.000 ms (one run, no interval)");
+        let faults = Observations::Faults(vec![0.0, 0.0, 64.0]);
+        assert_eq!(written(faults, Unit::Number, 1), "0 in 2 of 3 trials of one run, at most 64");
+    }
+
+    #[test]
+    fn a_region_is_written_in_the_unit_of_its_quantity() {
+        let end = |value, included| Some(Bound { value, included });
+        let of = |low, high, unit| bounds(&AcceptedRegion { low, high }, unit);
+        assert_eq!(of(end(0.0, false), None, Unit::Seconds), "above 0 s");
+        assert_eq!(of(end(1e-5, true), end(1.5e-5, true), Unit::Seconds), "between 10.0 µs and 15.0 µs");
+        assert_eq!(of(end(1.0, true), end(1.0, true), Unit::Ratio), "1");
+        assert_eq!(of(None, end(0.95, false), Unit::Ratio), "below 0.950");
+        assert_eq!(of(end(0.3, true), None, Unit::Ratio), "at least 0.300");
+    }
 }

@@ -11,14 +11,14 @@
 //! A claim about a GPU is not judged by the samples of an emulation, nor one about PyTorch by those of another program. A
 //! case whose rows are missing decides nothing, and the verdict says so.
 
-use super::case::{CaseResult, ComparedCase, named};
-use super::operand::operands_of;
+use super::case::{CaseResult, ClaimVerdict, named, why};
+use super::operand::{Operand, operands_of};
 use super::quantity::ResolvedExpression;
+use super::source::source;
 use super::test::Test;
-use super::verdict::{ClaimVerdict, why};
-use crate::document::{Claim, ClaimKind, ClaimSubject, Document};
+use crate::document::{Claim, ClaimKind, ClaimSubject, Document, values_of};
 use crate::measure::{Decision, Evidence, Observations, furthest};
-use crate::results::{Expression, MissingReason, Parameter, Parameters, Results, by_size};
+use crate::results::{MissingReason, Parameters, Results};
 
 /// The system that the texts are about.
 const PYTORCH: &str = "PyTorch";
@@ -26,20 +26,15 @@ const PYTORCH: &str = "PyTorch";
 /// A verdict with what decided it.
 ///
 /// ```
-/// use std::path::Path;
-/// use syncscope_book::BookProject;
-/// use syncscope_suite::experiment::Registry;
+/// use syncscope_book::document::Document;
 /// use syncscope_results::Results;
 ///
-/// let results = Results::read(Path::new("book/results/two-gpus.json.gz"))?;
-/// let documents = BookProject::embedded().documents(&Registry::builtin().catalog("cuda"))?;
-/// for document in &documents {
+/// fn print_claims(document: &Document, results: &Results) {
 ///     for claim in &document.claims {
-///         let judgement = claim.judge(document, &results);
+///         let judgement = claim.judge(document, results);
 ///         println!("{}: {}, because {}", claim.id, judgement.verdict.name(), judgement.why);
 ///     }
 /// }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
@@ -101,7 +96,7 @@ impl Claim {
     fn is_of_another(&self, system: &str, document: &Document, results: &Results) -> bool {
         let tests = self.tests.iter().filter_map(|text| Test::parse(text).ok());
         let operands = tests.filter_map(|test| operands_of(&test.quantity, document).ok()).flatten();
-        let ids: Vec<String> = operands.filter_map(|(_, operand)| operand.measured()).collect();
+        let ids: Vec<String> = operands.filter_map(|(_, operand)| operand.measured().map(str::to_owned)).collect();
         let (lookup, all) = (results.lookup_of(system), Parameters::new());
         let mut rows = ids.iter().flat_map(|id| lookup.specs_of(id, &all)).peekable();
         rows.peek().is_some() && rows.all(|spec| matches!(lookup.of(spec), Err(MissingReason::NotApplicable(_))))
@@ -127,27 +122,24 @@ impl Claim {
                 return self.not_judged(reason, system);
             }
         }
-        let made = |tests: &[String]| -> Vec<ComparedCase> {
+        let made = |tests: &[String]| -> Vec<CaseResult> {
             tests.iter().flat_map(|text| self.made(text, document, results, system)).collect()
         };
-        let (shown, made): (Vec<ComparedCase>, Vec<ComparedCase>) = (made(&self.shown), made(&self.tests));
-        let shown = shown.into_iter().map(|made| made.case).collect();
-        let evidence: Vec<Evidence> = made.iter().map(ComparedCase::evidence).collect();
-        let (mut cases, known): (Vec<CaseResult>, Vec<Option<Observations>>) =
-            made.into_iter().map(|made| (made.case, made.known)).unzip();
+        let (shown, mut cases) = (made(&self.shown), made(&self.tests));
         // Of no case at all every test would hold.
-        if known.iter().all(Option::is_none) {
-            let missing = cases.iter().find_map(|case| case.value.as_ref().err());
+        if cases.iter().all(|case| case.found.is_err()) {
+            let missing = cases.iter().find_map(|case| case.found.as_ref().err());
             let reason = missing.cloned().unwrap_or_else(|| "there is no case of it".to_owned());
             return Judgement { shown, ..self.not_judged(reason, system) };
         }
         let verdict = if self.kind == ClaimKind::Model {
-            let errors: Vec<Observations> = known.into_iter().flatten().collect();
+            let errors: Vec<Observations> = cases.iter().filter_map(CaseResult::known).cloned().collect();
             match errors.iter().find_map(Observations::without_scatter) {
                 Some(reason) => ClaimVerdict::NotJudged(reason),
                 None => ClaimVerdict::GoodToWithin(furthest(&errors)),
             }
         } else {
+            let evidence: Vec<Evidence> = cases.iter().map(CaseResult::evidence).collect();
             // On the side on which all cases have to lie, each counts alone.
             let (finding, side) = match self.kind {
                 ClaimKind::Exists => (Evidence::any(&evidence), Decision::Outside),
@@ -156,10 +148,7 @@ impl Claim {
             for ((case, each), evidence) in cases.iter_mut().zip(Evidence::each(&evidence)).zip(&evidence) {
                 case.finding = Some(if evidence.finding() == side { side } else { each });
             }
-            match without_scatter(
-                finding,
-                cases.iter().filter_map(|case| case.finding).zip(known.iter().map(Option::as_ref)),
-            ) {
+            match without_scatter(finding, cases.iter().filter_map(|case| Some((case.finding?, case.known())))) {
                 Some(reason) => ClaimVerdict::NotJudged(reason),
                 None => ClaimVerdict::of(finding, self.kind),
             }
@@ -169,13 +158,13 @@ impl Claim {
     }
 
     /// A test, made for each of its cases, with what is known of each that was measured.
-    fn made(&self, text: &str, document: &Document, results: &Results, system: &str) -> Vec<ComparedCase> {
+    fn made(&self, text: &str, document: &Document, results: &Results, system: &str) -> Vec<CaseResult> {
         let Ok(test) = Test::parse(text) else { return Vec::new() };
         let of = |select: &Parameters| ResolvedExpression::of(&test.quantity, document, results, system, select);
         let selects = self.selects(&test, document, results);
         let found = |quantity: Result<ResolvedExpression<'_>, String>, case: String, select: &Parameters| {
             let found = quantity.and_then(|quantity| quantity.found());
-            ComparedCase::of(&test, case, select, found)
+            CaseResult::of(&test, case, select, found)
         };
         let Some(compare) = self.compare else {
             return selects.iter().map(|select| found(of(select), named(select), select)).collect();
@@ -183,7 +172,7 @@ impl Claim {
         if let [only] = &selects[..] {
             let found = of(only).and_then(|quantity| quantity.found());
             let none = found.and_then(|_| Err(format!("it compares cases, and there is {}", alone(only))));
-            return vec![ComparedCase::of(&test, named(only), only, none)];
+            return vec![CaseResult::of(&test, named(only), only, none)];
         }
         let pairs = selects.iter().enumerate().flat_map(|(place, one)| selects[..place].iter().map(move |b| (one, b)));
         pairs
@@ -197,21 +186,11 @@ impl Claim {
     /// What the cases of a test select: of the parameters that its rows have.
     fn selects(&self, test: &Test, document: &Document, results: &Results) -> Vec<Parameters> {
         let operands = operands_of(&test.quantity, document).unwrap_or_default();
-        let ids: Vec<String> = operands.iter().filter_map(|(_, operand)| operand.measured()).collect();
-        let has = |name: &str| {
-            let known = document.names.rows.parameters(&ids.iter().map(String::as_str).collect::<Vec<_>>());
-            known.contains_key(name)
-        };
+        let ids: Vec<&str> = operands.iter().filter_map(|(_, operand)| operand.measured()).collect();
+        let has = |name: &str| document.names.rows.parameters(&ids).contains_key(name);
         let mut selects: Vec<Parameters> = match &self.each {
             Some(name) => {
-                let rows = results.rows.iter().filter(|row| ids.contains(&row.spec.id));
-                let mut values: Vec<&Parameter> = Vec::new();
-                for value in rows.filter_map(|row| row.spec.parameters.get(name)) {
-                    if !values.contains(&value) {
-                        values.push(value);
-                    }
-                }
-                values.sort_by(|a, b| by_size(a, b));
+                let values = values_of(name, std::slice::from_ref(results), |id| ids.contains(&id));
                 values.into_iter().map(|value| Parameters::from([(name.clone(), value.clone())])).collect()
             }
             None => self.cases.clone(),
@@ -233,7 +212,7 @@ impl Judgement {
 
     /// The least number of runs behind a case that was measured; 0 where nothing measured is in it.
     pub fn runs(&self) -> usize {
-        self.cases.iter().filter(|case| case.value.is_ok()).map(|case| case.runs).min().unwrap_or(0)
+        self.cases.iter().filter_map(|case| Some(case.found.as_ref().ok()?.runs)).min().unwrap_or(0)
     }
 }
 
@@ -263,14 +242,10 @@ pub(crate) struct Held {
 
 /// Whether all tests of a text hold of a system.
 pub(crate) fn holds(text: &str, document: &Document, results: &Results, system: &str) -> Result<Held, String> {
-    held(text, |quantity| ResolvedExpression::of(quantity, document, results, system, &Parameters::new()))
-}
-
-/// Whether all tests of a text hold, of the quantities that `of` finds.
-fn held<'r>(text: &str, of: impl Fn(&Expression) -> Result<ResolvedExpression<'r>, String>) -> Result<Held, String> {
+    let all = Parameters::new();
     let tests = Test::all(text).map_err(|unknown| unknown.message)?;
     let known = |test: &Test| -> Result<(Evidence, Observations), String> {
-        let found = of(&test.quantity)?.found()?;
+        let found = ResolvedExpression::of(&test.quantity, document, results, system, &all)?.found()?;
         let region = test.region.ok_or_else(|| format!("`{}` has no bound", test.quantity.text()))?;
         Ok((Evidence::of(&found.known, &region), found.known))
     };
@@ -278,4 +253,18 @@ fn held<'r>(text: &str, of: impl Fn(&Expression) -> Result<ResolvedExpression<'r
     let finding = Evidence::all(&evidence);
     let cases = evidence.iter().map(Evidence::finding).zip(known.iter().map(Some));
     Ok(Held { finding, without_scatter: without_scatter(finding, cases) })
+}
+
+/// Whether measurements that tests name have no meaning in the system that the file is about, such as calls of another program:
+/// that one then says nothing, where a row that was only not measured is said to be missing.
+pub(crate) fn is_foreign(tests: &str, document: &Document, results: &Results) -> bool {
+    let lookup = results.lookup();
+    let foreign = |operand: &Operand| {
+        matches!(source(operand, results, &lookup, &Parameters::new()), Err(MissingReason::NotApplicable(_)))
+    };
+    let names_foreign = |test: &Test| {
+        let operands = operands_of(&test.quantity, document);
+        operands.is_ok_and(|operands| operands.iter().any(|(_, operand)| foreign(operand)))
+    };
+    Test::all(tests).is_ok_and(|tests| tests.iter().any(names_foreign))
 }

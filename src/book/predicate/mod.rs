@@ -17,41 +17,36 @@
 //!
 //! Names are resolved when a document is read: one that stands for nothing is an error there, not a verdict. So is a
 //! quantity that adds or compares unlike units, one whose measurements have different units, unless all but one are
-//! numbers without a unit, and one in which a name has no part, such as `a - a`.
+//! numbers without a unit.
 //!
 //! | file | question |
 //! |---|---|
 //! | `test` | what is the quantity, and where has it to lie |
 //! | `operand` | what does a name stand for |
-//! | `answer` | has a system no part in an answer |
 //! | `source` | what is a name in the results |
-//! | `quantity`, `found` | what did the quantity come to in the runs of a system |
-//! | `judge`, `case` | what do the cases of a claim come to, on the system that it is about |
-//! | `verdict` | how is that said, by the kind of the claim |
+//! | `quantity` | what did the quantity come to in the runs of a system |
+//! | `judge` | what do the cases of a claim come to, on the system that it is about |
+//! | `case` | what did it come to in one case, and how are that and the verdict said |
 
-mod answer;
 mod case;
-mod found;
 mod judge;
 mod operand;
 mod quantity;
 mod source;
 mod test;
-mod verdict;
 
 use std::collections::BTreeSet;
 
-pub(super) use answer::is_foreign;
-pub use case::CaseResult;
+pub use case::ClaimVerdict;
+pub use case::{CaseResult, Found};
 pub use judge::Judgement;
-pub(super) use judge::{Held, holds};
-pub use operand::Operand;
+pub(super) use judge::{Held, holds, is_foreign};
 #[cfg(test)]
 pub(super) use operand::is_selected;
-pub(super) use operand::{UnknownName, operands_of, singled_out};
+pub use operand::{Operand, Several};
+pub(super) use operand::{UnknownName, operands_of, singled_out, twins};
 pub(super) use quantity::ResolvedExpression;
 pub(super) use test::Test;
-pub use verdict::ClaimVerdict;
 
 use super::document::Document;
 pub use crate::results::Extreme;
@@ -75,7 +70,7 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// Finds an expression that names what there is not, in which a name has no part, or that adds or compares unlike units.
+    /// Finds an expression that names what there is not, or that adds or compares unlike units.
     pub(super) fn of(expression: &Expression, document: &Document) -> Result<Self, UnknownName> {
         let operands = operands_of(expression, document)?;
         let unit = |name: &str| {
@@ -88,35 +83,6 @@ impl Checked {
             let units: Vec<&str> = units.into_iter().collect();
             return Err(format!("`{}` mixes {}", expression.text(), units.join(" and ")).into());
         }
-        let Some(idle) = idle_name(expression) else { return Ok(Self { operands, dimension }) };
-        let text = expression.text();
-        let message = format!("`{idle}` has no part in `{text}`, which is the same whatever `{idle}` is");
-        Err(UnknownName { name: Some(idle), ..message.into() })
+        Ok(Self { operands, dimension })
     }
-}
-
-/// A name that the value does not depend on, found by putting numbers in.
-fn idle_name(expression: &Expression) -> Option<String> {
-    /// With how many sets of numbers it is tried, and by what each number is then multiplied.
-    const SETS: i32 = 5;
-    const FACTORS: [f64; 3] = [3.7, 1e-3, 1e4];
-    let names: Vec<&str> = expression.names().into_iter().collect();
-    // Of many sizes, in every order.
-    let number = |set: i32, place: i32| 10_f64.powi((7 * place + 5 * set) % 9 - 4) * (1.3 + 0.4 * f64::from(place));
-    let value = |numbers: &[f64]| {
-        expression.evaluate(&|name| names.iter().position(|own| *own == name).map(|place| numbers[place]))
-    };
-    let counts = |place: usize| {
-        (0..SETS).any(|set| {
-            let mut numbers: Vec<f64> = (0..).zip(&names).map(|(place, _)| number(set, place)).collect();
-            let (before, size) = (value(&numbers), numbers[place]);
-            FACTORS.iter().any(|factor| {
-                numbers[place] = factor * size;
-                // More than rounding does; a value that there is not tells nothing.
-                let both = before.zip(value(&numbers));
-                both.is_some_and(|(one, other)| (one - other).abs() > 1e-12 * one.abs().max(other.abs()))
-            })
-        })
-    };
-    (0..names.len()).find(|place| !counts(*place)).map(|place| names[place].to_owned())
 }

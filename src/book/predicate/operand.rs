@@ -3,7 +3,7 @@
 use crate::document::{Document, Figure, TableCase};
 use crate::results::{
     Dimension, Expression, Extreme, MetricSpec, Parameter, Parameters, Selector, Spelled, behind, most_alike, name_of,
-    nearest, nearest_name, nearest_number,
+    nearest, nearest_number, preferred,
 };
 use crate::units::Unit;
 
@@ -18,16 +18,8 @@ pub enum Operand {
         unit: Unit,
         /// Values, or `name_value`, with `_` for `-` and for a decimal point; `no_name` for a row without the parameter.
         selectors: Vec<String>,
-        /// Which of several rows it is.
-        of_several: Option<Extreme>,
-    },
-    /// How many of the rows of yes and no with this identifier and these values say yes in every trial: a name that ends with
-    /// `count`.
-    Counted {
-        /// The rows' identifier.
-        id: String,
-        /// As of a measurement.
-        selectors: Vec<String>,
+        /// What it is of several rows.
+        of_several: Option<Several>,
     },
     /// A figure that the document prints, in the row's unit.
     Published(Figure, Unit),
@@ -35,6 +27,15 @@ pub enum Operand {
     Peak(f64),
     /// A parameter of the measurements beside it.
     Parameter(String),
+}
+
+/// What the last part of a name makes of several rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Several {
+    /// One of them.
+    One(Extreme),
+    /// How many of those of yes and no say yes in every trial: a name that ends with `count`.
+    Count,
 }
 
 /// A name that stands for nothing, or another reason why an expression means nothing.
@@ -46,23 +47,18 @@ pub(crate) struct UnknownName {
     pub message: String,
     /// What may have been meant.
     pub hint: String,
-    /// Whether it is the document's identifier that is wrong.
-    pub is_of_id: bool,
 }
 
 impl From<String> for UnknownName {
     fn from(message: String) -> Self {
-        Self { name: None, message, hint: String::new(), is_of_id: false }
+        Self { name: None, message, hint: String::new() }
     }
 }
 
 impl Operand {
     /// The row's identifier, where it is a measurement.
-    pub(crate) fn measured(&self) -> Option<String> {
-        match self {
-            Operand::Measured { id, .. } | Operand::Counted { id, .. } => Some(id.clone()),
-            Operand::Published(..) | Operand::Peak(_) | Operand::Parameter(_) => None,
-        }
+    pub(crate) fn measured(&self) -> Option<&str> {
+        if let Operand::Measured { id, .. } = self { Some(id) } else { None }
     }
 
     /// Its unit in a formula.
@@ -70,7 +66,6 @@ impl Operand {
         match self {
             Operand::Measured { unit, .. } | Operand::Published(_, unit) => Dimension::of(*unit),
             Operand::Peak(_) => Dimension::of(Unit::FlopsPerSecond),
-            Operand::Counted { .. } => Dimension::NONE,
             Operand::Parameter(name) if name.ends_with("seconds") => Dimension::TIME,
             Operand::Parameter(_) => Dimension::Unknown,
         }
@@ -83,7 +78,7 @@ impl Operand {
                 Some(unit.words()).filter(|_| !unit.is_like(Unit::Number))
             }
             // Operations over a rate are seconds: the test turns one into the other itself.
-            Operand::Peak(_) | Operand::Parameter(_) | Operand::Counted { .. } => None,
+            Operand::Peak(_) | Operand::Parameter(_) => None,
         }
     }
 }
@@ -95,8 +90,7 @@ pub(crate) fn operands_of(expression: &Expression, document: &Document) -> Resul
         return Err(format!("`{}` names no measured value", expression.text()).into());
     }
     let found: Vec<(&str, Option<Operand>)> = names.into_iter().map(|name| (name, operand(document, name))).collect();
-    let measured: Vec<String> = found.iter().filter_map(|(_, operand)| operand.as_ref()?.measured()).collect();
-    let measured: Vec<&str> = measured.iter().map(String::as_str).collect();
+    let measured: Vec<&str> = found.iter().filter_map(|(_, operand)| operand.as_ref()?.measured()).collect();
     let parameters = document.names.rows.parameters(&measured);
     let operand = |(name, operand): (&str, Option<Operand>)| match operand {
         Some(operand) => Ok((name.to_owned(), operand)),
@@ -125,26 +119,12 @@ fn unknown(document: &Document, name: &str) -> UnknownName {
         ["published", ..] => ("published figure of the document", near(published_names(document))),
         ["peak", _, _] => ("peak rate of the hardware", near(peaks())),
         path => {
-            if let Some(near) = misspelt(document, path) {
-                let message =
-                    format!("no experiment is named `{}`, and `{name}` is of one that nearly is", document.id);
-                let hint = format!("; did you mean `{near}`?");
-                return UnknownName { is_of_id: true, hint, ..message.into() };
-            }
             let of_row = hint(document, path);
             let of_others = || near(published_names(document).into_iter().chain(peaks()).collect());
             ("measurement", if of_row.is_empty() { of_others() } else { of_row })
         }
     };
     UnknownName { name: Some(name.to_owned()), hint, ..format!("`{name}` names no {what}").into() }
-}
-
-/// The experiment that the document's identifier stands for if it is misspelt: the one that is named nearly so, where it has
-/// the row.
-fn misspelt<'a>(document: &'a Document, path: &[&str]) -> Option<&'a str> {
-    let rows = document.names.rows.ids().filter_map(|id| id.split('.').next());
-    let near = nearest_name(&document.id, rows).filter(|_| own_experiment(document).is_none())?;
-    row(document, path, Some(near)).map(|_| near)
 }
 
 fn published(document: &Document, path: &[&str]) -> Option<Operand> {
@@ -185,27 +165,40 @@ pub(crate) fn singled_out(
 ) -> Result<(), UnknownName> {
     for (name, operand) in operands {
         let Operand::Measured { id, selectors, of_several: None, .. } = operand else { continue };
-        for specs in document.names.rows.together(id) {
-            let several = cases.iter().find_map(|case| {
-                let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, case);
-                let fits: Vec<&MetricSpec> = specs.iter().filter(fits).collect();
-                let value = |spec: &MetricSpec| each.and_then(|each| spec.parameters.get(each)).cloned();
-                let twin = |(place, spec): (usize, &&MetricSpec)| {
-                    let twin = fits[..place].iter().find(|other| value(other) == value(spec))?;
-                    Some([twin.title(), spec.title()])
-                };
-                fits.iter().enumerate().find_map(twin)
+        let none = Parameters::new();
+        let of_case =
+            |case| twins(document, id, each, &none, |spec| is_selected(spec, selectors) && agrees(spec, case));
+        if let Some([one, other]) = cases.iter().find_map(of_case) {
+            return Err(UnknownName {
+                name: Some(name.clone()),
+                hint: format!("; name a parameter, or write `{name}.max` or `{name}.min`"),
+                ..format!("`{name}` fits several rows, such as {one} and {other}").into()
             });
-            if let Some([one, other]) = several {
-                return Err(UnknownName {
-                    name: Some(name.clone()),
-                    hint: format!("; name a parameter, or write `{name}.max` or `{name}.min`"),
-                    ..format!("`{name}` fits several rows, such as {one} and {other}").into()
-                });
-            }
         }
     }
     Ok(())
+}
+
+/// Two rows of one system that fit and could both be meant, also with the parameters that are preferred. Of the parameter `each`,
+/// rows are taken value by value.
+pub(crate) fn twins(
+    document: &Document,
+    id: &str,
+    each: Option<&str>,
+    prefer: &Parameters,
+    fits: impl Fn(&MetricSpec) -> bool,
+) -> Option<[String; 2]> {
+    let value = |spec: &MetricSpec| each.and_then(|each| spec.parameters.get(each)).cloned();
+    document.names.rows.together(id).find_map(|specs| {
+        let fits: Vec<&MetricSpec> = specs.iter().filter(|spec| fits(spec)).collect();
+        fits.iter().find_map(|spec| {
+            let own = fits.iter().copied().filter(|other| value(other) == value(spec));
+            match preferred(own, prefer).as_slice() {
+                [one, other, ..] => Some([one.title(), other.title()]),
+                _ => None,
+            }
+        })
+    })
 }
 
 /// Whether a row has no other value of a parameter.
@@ -237,15 +230,6 @@ struct Fit<'a> {
     /// The other parts of the path: values of its parameters.
     selectors: Vec<&'a str>,
     of_several: Option<Several>,
-}
-
-/// What the last part of a path makes of several rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Several {
-    /// One of them.
-    One(Extreme),
-    /// How many of them say yes.
-    Count,
 }
 
 impl<'a> Fit<'a> {
@@ -285,13 +269,14 @@ fn row(document: &Document, path: &[&str], of: Option<&str>) -> Option<Operand> 
     let good = fits(document, path, of).filter(|fit| fit.wrong().is_none());
     let Fit { row, selectors, of_several } = good.max_by_key(|fit| fit.row.parts.len())?;
     let unit = document.names.rows.get(&row.id).map_or(Unit::Number, |spec| spec.unit);
+    // Only a share is of trials that say yes or no.
+    let unit = match (of_several, unit) {
+        (Some(Several::Count), Unit::Ratio) => Unit::Number,
+        (Some(Several::Count), _) => return None,
+        (_, unit) => unit,
+    };
     let (id, selectors) = (row.id.clone(), selectors.into_iter().map(str::to_owned).collect());
-    match of_several {
-        // Only a share is of trials that say yes or no.
-        Some(Several::Count) => (unit == Unit::Ratio).then_some(Operand::Counted { id, selectors }),
-        Some(Several::One(extreme)) => Some(Operand::Measured { id, unit, selectors, of_several: Some(extreme) }),
-        None => Some(Operand::Measured { id, unit, selectors, of_several: None }),
-    }
+    Some(Operand::Measured { id, unit, selectors, of_several })
 }
 
 /// What may have been meant by a path that is no row.

@@ -8,12 +8,12 @@
 
 use std::borrow::Cow;
 
-use super::found::{Found, whole};
+use super::case::Found;
 use super::operand::{Operand, operands_of};
-use super::source::{OperandSource, source};
+use super::source::{OperandSource, Resolved, samples_of, source};
 use crate::document::{Compare, Document};
-use crate::measure::{Observations, mean, median};
-use crate::results::{Expression, Lookup, Metric, Outcome, Parameters, Results, Row, Run, no_interval_of};
+use crate::measure::{Observations, median};
+use crate::results::{Expression, Lookup, Metric, Parameters, Results, Row, Run, no_interval_of};
 use crate::units::Unit;
 
 /// A quantity with what its names stand for.
@@ -31,13 +31,8 @@ pub(crate) struct ResolvedExpression<'a> {
 
 /// A name with the label that the document's tables give its row.
 fn labelled(name: &str, operand: &Operand, document: &Document) -> String {
-    let row = operand.measured().and_then(|id| document.tables.iter().find_map(|table| table.row(&id)));
+    let row = operand.measured().and_then(|id| document.tables.iter().find_map(|table| table.row(id)));
     row.map_or_else(|| name.to_owned(), |row| format!("{name} (“{}”)", row.label))
-}
-
-struct Resolved<'a> {
-    name: String,
-    source: OperandSource<'a>,
 }
 
 impl<'a> ResolvedExpression<'a> {
@@ -61,16 +56,12 @@ impl<'a> ResolvedExpression<'a> {
         }
         for (name, operand) in &operands {
             let Operand::Parameter(parameter) = operand else { continue };
-            let value = resolved.iter().find_map(|operand| match &operand.source {
-                OperandSource::Row(row, _) => row.spec.parameters.get(parameter)?.number(),
-                OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
-            });
+            let value = resolved.iter().find_map(|operand| operand.row()?.0.spec.parameters.get(parameter)?.number());
             let value = value.ok_or_else(|| format!("no row has a number as `{name}`"))?;
             let unit = if parameter.ends_with("seconds") { Unit::Seconds } else { Unit::Number };
-            resolved.push(Resolved {
-                name: name.clone(),
-                source: OperandSource::Fixed(value, unit, unit.format(value, 3)),
-            });
+            let written = unit.format(value, 3);
+            let source = OperandSource::Fixed { value, unit, written, is_count: false };
+            resolved.push(Resolved { name: name.clone(), source });
         }
         let runs: Vec<&Run> = results.runs.iter().filter(|run| run.system == system).collect();
         let (expression, of_runs) = (expression.clone(), runs.len());
@@ -160,12 +151,11 @@ impl<'a> ResolvedExpression<'a> {
             return Ok(found(known, None, false));
         }
         let rounds_of = |run: &&Run| -> Result<Option<Vec<f64>>, String> {
-            let sets: Vec<Option<Cow<'_, [f64]>>> = self.operands.iter().map(|operand| operand.samples(run)).collect();
+            let samples = |operand: &Resolved<'a>| samples_of(operand.row()?.0, run);
+            let sets: Vec<Option<Cow<'_, [f64]>>> = self.operands.iter().map(samples).collect();
             let in_round = |round: usize| {
-                let at = |(operand, set): (&Resolved<'a>, &Option<Cow<'_, [f64]>>)| {
-                    set.as_ref().map_or(operand.fixed(), |set| set[round])
-                };
-                self.value(&self.operands.iter().zip(&sets).map(at).collect::<Vec<f64>>())
+                let values = self.operands.iter().zip(&sets).map(|(operand, set)| operand.in_round(set, round));
+                self.value(&values.collect::<Vec<f64>>())
             };
             self.rounds(run).map(|rounds| rounds.into_iter().map(in_round).collect()).transpose()
         };
@@ -188,7 +178,7 @@ impl<'a> ResolvedExpression<'a> {
         }
         match rounds.iter().map(Option::as_deref).collect::<Option<Vec<&[f64]>>>() {
             Some(own) => no_interval_of(&own, unit),
-            None => self.operands.iter().find_map(Resolved::unsteady),
+            None => self.metrics().find_map(Metric::unsteady),
         }
     }
 
@@ -213,17 +203,11 @@ impl<'a> ResolvedExpression<'a> {
     }
 
     fn rows(&self) -> impl Iterator<Item = &'a Row> + '_ {
-        self.operands.iter().filter_map(|operand| match operand.source {
-            OperandSource::Row(row, _) => Some(row),
-            OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
-        })
+        self.operands.iter().filter_map(|operand| Some(operand.row()?.0))
     }
 
     fn metrics(&self) -> impl Iterator<Item = &Metric<'a>> {
-        self.operands.iter().filter_map(|operand| match &operand.source {
-            OperandSource::Row(_, metric) => Some(metric),
-            OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
-        })
+        self.operands.iter().filter_map(|operand| Some(operand.row()?.1))
     }
 
     /// Seconds where it doubles with all times in it, or halves with all rates; else a number.
@@ -254,92 +238,6 @@ impl<'a> ResolvedExpression<'a> {
     }
 }
 
-impl Resolved<'_> {
-    /// What it came to in one of the runs that all of the quantity has, by its place among them.
-    fn middle_in(&self, place: usize) -> f64 {
-        match &self.source {
-            OperandSource::Row(_, metric) if metric.is_share() => mean(&metric.runs[place]),
-            OperandSource::Row(_, metric) => median(metric.runs[place].to_vec()),
-            OperandSource::Fixed(..) | OperandSource::Counted(..) => self.fixed(),
-        }
-    }
-
-    /// The samples of its row in a run; none of a number.
-    fn samples(&self, run: &Run) -> Option<Cow<'_, [f64]>> {
-        match self.source {
-            OperandSource::Row(row, _) => samples_of(row, run),
-            OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
-        }
-    }
-
-    /// The number, where it is no row.
-    fn fixed(&self) -> f64 {
-        match &self.source {
-            OperandSource::Row(..) => f64::NAN,
-            OperandSource::Fixed(value, ..) => *value,
-            OperandSource::Counted(yes, _) => *yes as f64,
-        }
-    }
-
-    fn middle(&self) -> Result<f64, String> {
-        match &self.source {
-            OperandSource::Row(_, metric) => metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string()),
-            OperandSource::Fixed(..) | OperandSource::Counted(..) => Ok(self.fixed()),
-        }
-    }
-
-    fn unit(&self) -> Unit {
-        match &self.source {
-            OperandSource::Row(_, metric) => metric.spec.unit,
-            OperandSource::Fixed(_, unit, _) => *unit,
-            OperandSource::Counted(..) => Unit::Number,
-        }
-    }
-
-    /// The value in its unit; a difference whose interval holds 0 is not written as a number.
-    fn in_words(&self) -> String {
-        match &self.source {
-            OperandSource::Row(_, metric) if metric.is_difference() => match metric.estimate() {
-                Ok(estimate) if !estimate.excludes_zero() => "an amount not distinguishable from 0".to_owned(),
-                _ => self.short(),
-            },
-            OperandSource::Counted(..) => self.written(),
-            _ => self.short(),
-        }
-    }
-
-    /// The value alone.
-    fn short(&self) -> String {
-        let value = self.middle();
-        let written = |value| match (&self.source, whole(value, self.unit())) {
-            (OperandSource::Fixed(..) | OperandSource::Counted(..), true) => value.to_string(),
-            _ => self.unit().format(value, 3),
-        };
-        value.map_or_else(|reason| reason, written)
-    }
-
-    /// The value with its interval.
-    fn written(&self) -> String {
-        match &self.source {
-            OperandSource::Row(_, metric) => metric.written().unwrap_or_else(|reason| reason.to_string()),
-            OperandSource::Fixed(_, _, written) => written.clone(),
-            OperandSource::Counted(yes, all) => format!("{yes} of {all}"),
-        }
-    }
-
-    /// Why it has no interval, where it has none.
-    fn unsteady(&self) -> Option<String> {
-        match &self.source {
-            OperandSource::Row(_, metric) => metric.unsteady(),
-            OperandSource::Fixed(..) | OperandSource::Counted(..) => None,
-        }
-    }
-}
-
-fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<Cow<'a, [f64]>> {
-    row.outcome(&run.id).and_then(Outcome::values)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -350,7 +248,7 @@ mod tests {
         let fixed = |values: [f64; 2]| {
             let operand = |(name, value): (&str, f64)| Resolved {
                 name: name.to_owned(),
-                source: OperandSource::Fixed(value, Unit::Number, String::new()),
+                source: OperandSource::Fixed { value, unit: Unit::Number, written: String::new(), is_count: false },
             };
             let operands = ["n1", "n10"].into_iter().zip(values).map(operand).collect();
             let (expression, lookup) = (Expression::parse("n10 - n1").unwrap(), Lookup::new(&rows, Vec::new()));

@@ -1,17 +1,27 @@
-//! What a name of a quantity is in the results of a run: a row, a number, or a count of rows.
+//! What a name of a quantity is in the results of a run: a row, or a number.
 
-use super::operand::{Operand, agrees, is_selected};
-use crate::results::{Extreme, Lookup, Metric, MetricSpec, MissingReason, Parameters, Results, Row, in_another_unit};
+use std::borrow::Cow;
+
+use super::case::whole;
+use super::operand::{Operand, Several, agrees, is_selected};
+use crate::measure::{mean, median};
+use crate::results::{
+    Extreme, Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameters, Results, Row, Run, in_another_unit,
+};
 use crate::units::Unit;
 
 /// What a name stands for, as it was found.
 pub(super) enum OperandSource<'a> {
     /// What was measured.
     Row(&'a Row, Metric<'a>),
-    /// A number, with its unit and how it is written.
-    Fixed(f64, Unit, String),
-    /// How many rows of yes and no say yes in every trial, and of how many that have trials.
-    Counted(usize, usize),
+    /// A number, with its unit and how it is written; a count also in a sentence.
+    Fixed { value: f64, unit: Unit, written: String, is_count: bool },
+}
+
+/// A name of a quantity with what it stands for.
+pub(super) struct Resolved<'a> {
+    pub(super) name: String,
+    pub(super) source: OperandSource<'a>,
 }
 
 /// What an operand is in the results; nothing for a parameter, which is that of another operand's row.
@@ -24,12 +34,12 @@ pub(super) fn source<'a>(
     Ok(Some(match operand {
         Operand::Measured { id, unit, selectors, of_several } => {
             let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, select);
-            let specs: Vec<&MetricSpec> = lookup.specs_of(id, &Parameters::new()).filter(fits).collect();
-            let found = |spec: &&MetricSpec| lookup.of(spec);
-            let metric = match (specs.as_slice(), of_several) {
-                ([], _) => return Err(MissingReason::NotInRun),
-                ([spec, ..], None) => found(spec)?,
-                (specs, Some(extreme)) => extreme_of(specs.iter().map(found), *extreme)?,
+            let all = Parameters::new();
+            let mut found = lookup.specs_of(id, &all).filter(fits).map(|spec| lookup.of(spec));
+            let metric = match of_several {
+                Some(Several::Count) => return counted(found.collect()).map(Some),
+                Some(Several::One(extreme)) => extreme_of(found, *extreme)?,
+                None => found.next().ok_or(MissingReason::NotInRun)??,
             };
             if let Some(reason) = in_another_unit(metric.spec, *unit) {
                 return Err(MissingReason::Inconsistent(reason));
@@ -37,18 +47,13 @@ pub(super) fn source<'a>(
             let row = results.rows.iter().find(|row| std::ptr::eq(&row.spec, metric.spec));
             OperandSource::Row(row.ok_or(MissingReason::NotInRun)?, metric)
         }
-        Operand::Counted { id, selectors } => {
-            let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, select);
-            let specs = lookup.specs_of(id, &Parameters::new()).filter(fits).map(|spec| lookup.of(spec)).collect();
-            counted(specs)?
-        }
         Operand::Published(figure, unit) => {
             let written = format!("{} (published)", unit.format(figure.value, figure.digits));
-            OperandSource::Fixed(figure.value, *unit, written)
+            OperandSource::Fixed { value: figure.value, unit: *unit, written, is_count: false }
         }
         Operand::Peak(rate) => {
             let written = format!("{} (peak rate)", Unit::FlopsPerSecond.format(*rate, 4));
-            OperandSource::Fixed(*rate, Unit::FlopsPerSecond, written)
+            OperandSource::Fixed { value: *rate, unit: Unit::FlopsPerSecond, written, is_count: false }
         }
         Operand::Parameter(_) => return Ok(None),
     }))
@@ -59,31 +64,100 @@ fn extreme_of<'a>(
     found: impl Iterator<Item = Result<Metric<'a>, MissingReason>>,
     extreme: Extreme,
 ) -> Result<Metric<'a>, MissingReason> {
-    let (mut best, mut missing): (Option<(f64, Metric<'a>)>, Option<MissingReason>) = (None, None);
-    for metric in found {
-        match metric.and_then(|metric| Ok((metric.estimate()?.median, metric))) {
-            Ok((value, metric)) => {
-                let is_better = |known: f64| match extreme {
-                    Extreme::Least => value < known,
-                    Extreme::Greatest => value > known,
-                };
-                if best.as_ref().is_none_or(|(known, _)| is_better(*known)) {
-                    best = Some((value, metric));
-                }
-            }
-            Err(reason) => missing = missing.or(Some(reason)),
-        }
+    let valued = found.map(|metric| metric.and_then(|metric| Ok((metric.estimate()?.median, metric))));
+    let (valued, missing): (Vec<_>, Vec<_>) = valued.partition(Result::is_ok);
+    let is_better = |value: f64, known: f64| if extreme == Extreme::Least { value < known } else { value > known };
+    let best = valued.into_iter().flatten().reduce(|best, one| if is_better(one.0, best.0) { one } else { best });
+    match (best, missing.into_iter().find_map(Result::err)) {
+        (Some((_, metric)), _) => Ok(metric),
+        (None, reason) => Err(reason.unwrap_or(MissingReason::NotInRun)),
     }
-    best.map(|(_, metric)| metric).ok_or_else(|| missing.unwrap_or(MissingReason::NotInRun))
 }
 
-/// How many of the rows say yes in every trial; where none has trials, why the first has none.
+/// How many of the rows say yes in every trial, of those that have trials; where none has, why the first has none.
 fn counted<'a>(found: Vec<Result<Metric<'a>, MissingReason>>) -> Result<OperandSource<'a>, MissingReason> {
     let missing = found.iter().find_map(|metric| metric.as_ref().err().cloned());
     let tried: Vec<Metric<'a>> = found.into_iter().flatten().filter(Metric::is_share).collect();
     let says_yes = |metric: &&Metric<'_>| metric.runs.iter().flat_map(|run| run.iter()).all(|sample| *sample == 1.0);
-    match tried.is_empty() {
-        true => Err(missing.unwrap_or(MissingReason::NotInRun)),
-        false => Ok(OperandSource::Counted(tried.iter().filter(says_yes).count(), tried.len())),
+    let (yes, all) = (tried.iter().filter(says_yes).count(), tried.len());
+    let (value, unit, written) = (yes as f64, Unit::Number, format!("{yes} of {all}"));
+    match all {
+        0 => Err(missing.unwrap_or(MissingReason::NotInRun)),
+        _ => Ok(OperandSource::Fixed { value, unit, written, is_count: true }),
     }
+}
+
+impl<'a> Resolved<'a> {
+    pub(super) fn row(&self) -> Option<(&'a Row, &Metric<'a>)> {
+        match &self.source {
+            OperandSource::Row(row, metric) => Some((*row, metric)),
+            OperandSource::Fixed { .. } => None,
+        }
+    }
+
+    /// What it came to in one of the runs that all of the quantity has, by its place among them.
+    pub(super) fn middle_in(&self, place: usize) -> f64 {
+        match &self.source {
+            OperandSource::Row(_, metric) if metric.is_share() => mean(&metric.runs[place]),
+            OperandSource::Row(_, metric) => median(metric.runs[place].to_vec()),
+            OperandSource::Fixed { value, .. } => *value,
+        }
+    }
+
+    /// What it came to in a round of a run, of which these are the samples; the number, where it is no row.
+    pub(super) fn in_round(&self, samples: &Option<Cow<'_, [f64]>>, round: usize) -> f64 {
+        match (&self.source, samples) {
+            (OperandSource::Fixed { value, .. }, _) => *value,
+            (_, samples) => samples.as_ref().map_or(f64::NAN, |samples| samples[round]),
+        }
+    }
+
+    pub(super) fn middle(&self) -> Result<f64, String> {
+        match &self.source {
+            OperandSource::Row(_, metric) => metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string()),
+            OperandSource::Fixed { value, .. } => Ok(*value),
+        }
+    }
+
+    pub(super) fn unit(&self) -> Unit {
+        match &self.source {
+            OperandSource::Row(_, metric) => metric.spec.unit,
+            OperandSource::Fixed { unit, .. } => *unit,
+        }
+    }
+
+    /// The value in its unit; a difference whose interval holds 0 is not written as a number.
+    pub(super) fn in_words(&self) -> String {
+        match &self.source {
+            OperandSource::Row(_, metric)
+                if metric.is_difference() && metric.estimate().is_ok_and(|estimate| !estimate.excludes_zero()) =>
+            {
+                "an amount not distinguishable from 0".to_owned()
+            }
+            OperandSource::Fixed { written, is_count: true, .. } => written.clone(),
+            _ => self.short(),
+        }
+    }
+
+    /// The value alone.
+    pub(super) fn short(&self) -> String {
+        match self.middle() {
+            Ok(value) if self.row().is_none() && whole(value, self.unit()) => value.to_string(),
+            Ok(value) => self.unit().format(value, 3),
+            Err(reason) => reason,
+        }
+    }
+
+    /// The value with its interval.
+    pub(super) fn written(&self) -> String {
+        match &self.source {
+            OperandSource::Row(_, metric) => metric.written().unwrap_or_else(|reason| reason.to_string()),
+            OperandSource::Fixed { written, .. } => written.clone(),
+        }
+    }
+}
+
+/// The samples of a row in a run.
+pub(super) fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<Cow<'a, [f64]>> {
+    row.outcome(&run.id).and_then(Outcome::values)
 }

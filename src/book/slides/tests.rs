@@ -1,11 +1,11 @@
 //! Slides of the results that come with the program, and of others.
 
-use super::super::trial::nothing;
+use super::super::source::nothing;
 use super::*;
-use crate::kept::catalog;
+use crate::tests::{catalog, project};
 
 fn decks_of(results: &[Results]) -> BTreeMap<String, String> {
-    let files = decks(results, &BookProject::embedded(), &catalog()).unwrap();
+    let files = decks(results, &project(), &catalog()).unwrap();
     files.into_iter().map(|(name, content)| (name, String::from_utf8(content).unwrap())).collect()
 }
 
@@ -15,7 +15,7 @@ fn behind<'a>(page: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 #[test]
-fn each_lesson_has_a_question_a_prediction_a_figure_an_answer_and_a_quiz_and_says_whose_machine_it_shows() {
+fn each_deck_has_all_parts_of_a_lesson_and_says_whose_machine_it_shows() {
     let files = decks_of(&[]);
     let decks: Vec<&String> =
         files.iter().filter(|(name, _)| name.starts_with("lesson-")).map(|(_, page)| page).collect();
@@ -39,7 +39,7 @@ fn each_lesson_has_a_question_a_prediction_a_figure_an_answer_and_a_quiz_and_say
 }
 
 #[test]
-fn the_kept_decks_show_a_figure_and_an_answer_of_each_chapter_under_titles_of_their_own() {
+fn the_kept_decks_show_a_figure_and_an_answer_of_each_chapter() {
     for (name, page) in decks_of(&[]).iter().filter(|(name, _)| name.starts_with("lesson-")) {
         let between = |slide: &str, (from, to): (&str, &str)| {
             let found = slide.split_once(from).and_then(|(_, rest)| rest.split_once(to));
@@ -87,7 +87,7 @@ fn links_and_files_of_a_deck_lead_somewhere_and_nowhere_else() {
 
 #[test]
 fn an_own_machine_is_named_by_its_name_and_nothing_of_it_is_markup() {
-    let mut results = kept::results().unwrap().clone();
+    let mut results = crate::tests::results().clone();
     let evil = "<script>alert(1)</script>";
     results.runs.iter_mut().for_each(|run| run.environment.device.model = evil.to_owned());
     for (name, page) in decks_of(&[results]) {
@@ -106,25 +106,25 @@ fn a_machine_that_measured_nothing_has_no_figures_and_no_answers() {
 #[test]
 fn slides_are_put_beside_a_book_and_replace_what_this_program_made_and_nothing_else() {
     let out = tempfile::tempdir().unwrap();
-    let render = || render_slides(&[], &BookProject::embedded(), &catalog(), out.path());
+    let render = || render_slides(&[], &project(), &catalog(), out.path());
     let index = render().unwrap();
     let page = fs::read_to_string(&index).unwrap();
     assert!(page.contains("Content-Security-Policy") && page.contains("script-src 'nonce-"), "{page}");
     assert_eq!(render().unwrap(), index);
     fs::remove_file(out.path().join("slides/.syncscope")).unwrap();
-    assert!(matches!(render(), Err(BookError::NotOurs { .. })));
+    assert!(matches!(render(), Err(BookError::File(_))));
     assert_eq!(fs::read_to_string(&index).unwrap(), page);
 }
 
 #[test]
 fn a_lesson_that_names_what_the_book_does_not_have_is_refused_with_its_place() {
-    let project = tempfile::tempdir().unwrap();
-    let folder = project.path().join("course");
-    BookProject::embedded().write(&folder).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("course");
+    project().write(&folder).unwrap();
     let lessons = folder.join("lessons.yaml");
     let of = |text: &str| {
         fs::write(&lessons, text).unwrap();
-        decks(&[nothing()], &BookProject::read(&folder).unwrap(), &catalog())
+        decks(&[nothing()], &BookProject::read(&folder, &project()).unwrap(), &catalog())
     };
     for (text, message) in [
         ("- title: A\n  chapters: [overlp]\n", "overlap"),
@@ -139,6 +139,6 @@ fn a_lesson_that_names_what_the_book_does_not_have_is_refused_with_its_place() {
     assert_eq!(names(of("- title: A\n  chapters: [overlap]\n").unwrap()), 1);
     // Without the file each chapter that is a lesson is one.
     fs::remove_file(&lessons).unwrap();
-    let files = decks(&[nothing()], &BookProject::read(&folder).unwrap(), &catalog()).unwrap();
+    let files = decks(&[nothing()], &BookProject::read(&folder, &project()).unwrap(), &catalog()).unwrap();
     assert_eq!(names(files), 8);
 }

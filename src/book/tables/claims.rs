@@ -1,9 +1,12 @@
-//! Claims and their verdicts, as text for a console.
+//! Results as text for a console: claims with their verdicts, and the summary of an experiment.
 
+use super::comparison::row_cell;
 use crate::clean::terminal_line;
 use crate::document::{Claim, Document};
+use crate::in_order::grouped;
 use crate::predicate::{CaseResult, ClaimVerdict, Judgement};
-use crate::results::Results;
+use crate::present::{Column, Role, Table, TableGroup, TableRow};
+use crate::results::{Results, begins, in_words};
 
 /// All claims of `documents`, judged by one file of results: for each its verdict, what it claims, where it stands, its tests
 /// with what they came to, and why.
@@ -47,42 +50,45 @@ fn lines(claim: &Claim, document: &Document, judgement: &Judgement) -> String {
 
 fn case_text(case: &CaseResult) -> String {
     let of = if case.case.is_empty() { String::new() } else { format!("[{}] ", case.case) };
-    let rounds = if case.by_rounds { ", round by round" } else { "" };
-    let filled = case.filled.as_ref().map(|filled| format!(" = {filled}{rounds}")).unwrap_or_default();
-    match (&case.value, &case.bounds) {
-        (Err(_), _) => format!("{of}{}: {}", case.quantity, case.missing().unwrap_or_default()),
-        (Ok(value), None) => format!("{of}{}{filled} = {value}", case.quantity),
-        (Ok(value), Some(bounds)) => {
-            let lies = case.lies().map(|lies| format!(": {lies}")).unwrap_or_default();
-            format!("{of}{}{filled} = {value}; to be {bounds}{lies}", case.quantity)
-        }
-    }
+    let Ok(found) = &case.found else {
+        return format!("{of}{}: {}", case.quantity, case.missing().unwrap_or_default());
+    };
+    let rounds = if found.by_rounds { ", round by round" } else { "" };
+    let filled = found.filled.as_ref().map(|filled| format!(" = {filled}{rounds}")).unwrap_or_default();
+    let lies = case.lies().map(|lies| format!(": {lies}")).unwrap_or_default();
+    let bounds = case.bounds().map(|bounds| format!("; to be {bounds}{lies}")).unwrap_or_default();
+    format!("{of}{}{filled} = {}{bounds}", case.quantity, found.written())
 }
 
 /// How many verdicts there are of each kind, in words.
 pub(crate) fn verdict_totals<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> String {
-    const KINDS: [&str; 7] = [
-        "confirmed",
-        "refuted",
-        "carries over",
-        "differs here",
-        "good to within an error",
-        "inconclusive",
-        "not judged",
-    ];
-    let mut counts = [0_usize; KINDS.len()];
-    for verdict in verdicts {
-        let kind = match verdict {
-            ClaimVerdict::Confirmed => 0,
-            ClaimVerdict::Refuted => 1,
-            ClaimVerdict::CarriesOver => 2,
-            ClaimVerdict::DiffersHere => 3,
-            ClaimVerdict::GoodToWithin(_) => 4,
-            ClaimVerdict::Inconclusive => 5,
-            ClaimVerdict::NotJudged(_) => 6,
-        };
-        counts[kind] += 1;
+    const KINDS: [&str; 7] =
+        ["confirmed", "refuted", "carries over", "differs here", "good to within", "inconclusive", "not judged"];
+    let names: Vec<String> = verdicts.map(ClaimVerdict::name).collect();
+    let counted = KINDS.iter().map(|kind| (*kind, names.iter().filter(|name| name.starts_with(kind)).count()));
+    let words = |(kind, count): (&str, usize)| match kind {
+        "good to within" => format!("{kind} an error {count}"),
+        kind => format!("{kind} {count}"),
+    };
+    counted.filter(|(_, count)| *count > 0).map(words).collect::<Vec<_>>().join(", ")
+}
+
+/// The rows of an experiment, as text: what it asks, then a table a heading.
+pub fn summary(results: &Results, experiment: &str) -> String {
+    let ran = results.runs.iter().flat_map(|run| &run.order).find(|ran| ran.name == experiment);
+    let asks = ran.map(|ran| ran.summary.as_str()).unwrap_or_default();
+    let mut text = format!("{experiment}: {asks}\n\n");
+    let lookup = results.lookup();
+    let rows = lookup.metrics().filter(|(spec, _)| begins(&spec.id, experiment)).map(|(spec, metric)| {
+        let row = TableRow::new(&spec.label, vec![row_cell(metric)]).of(&spec.id);
+        (spec.group.as_str(), (&spec.parameters, row))
+    });
+    for (heading, rows) in grouped(rows) {
+        let columns = vec![Column::new(Role::Label, ""), Column::new(Role::Measured, "measured")];
+        let group = |(parameters, rows)| TableGroup { label: Some(in_words(parameters)), rows };
+        let groups = grouped(rows).into_iter().map(group).collect();
+        text.push_str(&Table { title: heading.to_owned(), columns, groups }.to_console());
+        text.push('\n');
     }
-    let seen = KINDS.iter().zip(counts).filter(|(_, count)| *count > 0);
-    seen.map(|(words, count)| format!("{words} {count}")).collect::<Vec<_>>().join(", ")
+    text
 }

@@ -1,6 +1,6 @@
 //! Two runs beside each other, as tables: the rows of both, the worst verdict first, and the rows that one lacks.
 
-use super::cell::missing;
+use super::comparison::missing;
 use crate::measure::Estimate;
 use crate::present::{Cell, Column, Precision, Role, Table, TableGroup, TableRow, Value};
 use crate::results::{Agreement, Compared, HalfWidths, MissingReason, Pair, Shift, Unpaired, titled};
@@ -156,15 +156,12 @@ fn row(pair: &Pair, wording: Wording) -> TableRow {
     });
     let word = wording.word(pair.shift);
     let shift = Cell::Text(if pair.shift.is_change() && !pair.survives { format!("{word} (row alone)") } else { word });
-    TableRow {
-        id: Some(pair.id.clone()),
-        label: titled(&pair.id, &pair.parameters),
-        cells: values(pair).into_iter().chain([ratio, shift]).collect(),
-    }
+    let cells = values(pair).into_iter().chain([ratio, shift]).collect();
+    TableRow::new(titled(&pair.id, &pair.parameters), cells).of(&pair.id)
 }
 
 fn behaves(pair: &Pair) -> TableRow {
-    TableRow { id: Some(pair.id.clone()), label: titled(&pair.id, &pair.parameters), cells: values(pair).into() }
+    TableRow::new(titled(&pair.id, &pair.parameters), values(pair).into()).of(&pair.id)
 }
 
 fn values(pair: &Pair) -> [Cell; 2] {
@@ -180,9 +177,5 @@ fn values(pair: &Pair) -> [Cell; 2] {
 fn unpaired(row: &Unpaired) -> TableRow {
     let there = || Cell::Text("measured".to_owned());
     let cell = |absence: &Option<MissingReason>| absence.as_ref().map_or_else(there, missing);
-    TableRow {
-        id: Some(row.id.clone()),
-        label: titled(&row.id, &row.parameters),
-        cells: vec![cell(&row.a), cell(&row.b)],
-    }
+    TableRow::new(titled(&row.id, &row.parameters), vec![cell(&row.a), cell(&row.b)]).of(&row.id)
 }

@@ -1,12 +1,16 @@
-//! A document's table, with what runs measured beside what the document printed.
+//! What a row came to, as a cell, and a document's table: what runs measured beside what the document printed.
 
-use super::cell::{found_value, missing};
+use std::collections::HashSet;
+
 use super::left_out::{left_out, without_meaning};
-use super::systems;
 use crate::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
-use crate::present::{Cell, Column, Missing, Precision, Role, Share, Table, TableGroup, TableRow, Value};
-use crate::results::{DeviceDescription, Diagnosed, Lookup, Results, Run, share_of_peak};
-use crate::units::Unit;
+use crate::measure::{Clock, Estimate, Ratio};
+use crate::present::{Cell, Column, Missing, Precision, Role, Sampled, Share, Table, TableGroup, TableRow, Value};
+use crate::results::{
+    Derivation, DeviceDescription, Diagnosed, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program,
+    Provenance, Results, Run, share_of_peak,
+};
+use crate::units::{Unit, counted};
 
 /// What to call the machine of each run: the model of its device; where a model occurs twice, with how many of them the
 /// machine has or else the device's name; and a number where that still does not tell them apart.
@@ -83,7 +87,7 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
             None => column,
         });
     }
-    let shown = |(place, all)| (without_meaning(table, machines, place).is_none(), systems::beside(all, table));
+    let shown = |(place, all)| (without_meaning(table, machines, place).is_none(), beside(all, table));
     let beside: Vec<(bool, Vec<&SystemRows<'_>>)> =
         machines.systems.iter().map(Vec::as_slice).enumerate().map(shown).collect();
     for ((results, label), (has_own, beside)) in machines.named().zip(&beside) {
@@ -97,7 +101,7 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
             columns.push(Column::new(Role::Ratio, "measured / published"));
         }
         let of_system =
-            |(run, _): &&SystemRows<'_>| systems::columns(run, label, own).into_iter().take(1 + usize::from(*has_own));
+            |(run, _): &&SystemRows<'_>| system_columns(run, label, own).into_iter().take(1 + usize::from(*has_own));
         columns.extend(beside.iter().flat_map(of_system));
     }
     let group = |case: &TableCase| {
@@ -134,11 +138,11 @@ fn entry_row(
         }
         // A ratio to what has no column would stand for nothing.
         let of_system = |system: &&SystemRows<'_>| {
-            systems::cells(entry, measured.as_ref().ok(), results, system).into_iter().take(1 + usize::from(*has_own))
+            system_cells(entry, measured.as_ref().ok(), results, system).into_iter().take(1 + usize::from(*has_own))
         };
         cells.extend(beside.iter().flat_map(of_system));
     }
-    TableRow { id: Some(entry.row.id.clone()), label: entry.row.label.clone(), cells }
+    TableRow::new(&entry.row.label, cells).of(&entry.row.id)
 }
 
 fn published_cell(entry: TableEntry<'_>) -> Cell {
@@ -174,15 +178,10 @@ fn marked_value(measured: &Measured<'_>, lookup: &Lookup<'_>, diagnosed: &[Diagn
 
 /// What was measured, as a table shows it.
 pub(super) fn measured_value(measured: &Measured<'_>) -> Value {
-    let mismatches = measured.mismatches.iter().map(ToString::to_string);
+    let mismatches = measured.mismatches.iter().cloned();
     let found = found_value(&measured.metric, &measured.estimate);
     Value {
-        share: measured.relative.as_ref().map(|relative| Share {
-            value: relative.share,
-            interval: relative.interval,
-            precision: Precision::Interval,
-            of: relative.of.clone(),
-        }),
+        share: measured.relative.clone(),
         notes: mismatches.chain(measured.in_another_unit.clone()).chain(found.notes.iter().cloned()).collect(),
         ..found
     }
@@ -192,6 +191,183 @@ fn ratio_cell(entry: TableEntry<'_>, measured: Option<&Measured<'_>>) -> Cell {
     let (Some(figure), Some(measured)) = (entry.published(), measured) else { return Cell::Nothing };
     match measured.ratio(figure) {
         Ok(ratio) => Cell::Text(format!("×{}", Unit::Ratio.format(ratio, 3))),
-        Err(reason) => Cell::Missing(Missing { state: "no ratio".to_owned(), reason: Some(reason.to_owned()) }),
+        Err(reason) => no_ratio(reason),
     }
+}
+
+/// What a row's samples come to, with how they were taken.
+pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
+    let (source, notes) = match &metric.spec.provenance {
+        Provenance::Measured { clock, .. } => (clock_name(*clock).to_owned(), vec![]),
+        Provenance::Derived { derivation: Derivation::Extrapolation, formula, .. } => {
+            (formula.clone(), vec![format!("extrapolated: {formula}")])
+        }
+        Provenance::Derived { formula, .. } => (formula.clone(), vec![]),
+    };
+    let left_out =
+        (metric.left_out > 0).then(|| format!("; {} of a slowed host left out", counted(metric.left_out, "sample")));
+    let slowed = (metric.slowed_runs > 0)
+        .then(|| format!("; all samples of {} are of a slowed host", counted(metric.slowed_runs, "run")));
+    let source = [Some(source), left_out, slowed].into_iter().flatten().collect();
+    let counts = metric.spec.unit == Unit::Number
+        && metric.runs.iter().flat_map(|run| run.iter()).all(|sample| sample.fract() == 0.0);
+    let precision = if counts { Precision::Whole } else { Precision::Interval };
+    let found = Value::estimated(estimate, metric.spec.unit, precision);
+    let samples = found.samples.map(|samples| Sampled {
+        even: metric.runs.iter().all(|run| run.len() == metric.runs[0].len()),
+        trials: metric.is_share(),
+        ..samples
+    });
+    let unsteady = metric.unsteady();
+    let fewer = format!("{} of {} runs", metric.runs.len(), metric.planned());
+    let fewer = Some(fewer).filter(|_| !metric.lacking.is_empty());
+    Value {
+        interval: metric.interval(estimate).ok(),
+        difference: metric.is_difference(),
+        samples,
+        source: Some(source),
+        notes: notes.into_iter().chain(found.notes).chain(unsteady).chain(fewer).collect(),
+        ..found
+    }
+}
+
+/// A cell that says why there is no value.
+pub(super) fn missing(absence: &MissingReason) -> Cell {
+    Cell::Missing(Missing::new(absence.state(), absence.reason()))
+}
+
+/// The cell of a row, whatever came of it.
+pub(super) fn row_cell(metric: Result<Metric<'_>, MissingReason>) -> Cell {
+    let value = metric.and_then(|metric| Ok(found_value(&metric, &metric.estimate()?)));
+    match value {
+        Ok(value) => Cell::Value(Box::new(value)),
+        Err(absence) => missing(&absence),
+    }
+}
+
+fn clock_name(clock: Clock) -> &'static str {
+    match clock {
+        Clock::Host => "host clock",
+        Clock::DeviceEvents => "device events",
+        Clock::Observed => "observed",
+    }
+}
+
+/// The level of the interval of a ratio: that of all intervals in a table.
+const LEVEL: f64 = 0.95;
+
+/// All that one system measured.
+pub fn system_table(results: &Results, system: &str) -> Table {
+    let lookup = results.lookup_of(system);
+    let row = |(spec, metric): (&MetricSpec, _)| TableRow::new(spec.title(), vec![row_cell(metric)]).of(&spec.id);
+    let rows = lookup.metrics().map(row).collect();
+    let run = results.runs_of(system).next();
+    let about = run.map(|run| {
+        format!(" on {} ({}), {}", run.environment.device.model, versions(&run.environment.program), run.started)
+    });
+    let columns = vec![Column::new(Role::Label, "row"), Column::new(Role::Peer, "measured")];
+    Table::new(format!("{system}{}", about.unwrap_or_default()), columns, rows)
+}
+
+/// The versions of a program and of what it stands on, in words: `PyTorch 2.11.0, CUDA 13.0`.
+pub(crate) fn versions(program: &Program) -> String {
+    let own = std::iter::once((&program.name, &program.version));
+    let all = own.chain(program.libraries.iter().map(|(name, version)| (name, version)));
+    all.map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")
+}
+
+/// The other systems that measured a row of the table.
+fn beside<'m, 'r>(systems: &'m [SystemRows<'r>], table: &DocumentTable) -> Vec<&'m SystemRows<'r>> {
+    let ids: HashSet<&str> = table.rows.iter().map(|row| row.id.as_str()).collect();
+    let measured = |(_, lookup): &&SystemRows<'_>| lookup.specs().any(|spec| ids.contains(spec.id.as_str()));
+    systems.iter().skip(1).filter(measured).collect()
+}
+
+/// The columns of a system: what it measured, and what `own`, the system that the file is about, measured over that.
+fn system_columns(run: &Run, machine: &str, own: &str) -> [Column; 2] {
+    let detail = format!("{machine}; {}", versions(&run.environment.program));
+    [
+        Column::new(Role::Peer, format!("{} on this machine", run.system)).of(detail),
+        Column::new(Role::Ratio, format!("{own} / {}", run.system)),
+    ]
+}
+
+/// The cells of those columns.
+fn system_cells(
+    entry: TableEntry<'_>,
+    measured: Option<&Measured<'_>>,
+    results: &Results,
+    (run, lookup): &SystemRows<'_>,
+) -> [Cell; 2] {
+    let (id, select) = (&entry.row.id, &entry.case.select);
+    if lookup.specs_of(id, select).next().is_none() {
+        return [Cell::Nothing, Cell::Nothing];
+    }
+    let nothing = Parameters::new();
+    let prefer = measured.map_or(&nothing, |measured| &measured.metric.spec.parameters);
+    let found = lookup.find(id, select, prefer).and_then(|metric| {
+        let estimate = metric.estimate()?;
+        Ok((metric, estimate))
+    });
+    let (metric, estimate) = match found {
+        Ok(found) => found,
+        Err(absence) => return [missing(&absence), Cell::Nothing],
+    };
+    let mismatches = measured.map(|own| mismatches(&metric.spec.parameters, &own.metric.spec.parameters));
+    let mismatches = mismatches.unwrap_or_default();
+    let found = found_value(&metric, &estimate);
+    let notes = mismatches.iter().chain(&found.notes).cloned().collect();
+    let value = Value { notes, ..found };
+    let ratio = match measured {
+        None => Cell::Nothing,
+        Some(_) if !mismatches.is_empty() => no_ratio("measured with other parameters"),
+        Some(_) if !results.by_turns(&run.system) => no_ratio("the runs did not alternate"),
+        Some(measured) => ratio((&measured.metric, &results.run().system), (&metric, &run.system)),
+    };
+    [Cell::Value(Box::new(value)), ratio]
+}
+
+/// What the other system's row was measured with, where this one's was not.
+fn mismatches(other: &Parameters, own: &Parameters) -> Vec<String> {
+    let names: std::collections::BTreeSet<&String> = other.keys().chain(own.keys()).collect();
+    let mismatch = |name: &String| {
+        let shown = |parameters: &Parameters| parameters.get(name).map_or("none".to_owned(), ToString::to_string);
+        let (other, own) = (shown(other), shown(own));
+        (other != own).then(|| format!("{name} {other}, in the run {own}"))
+    };
+    names.into_iter().filter_map(mismatch).collect()
+}
+
+/// This system's median over the other's, where both are of one kind and greater than 0.
+fn ratio((own, own_system): (&Metric<'_>, &str), (other, other_system): (&Metric<'_>, &str)) -> Cell {
+    if own.is_difference() || other.is_difference() {
+        return no_ratio("a difference can be near 0");
+    }
+    if own.spec.unit != other.spec.unit || !matches!(own.spec.unit, Unit::Seconds | Unit::BytesPerSecond) {
+        return Cell::Nothing;
+    }
+    let (measured, beside) = (own.paired(other), other.paired(own));
+    let pairs: Vec<(f64, f64)> = measured.run_medians().into_iter().zip(beside.run_medians()).collect();
+    if pairs.len() < 2 {
+        return no_ratio("one run of each has no interval");
+    }
+    match Ratio::of_pairs(&pairs, LEVEL) {
+        Some(ratio) => {
+            let named = |metric: &Metric<'_>, system: &str| Some(format!("{} (of {system})", metric.unsteady()?));
+            let reason = named(own, own_system).or_else(|| named(other, other_system));
+            let all = own.planned().max(other.planned());
+            let fewer = format!("{} of {all} pairs of runs", pairs.len());
+            let fewer = Some(fewer).filter(|_| pairs.len() < all);
+            Cell::Value(Box::new(Value {
+                interval: Some((ratio.low, ratio.high)).filter(|_| reason.is_none()),
+                notes: reason.into_iter().chain(fewer).collect(),
+                ..Value::plain(ratio.value, Unit::Ratio, Precision::Interval)
+            }))
+        }
+        None => no_ratio("the pairs of runs show no scatter, or a value is not above 0"),
+    }
+}
+
+fn no_ratio(reason: &str) -> Cell {
+    Cell::Missing(Missing::new("no ratio", Some(reason)))
 }

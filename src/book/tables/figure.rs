@@ -6,16 +6,9 @@
 use super::comparison::measured_value;
 use super::left_out::{LeftOut, Unmeasured};
 use super::matrix::matrix;
-use super::roofline::roofline;
-use crate::document::{
-    DocumentRow, DocumentTable, Lines, Panel, PanelScale, PanelSeries, Shows, StackedParts, Systems, TableCase,
-    TableEntry,
-};
-use crate::error::PlotError;
-use crate::present::{
-    Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Stack, StackBar, StackPlot, Ticks, Value,
-};
-use crate::results::{Lookup, MissingReason, Parameter, Parameters, Results};
+use crate::document::{DocumentTable, Lines, Panel, PanelSeries, Shows, Systems, TableCase, TableEntry};
+use crate::present::{Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Ticks, Value};
+use crate::results::{Lookup, MatmulRate, MissingReason, Parameter, Parameters, Results, matmul_rates, memory_rate};
 use crate::units::Unit;
 
 /// What came of a panel.
@@ -30,16 +23,7 @@ pub struct Drawn {
 }
 
 /// A panel's pictures; `id` must be unique in the page.
-///
-/// # Errors
-/// What the drawing library reports.
-pub fn drawn(
-    table: Option<&DocumentTable>,
-    panel: &Panel,
-    machine: &str,
-    results: &Results,
-    id: &str,
-) -> Result<Drawn, PlotError> {
+pub fn drawn(table: Option<&DocumentTable>, panel: &Panel, machine: &str, results: &Results, id: &str) -> Drawn {
     if let Some(rows) = &panel.matrix {
         return matrix(rows, panel.title.as_deref().unwrap_or_default(), machine, results, id);
     }
@@ -55,12 +39,6 @@ pub fn drawn(
                 has_values = plot.lines.iter().any(|line| !line.points.is_empty());
                 (!plot.lines.is_empty()).then(|| plot.to_svg(&id))
             }
-            (Some(table), None) if panel.stack.is_some() => {
-                let (plot, left_out) = stack_plot(table, panel, machine, (results, &systems));
-                drawn.left_out.extend(left_out);
-                has_values = plot.bars.iter().any(|bar| bar.stack.is_ok());
-                (!plot.bars.is_empty()).then(|| plot.to_svg(&id))
-            }
             (Some(table), None) => {
                 let (plot, left_out) = bar_plot(table, panel, machine, (results, &systems));
                 drawn.left_out.extend(left_out);
@@ -72,32 +50,39 @@ pub fn drawn(
             (false, Some(table)) if svg.is_some() => {
                 drawn.unmeasured.extend(unmeasured(table, panel, results, &systems));
             }
-            _ => drawn.pictures.extend(svg.transpose()?),
+            _ => drawn.pictures.extend(svg),
         }
     }
-    Ok(drawn)
+    drawn
 }
 
 /// A panel of which systems have no value, with the reasons of what would be drawn.
 fn unmeasured(table: &DocumentTable, panel: &Panel, results: &Results, systems: &[&str]) -> Option<Unmeasured> {
     let lookup = results.lookup_of(systems.first()?);
-    let cases = table.cases_in(std::slice::from_ref(results));
-    let ids: Vec<&String> = panel.bars.iter().chain(panel.stack.iter().flat_map(StackedParts::ids)).collect();
-    let of_cases = cases.iter().flat_map(|case| ids.iter().map(move |id| ((*id).clone(), case.clone())));
-    let of_lines = panel.lines.iter().flat_map(|lines| {
-        let series = lines.series.iter();
-        let places = |series: &PanelSeries| {
-            let places = places(series, &lines.x, &lookup).into_iter();
-            places.map(|(_, at)| (series.id.clone(), case_at(series, &lines.x, at))).collect::<Vec<_>>()
-        };
-        series.flat_map(places).collect::<Vec<_>>()
-    });
-    let reasons = of_cases.chain(of_lines).filter_map(|(id, case)| {
-        let row = table.row(&id)?;
+    let reasons = drawn_cases(table, panel, results, &lookup).into_iter().filter_map(|(id, case)| {
+        let row = table.row(id)?;
         (TableEntry { table, row, case: &case }).drawn(&lookup).err()
     });
     let title = title(table, panel) + &of_system(panel, results, systems);
     Some(Unmeasured::of(&title, reasons))
+}
+
+/// What a panel draws of a table by the rows of a system: bars case by case, lines place by place.
+pub(crate) fn drawn_cases<'a>(
+    table: &DocumentTable,
+    panel: &'a Panel,
+    results: &Results,
+    lookup: &Lookup<'_>,
+) -> Vec<(&'a String, TableCase)> {
+    let cases = table.cases_in(std::slice::from_ref(results));
+    let bars = cases.into_iter().flat_map(|case| panel.bars.iter().map(move |id| (id, case.clone())));
+    let points = panel.lines.iter().flat_map(|lines| {
+        lines.series.iter().flat_map(|series| {
+            let places = places(series, &lines.x, lookup).into_iter();
+            places.map(|(_, parameter)| (&series.id, case_at(series, &lines.x, parameter)))
+        })
+    });
+    bars.chain(points).collect()
 }
 
 /// The systems of each picture of a panel; the one that the results are about stands first.
@@ -171,54 +156,7 @@ pub fn bar_plot(
     let unit = unit.unwrap_or(Unit::Seconds);
     let title = title + &sized(&sizes) + &of_system(panel, results, systems);
     let left_out = LeftOut::collapsed(left_out, table.cases_in(std::slice::from_ref(results)).len() * systems.len());
-    (BarPlot { title, machine: machine.to_owned(), unit, spacing: spacing(panel.values), groups }, left_out)
-}
-
-/// Stacked bars: one for each case, of the first system. A case in which a part is missing has the reason in its place.
-pub(super) fn stack_plot(
-    table: &DocumentTable,
-    panel: &Panel,
-    machine: &str,
-    (results, systems): (&Results, &[&str]),
-) -> (StackPlot, Vec<LeftOut>) {
-    let lookup = systems.first().map_or_else(|| results.lookup(), |system| results.lookup_of(system));
-    let stacked: Vec<&DocumentRow> =
-        panel.stack.iter().flat_map(StackedParts::ids).filter_map(|id| table.row(id)).collect();
-    let (mut bars, mut left_out) = (Vec::new(), Vec::new());
-    let cases = table.cases_in(std::slice::from_ref(results));
-    for case in &cases {
-        let label = case.heading().unwrap_or_default().to_owned();
-        let value = |row: &&DocumentRow| TableEntry { table, row, case }.drawn(&lookup).map(|m| measured_value(&m));
-        match stacked.iter().map(value).collect::<Result<Vec<Value>, MissingReason>>() {
-            Ok(mut values) => {
-                let (Some(error), Some(whole)) = (values.pop(), values.pop()) else { continue };
-                let parts = values.iter().map(|part| part.value).collect();
-                let (text, error) = (whole.formatted().main, closing_error(&error));
-                let stack = Stack { parts, whole: (whole.value, whole.interval), text, error };
-                bars.push(StackBar { label, stack: Ok(stack) });
-            }
-            Err(MissingReason::NotApplicable(reason)) => {
-                left_out.extend(stacked.first().map(|row| LeftOut::of(row, case, reason)))
-            }
-            Err(absence) => bars.push(StackBar { label, stack: Err(absence.state().to_owned()) }),
-        }
-    }
-    let parts = stacked.iter().take(stacked.len().saturating_sub(2)).map(|row| row.label.clone()).collect();
-    let title = title(table, panel) + &of_system(panel, results, systems);
-    let unit = stacked.first().map_or(Unit::Seconds, |row| row.unit);
-    (StackPlot { title, machine: machine.to_owned(), unit, parts, bars }, LeftOut::collapsed(left_out, cases.len()))
-}
-
-/// The interval of a closing error in words; the error, where it has none.
-fn closing_error(error: &Value) -> String {
-    let (low, high) = error.interval.unwrap_or((error.value, error.value));
-    let scale = error.unit.scale(low.abs().max(high.abs()));
-    let written = |value: f64| scale.significant(value, 2);
-    if error.interval.is_some() {
-        format!("error {} to {}", written(low), written(high))
-    } else {
-        format!("error {}", written(low))
-    }
+    (BarPlot { title, machine: machine.to_owned(), unit, spacing: panel.values, groups }, left_out)
 }
 
 /// Lines: every row of each series that has the parameter gives a point.
@@ -254,7 +192,7 @@ pub fn line_plot(
             };
             let label = series.label.clone().unwrap_or_else(|| row.label.clone());
             let label = if systems.len() > 1 && !series.bound { format!("{label}, {system}") } else { label };
-            let mut line = Line { label, role, points: Vec::new(), missing: Vec::new() };
+            let mut line = Line::new(label, role, Vec::new());
             let mut reason = None;
             for (x, parameter) in places(series, &lines.x, &lookup) {
                 let case = case_at(series, &lines.x, parameter);
@@ -291,10 +229,10 @@ pub fn line_plot(
         machine: machine.to_owned(),
         x: lines.name.as_ref().unwrap_or(&lines.x).clone(),
         x_unit: lines.unit,
-        x_spacing: spacing(lines.scale),
+        x_spacing: lines.scale,
         x_ticks: Ticks::Places,
         unit: unit.unwrap_or(Unit::Seconds),
-        y_spacing: spacing(lines.values),
+        y_spacing: lines.values,
         lines: drawn,
     };
     (plot, left_out)
@@ -320,14 +258,14 @@ fn shown(shows: Shows, x: f64, value: Value) -> Value {
 }
 
 /// The rows of a series at one value of the parameter `x`.
-pub(crate) fn case_at(series: &PanelSeries, x: &str, parameter: Parameter) -> TableCase {
+fn case_at(series: &PanelSeries, x: &str, parameter: Parameter) -> TableCase {
     let mut select = series.select.clone();
     select.insert(x.to_owned(), parameter);
     TableCase { label: String::new(), select }
 }
 
 /// The values of the parameter `x` among the rows of a series, ascending.
-pub(crate) fn places(series: &PanelSeries, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
+fn places(series: &PanelSeries, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
     let rows = lookup.specs_of(&series.id, &series.select);
     let mut places: Vec<(f64, Parameter)> = rows
         .filter_map(|spec| {
@@ -342,13 +280,6 @@ pub(crate) fn places(series: &PanelSeries, x: &str, lookup: &Lookup<'_>) -> Vec<
 
 fn title(table: &DocumentTable, panel: &Panel) -> String {
     panel.title.as_ref().unwrap_or(&table.title).clone()
-}
-
-fn spacing(scale: PanelScale) -> Spacing {
-    match scale {
-        PanelScale::Linear => Spacing::Linear,
-        PanelScale::Log => Spacing::Log,
-    }
 }
 
 fn note_size(sizes: &mut Vec<String>, parameters: &Parameters) {
@@ -367,4 +298,66 @@ pub(super) fn of_system(panel: &Panel, results: &Results, systems: &[&str]) -> S
         [system] if panel.systems == Systems::Apart && results.systems().len() > 1 => format!(", {system}"),
         _ => String::new(),
     }
+}
+
+/// The roofline of a run; `None` where it has no matmul or no copy to draw one of.
+pub(super) fn roofline(panel: &Panel, machine: &str, results: &Results, systems: &[&str]) -> Option<LinePlot> {
+    let lookups: Vec<_> = systems.iter().map(|system| results.lookup_of(system)).collect();
+    let memory = lookups.iter().filter_map(memory_rate).reduce(f64::max)?;
+    let rates: Vec<Vec<MatmulRate<'_>>> = lookups.iter().map(matmul_rates).collect();
+    let mut lines = Vec::new();
+    let peaks = peaks(&rates);
+    let ridges = peaks.iter().map(|(_, peak)| peak / memory);
+    let places = || rates.iter().flatten().map(|rate| rate.intensity);
+    let low = places().chain(ridges).reduce(f64::min)? / 4.0;
+    let high = places().reduce(f64::max)? * 1.5;
+    for (dtype, peak) in peaks {
+        let roof = lines.len();
+        let ends = [low, peak / memory, high];
+        let roofs = ends.iter().filter(|x| **x <= high).map(|x| {
+            let rate = (x * memory).min(peak);
+            Point { x: *x, value: (rate, None), text: Unit::FlopsPerSecond.format(rate, 3) }
+        });
+        let label = format!("{dtype}, roof ({})", Unit::FlopsPerSecond.format(peak, 3));
+        lines.push(Line::new(label, LineRole::Bound, roofs.collect()));
+        for ((number, system), rates) in systems.iter().enumerate().zip(&rates) {
+            let own = rates.iter().filter(|rate| rate.dtype == dtype);
+            let points: Vec<Point> = own.map(point).collect();
+            if points.is_empty() {
+                continue;
+            }
+            let role = if number == 0 { LineRole::Below(roof) } else { LineRole::OtherBelow(roof) };
+            let label = if systems.len() > 1 { format!("{dtype}, {system}") } else { dtype.to_owned() };
+            lines.push(Line::new(label, role, points));
+        }
+    }
+    let title = panel.title.clone().unwrap_or_else(|| "Roofline".to_owned());
+    Some(LinePlot {
+        title: title + &of_system(panel, results, systems),
+        machine: machine.to_owned(),
+        x: "floating-point operations per byte".to_owned(),
+        x_unit: None,
+        x_spacing: Spacing::Log,
+        x_ticks: Ticks::Round,
+        unit: Unit::FlopsPerSecond,
+        y_spacing: Spacing::Log,
+        lines,
+    })
+}
+
+/// The best rate of each element type, in the order in which they occur.
+fn peaks<'a>(rates: &[Vec<MatmulRate<'a>>]) -> Vec<(&'a str, f64)> {
+    let mut peaks: Vec<(&str, f64)> = Vec::new();
+    for rate in rates.iter().flatten() {
+        match peaks.iter_mut().find(|(dtype, _)| *dtype == rate.dtype) {
+            Some((_, peak)) => *peak = peak.max(rate.rate),
+            None => peaks.push((rate.dtype, rate.rate)),
+        }
+    }
+    peaks
+}
+
+fn point(rate: &MatmulRate<'_>) -> Point {
+    let text = Unit::FlopsPerSecond.format(rate.rate, 3);
+    Point { x: rate.intensity, value: (rate.rate, rate.interval.clone().ok()), text }
 }

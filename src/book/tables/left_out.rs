@@ -1,10 +1,16 @@
 //! What has no meaning on any machine that is shown, and what a run has nothing of: it is left out of tables and plots, and one
 //! line says what and why.
+//!
+//! And what else stands beside a table: how many cases say yes, and whether its rows were sampled in turn. Rows of different groups
+//! are sampled one after the other, so that what drifts, such as a clock rate, may look like a difference between them.
 
-use super::comparison::Machines;
+use std::collections::BTreeMap;
+
+use super::comparison::{Machines, SystemRows};
 use crate::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
 use crate::in_order::{each_once, grouped};
-use crate::results::{Lookup, MissingReason, Results};
+use crate::present::{Cell, Column, Role, Table, TableRow};
+use crate::results::{Lookup, Metric, MissingReason, Outcome, Results, Row};
 
 /// Something that is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,6 +193,137 @@ pub(crate) fn left_out_of(table: &DocumentTable, machines: &Machines<'_>) -> Vec
     let entries = TableEntry::all(table, &cases);
     let all = entries.filter_map(|entry| Some(LeftOut::of(entry.row, entry.case, left_out(entry, machines)?)));
     LeftOut::collapsed(all.collect(), cases.len())
+}
+
+/// A run that lacks rows for one reason.
+pub(crate) struct Lacks {
+    /// The run's identifier.
+    pub run: String,
+    /// Why it lacks them.
+    pub reason: MissingReason,
+    /// The rows in words; those of a part of which it has none, by the part.
+    pub rows: String,
+}
+
+/// What the runs of all systems lack of the rows of their system.
+pub(crate) fn lacking_of(results: &Results) -> Vec<Lacks> {
+    let of_system = |system| {
+        let lookup = results.lookup_of(system);
+        let measured = |(_, metric): (_, Result<_, _>)| metric.ok();
+        let metrics = lookup.metrics().filter_map(measured);
+        lacking(metrics.map(|metric: Metric<'_>| (metric.spec.experiment(), metric.spec.title(), metric)))
+    };
+    results.systems().into_iter().flat_map(of_system).collect()
+}
+
+/// What the runs of a system lack of its rows, each given with the part that it is of and with its name.
+fn lacking<'a>(rows: impl Iterator<Item = (&'a str, String, Metric<'a>)>) -> Vec<Lacks> {
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (part, row, metric) in rows {
+        *count.entry(part).or_default() += 1;
+        let lacks = metric.lacking.into_iter().map(|lacking| (lacking.run.to_owned(), lacking.reason.clone()));
+        found.extend(lacks.map(|which| (which, (part, row.clone()))));
+    }
+    let words = |(part, rows): (&str, Vec<String>)| match rows.len() == count[part] {
+        true => format!("any row of {part}"),
+        false => rows.join(", "),
+    };
+    let lacks = |((run, reason), rows)| {
+        let rows = grouped(rows).into_iter().map(words).collect::<Vec<String>>().join(", ");
+        Lacks { run, reason, rows }
+    };
+    grouped(found).into_iter().map(lacks).collect()
+}
+
+/// How the measured rows of a table were sampled, in a sentence for what the machine is called; `None` where there are fewer
+/// than two.
+pub(crate) fn sampled(table: &DocumentTable, results: &Results, machine: &str) -> Option<String> {
+    let (lookup, cases) = (results.lookup(), table.cases_in(std::slice::from_ref(results)));
+    let mut rows: Vec<(&str, &Row)> = Vec::new();
+    for entry in TableEntry::all(table, &cases) {
+        let Ok(measured) = entry.measured(&lookup) else { continue };
+        let spec = measured.metric.spec;
+        let found = results.rows.iter().find(|row| row.spec.is(&spec.id, &spec.parameters));
+        rows.extend(found.filter(|row| is_measured(row)).map(|row| (entry.case.label.as_str(), row)));
+    }
+    let pairs = || rows.iter().enumerate().flat_map(|(place, one)| rows[..place].iter().map(move |other| (one, other)));
+    pairs().next()?;
+    let apart = |of_one_case: bool| {
+        let of_case = move |((case, _), (other, _)): &(&(&str, &Row), &(&str, &Row))| (case == other) == of_one_case;
+        pairs().filter(of_case).any(|((_, one), (_, other))| together(one, other) == Some(false))
+    };
+    Some(if pairs().any(|((_, one), (_, other))| together(one, other).is_none()) {
+        format!("The results from {machine} do not say whether the rows of this table were sampled in turn.")
+    } else if apart(true) {
+        format!(
+            "On {machine}, not all rows of this table were sampled in turn: a drift between two of them may look like a \
+             difference."
+        )
+    } else if apart(false) {
+        format!(
+            "On {machine}, the rows of each case were sampled in turn, and the cases one after the other: a drift between \
+             two cases may look like a difference."
+        )
+    } else {
+        format!("On {machine}, the rows of this table were sampled in turn.")
+    })
+}
+
+fn is_measured(row: &Row) -> bool {
+    row.series.iter().any(|series| matches!(series.outcome, Outcome::Measured { .. }))
+}
+
+/// Whether two rows were sampled in turn in every run that measured both; `None` where no run says when.
+fn together(one: &Row, other: &Row) -> Option<bool> {
+    let runs = one.series.iter().filter_map(|series| one.in_turn(other, &series.run));
+    runs.reduce(|all, in_turn| all && in_turn)
+}
+
+/// The counts of a table that asks for them, of each system that measured it.
+pub(crate) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Option<Table> {
+    let cases = table.cases_in(machines.results);
+    let mut columns = vec![Column::new(Role::Label, "")];
+    let mut rows: Vec<Vec<usize>> = vec![Vec::new(); table.rows.len()];
+    for ((_, machine), systems) in machines.named().zip(&machines.systems) {
+        for system in systems {
+            let counts: Vec<[usize; 3]> =
+                (0..table.rows.len()).map(|place| counts(table, place, &cases, system)).collect();
+            if counts.iter().flatten().all(|count| *count == 0) {
+                continue;
+            }
+            for (place, heading) in ["in every trial", "in some trials", "in no trial"].into_iter().enumerate() {
+                columns.push(Column::new(Role::Measured, heading).of(format!("{}, {machine}", system.0.system)));
+                for (row, counts) in rows.iter_mut().zip(&counts) {
+                    row.push(counts[place]);
+                }
+            }
+        }
+    }
+    let row = |(row, counts): (&DocumentRow, Vec<usize>)| {
+        let cells = counts.iter().map(|count| Cell::Text(count.to_string())).collect();
+        // A row that no system has a case of counts nothing.
+        let row = TableRow::new(&row.label, cells).of(&row.id);
+        counts.iter().any(|count| *count > 0).then_some(row)
+    };
+    let rows = table.rows.iter().zip(rows).filter_map(row).collect();
+    (table.counts && columns.len() > 1).then(|| Table::new(&table.title, columns, rows))
+}
+
+/// Of how many cases a row is yes in every trial, in some, and in none.
+fn counts(table: &DocumentTable, place: usize, cases: &[TableCase], (_, lookup): &SystemRows<'_>) -> [usize; 3] {
+    let mut counts = [0; 3];
+    for case in cases {
+        let Ok(measured) = (TableEntry { table, row: &table.rows[place], case }).measured(lookup) else { continue };
+        let samples = measured.metric.samples();
+        let yes = samples.iter().filter(|sample| **sample > 0.5).count();
+        counts[match yes {
+            0 => 2,
+            yes if yes < samples.len() => 1,
+            _ => 0,
+        }] += 1;
+    }
+    counts
 }
 
 #[cfg(test)]

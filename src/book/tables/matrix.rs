@@ -3,31 +3,21 @@
 use super::figure::Drawn;
 use super::left_out::Unmeasured;
 use crate::document::{Matrix, MatrixColumn, MatrixTime};
-use crate::error::PlotError;
 use crate::in_order::grouped;
 use crate::present::{MatrixCell, MatrixPlot, MatrixRow};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Parameter, Parameters, Results};
 use crate::units::{Unit, byte_size, counted};
 
 /// A matrix as a picture, or why there is nothing to draw; `id` must be unique in the page.
-///
-/// # Errors
-/// What the drawing library reports.
-pub(super) fn matrix(
-    matrix: &Matrix,
-    title: &str,
-    machine: &str,
-    results: &Results,
-    id: &str,
-) -> Result<Drawn, PlotError> {
+pub(super) fn matrix(matrix: &Matrix, title: &str, machine: &str, results: &Results, id: &str) -> Drawn {
     let lookup = results.lookup_of(system(matrix, results));
     let found = shown_rows(matrix, &lookup);
     if found.iter().all(|(_, metric)| metric.is_err()) {
         let unmeasured = Unmeasured::of(title, found.into_iter().filter_map(|(_, metric)| metric.err()));
-        return Ok(Drawn { unmeasured: vec![unmeasured], ..Drawn::default() });
+        return Drawn { unmeasured: vec![unmeasured], ..Drawn::default() };
     }
-    let picture = matrix_plot(matrix, title, machine, results).to_svg(id)?;
-    Ok(Drawn { pictures: vec![picture], ..Drawn::default() })
+    let picture = matrix_plot(matrix, title, machine, results).to_svg(id);
+    Drawn { pictures: vec![picture], ..Drawn::default() }
 }
 
 /// The cells of a row of the matrix: what makes it, and its measurements.
@@ -207,7 +197,7 @@ mod tests {
     }
 
     fn plotted(rows: Vec<Row>) -> Vec<MatrixRow> {
-        let mut results = crate::kept::results().unwrap().clone();
+        let mut results = crate::tests::results().clone();
         results.runs.truncate(1);
         results.rows = rows.into();
         let matrix: Matrix = serde_saphyr::from_str(MATRIX).unwrap();
@@ -216,7 +206,7 @@ mod tests {
 
     /// The CPU engine has one way to wait, which is none of the driver's.
     #[test]
-    fn a_time_in_the_only_way_to_wait_stands_beside_the_cells_and_passes_for_no_other_way() {
+    fn a_time_in_the_only_way_to_wait_passes_for_no_other_way() {
         let only = drawn(vec![blocks("a", &[1.0; 3]), behind("condition variable", 4, 1e-3)]);
         assert_eq!((only.beside, only.below.len()), (vec!["1.0 ms".to_owned()], 0));
         let ways = [("spin", 4, 1e-3), ("block", 4, 2e-3), ("spin", 65536, 5e-3)];

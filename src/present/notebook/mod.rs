@@ -10,8 +10,8 @@ use std::fmt::Display;
 
 use crate::units::Unit;
 use crate::{
-    BarPlot, Cell, Column, Estimate, Histogram, LinePlot, Missing, PlotError, Precision, Role, Table, TableGroup,
-    TableRow, TimelinePlot, Value, escape,
+    BarPlot, Cell, Column, Estimate, Histogram, LinePlot, Missing, Precision, Role, Table, TableRow, TimelinePlot,
+    Value, escape,
 };
 
 /// What can stand on a page.
@@ -66,19 +66,13 @@ impl Page {
         shown.on(self)
     }
 
-    /// With the picture that `draw` draws with an identifier; `description` is its text.
-    fn picture(mut self, description: &str, draw: impl FnOnce(&str) -> Result<String, PlotError>) -> Self {
-        // Within an image, no identifier meets another picture's.
-        match draw("plot") {
-            Ok(svg) => {
-                let (width, svg) = alone(&svg);
-                let (alt, address) = (escape(description), address(&svg));
-                self.html.push_str(&format!("<img width=\"{width}\" alt=\"{alt}\" src=\"{address}\">\n"));
-                self.text.push_str(&format!("{description}\n"));
-                self
-            }
-            Err(error) => self.note(error),
-        }
+    /// With a picture; `description` is its text.
+    fn picture(mut self, description: &str, svg: &str) -> Self {
+        let (width, svg) = alone(svg);
+        let (alt, address) = (escape(description), address(&svg));
+        self.html.push_str(&format!("<img width=\"{width}\" alt=\"{alt}\" src=\"{address}\">\n"));
+        self.text.push_str(&format!("{description}\n"));
+        self
     }
 
     /// The page as a fragment of HTML without empty lines.
@@ -133,7 +127,8 @@ macro_rules! picture {
     ($($type:ty),+) => {$(
         impl Show for $type {
             fn on(&self, page: Page) -> Page {
-                page.picture(&self.description(), |id| self.to_svg(id))
+                // Within an image, no identifier meets another picture's.
+                page.picture(&self.description(), &self.to_svg("plot"))
             }
         }
     )+};
@@ -144,20 +139,20 @@ picture!(BarPlot, LinePlot, Histogram, TimelinePlot<'_>);
 /// A table of rows with one value each.
 pub fn table_of(title: &str, heading: &str, rows: Vec<TableRow>) -> Table {
     let columns = vec![Column::new(Role::Label, "case"), Column::new(Role::Measured, heading)];
-    Table { title: title.to_owned(), columns, groups: vec![TableGroup { label: None, rows }] }
+    Table::new(title, columns, rows)
 }
 
 /// A row with an estimate in seconds, which may be that of a difference.
 pub fn estimated(label: &str, estimate: &Estimate, difference: bool) -> TableRow {
     let value = Value { difference, ..Value::estimated(estimate, Unit::Seconds, Precision::Interval) };
     let cell = match difference && !estimate.is_interval() {
-        true => Cell::Missing(Missing {
-            state: "not distinguishable from 0".to_owned(),
-            reason: Some(format!("n = {} is too few for an interval", estimate.n)),
-        }),
+        true => {
+            let reason = format!("n = {} is too few for an interval", estimate.n);
+            Cell::Missing(Missing::new("not distinguishable from 0", Some(&reason)))
+        }
         false => Cell::Value(Box::new(value)),
     };
-    TableRow { id: None, label: label.to_owned(), cells: vec![cell] }
+    TableRow::new(label, vec![cell])
 }
 
 /// SVG as the address of an image: what an address or an attribute would act on is escaped (RFC 3986, 2.1).

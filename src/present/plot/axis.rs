@@ -1,12 +1,29 @@
 //! An axis: its ends, its ticks, and where a value lies between them.
 
 /// How an axis is divided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, schemars::JsonSchema), serde(rename_all = "kebab-case"))]
 pub enum Spacing {
     /// Equal steps are equally far apart.
+    #[default]
     Linear,
     /// Equal factors are equally far apart; linear where a value is not above 0.
     Log,
+}
+
+/// The most steps that an axis is divided into.
+pub(super) const STEPS: f64 = 4.5;
+
+/// The round values from 0 to `largest` that are apart by the least round number by which there are at most so many steps.
+pub(super) fn round_ticks(largest: f64, steps: f64) -> impl Iterator<Item = f64> {
+    let step = round_step(largest / steps);
+    (0..).map(move |count| f64::from(count) * step).take_while(move |tick| *tick <= largest * 1.0001)
+}
+
+/// The next greater of 1, 2 and 5 times a power of ten.
+fn round_step(step: f64) -> f64 {
+    let power = 10_f64.powf(step.log10().floor());
+    [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|round| *round >= step).unwrap_or(10.0 * power)
 }
 
 /// An axis from `low` to `high`.
@@ -56,12 +73,8 @@ impl Axis {
     }
 
     fn steps(least: f64, largest: f64) -> Self {
-        /// About how many steps an axis is divided into.
-        const STEPS: f64 = 4.0;
         let span = if largest > least { largest - least } else { 1.0 };
-        let power = 10_f64.powf((span / STEPS).log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power).into_iter().find(|step| span / step <= STEPS + 0.5);
-        let step = step.unwrap_or(span);
+        let step = round_step(span / STEPS);
         let (first, last) = ((least / step).floor() as i64, (least + span).max(largest) / step);
         let last = (last - 1e-9).ceil() as i64;
         let ticks: Vec<f64> = (first..=last).map(|count| count as f64 * step).collect();
@@ -100,6 +113,11 @@ mod tests {
         let axis = Axis::around([3.0, 37.0].into_iter(), Spacing::Linear);
         assert_eq!(axis.ticks, [0.0, 10.0, 20.0, 30.0, 40.0]);
         assert_eq!(axis.place(20.0), 0.5);
+    }
+
+    #[test]
+    fn steps_of_an_axis_are_round() {
+        assert_eq!([0.3, 7.0, 18.0, 20.0].map(round_step), [0.5, 10.0, 20.0, 20.0]);
     }
 
     #[test]

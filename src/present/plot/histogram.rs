@@ -4,14 +4,9 @@
 //! the width of a bin follows the quartiles, so that a few extremes do not decide it. Samples far outside the quartiles
 //! count in the outermost bins, and the axis says so.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
-
-use super::picture::{Area, DrawResult, LINE, Picture, WIDTH, title_height};
-use super::svg::Paint;
-use super::text::Weight;
+use super::svg::{Paint, Side, Svg};
+use super::text::{LINE, Picture, WIDTH, Weight, title_height};
 use crate::Estimate;
-use crate::PlotError;
 use crate::units::{Unit, counted};
 
 /// A histogram of samples.
@@ -28,27 +23,24 @@ pub struct Histogram {
 }
 
 const LEFT: i32 = 12;
-const RIGHT: i32 = WIDTH as i32 - 12;
+const RIGHT: i32 = WIDTH - 12;
 const HEIGHT: i32 = 96;
-const AXIS: u32 = 30;
+const AXIS: i32 = 30;
 /// How many interquartile ranges beyond the quartiles a sample may lie and still widen the axis.
 const REACH: f64 = 3.0;
 const BINS: std::ops::RangeInclusive<f64> = 4.0..=24.0;
 
 impl Histogram {
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
-    ///
-    /// # Errors
-    /// What the drawing library reports.
-    pub fn to_svg(&self, id: &str) -> Result<String, PlotError> {
+    pub fn to_svg(&self, id: &str) -> String {
         let picture = Picture {
             id,
             title: &self.title,
             description: &self.description(),
-            height: self.top() as u32 + HEIGHT as u32 + AXIS,
+            height: self.top() + HEIGHT + AXIS,
             patterns: &[],
         };
-        picture.svg(|root| self.draw(root))
+        picture.svg(|svg| self.draw(svg))
     }
 
     /// What the picture shows, in words.
@@ -66,7 +58,7 @@ impl Histogram {
     }
 
     fn top(&self) -> i32 {
-        title_height(&self.title) as i32 + LINE as i32
+        title_height(&self.title) + LINE
     }
 
     /// The ends of the axis.
@@ -98,42 +90,37 @@ impl Histogram {
         LEFT + (f64::from(RIGHT - LEFT) * ((value - low) / (high - low)).clamp(0.0, 1.0)).round() as i32
     }
 
-    fn draw(&self, root: &Area<'_>) -> DrawResult {
+    fn draw(&self, svg: &mut Svg<'_>) {
         let (bins, (low, high), top) = (self.bins(), self.ends(), self.top());
         let (bottom, fullest) = (top + HEIGHT, bins.iter().copied().max().unwrap_or(1).max(1));
         let edge = |index: usize| LEFT + (RIGHT - LEFT) * index as i32 / bins.len() as i32;
         for (index, &count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
             let height = (f64::from(HEIGHT) * count as f64 / fullest as f64).round().max(1.0) as i32;
-            let corners = [(edge(index), bottom - height), (edge(index + 1) - 1, bottom)];
-            root.draw(&Rectangle::new(corners, Paint::Series(0).filled()))?;
+            svg.fill([(edge(index), bottom - height), (edge(index + 1) - 1, bottom)], Paint::Series(0));
         }
-        root.draw(&PathElement::new(vec![(LEFT, bottom), (RIGHT, bottom)], Paint::Muted))?;
-        self.draw_estimate(root, top - LINE as i32 / 2)?;
+        svg.path(&[(LEFT, bottom), (RIGHT, bottom)], Paint::Muted, 1);
+        self.draw_estimate(svg, top - LINE / 2);
 
         let scale = self.unit.scale(high);
-        let beyond = |is: fn(f64, f64) -> bool, end: f64| self.samples.iter().any(|sample| is(*sample, end));
-        let below = if beyond(|sample, low| sample < low, low) { "≤ " } else { "" };
-        let above = if beyond(|sample, high| sample > high, high) { "≥ " } else { "" };
-        let y = bottom + 12;
-        let first = format!("{below}{}", scale.short(low));
-        root.draw(&Text::new(first, (LEFT, y), Weight::Regular.style(Paint::Muted, HPos::Left)))?;
-        let last = format!("{above}{}", scale.tick(high));
-        Ok(root.draw(&Text::new(last, (RIGHT, y), Weight::Regular.style(Paint::Muted, HPos::Right)))?)
+        let below = if self.samples.iter().any(|sample| *sample < low) { "≤ " } else { "" };
+        let above = if self.samples.iter().any(|sample| *sample > high) { "≥ " } else { "" };
+        let (first, last) = (format!("{below}{}", scale.short(low)), format!("{above}{}", scale.tick(high)));
+        svg.text(&first, (LEFT, bottom + 12), Weight::Regular, Paint::Muted, Side::Left);
+        svg.text(&last, (RIGHT, bottom + 12), Weight::Regular, Paint::Muted, Side::Right);
     }
 
     /// The median as a mark and its interval as a line through it.
-    fn draw_estimate(&self, root: &Area<'_>, y: i32) -> DrawResult {
+    fn draw_estimate(&self, svg: &mut Svg<'_>, y: i32) {
         let Estimate { median, low, high, .. } = self.estimate;
-        root.draw(&PathElement::new(vec![(self.x(low), y), (self.x(high), y)], Paint::Whisker))?;
+        svg.path(&[(self.x(low), y), (self.x(high), y)], Paint::Whisker, 1);
         for (end, half) in [(low, 3), (high, 3), (median, 6)] {
-            root.draw(&PathElement::new(vec![(self.x(end), y - half), (self.x(end), y + half)], Paint::Whisker))?;
+            svg.path(&[(self.x(end), y - half), (self.x(end), y + half)], Paint::Whisker, 1);
         }
-        let (side, x) = if self.x(high) < WIDTH as i32 / 2 {
-            (HPos::Left, self.x(high) + 6)
-        } else {
-            (HPos::Right, self.x(low) - 6)
+        let (side, x) = match self.x(high) < WIDTH / 2 {
+            true => (Side::Left, self.x(high) + 6),
+            false => (Side::Right, self.x(low) - 6),
         };
-        Ok(root.draw(&Text::new(self.unit.format(median, 3), (x, y), Weight::Regular.style(Paint::Text, side)))?)
+        svg.text(&self.unit.format(median, 3), (x, y), Weight::Regular, Paint::Text, side);
     }
 }
 
@@ -172,7 +159,7 @@ mod tests {
         values.push(1e6);
         let plot = histogram(values);
         assert!(plot.ends().1 < 60.0 && plot.bins().iter().sum::<usize>() == 101);
-        assert!(plot.to_svg("p").unwrap().contains('≥'));
+        assert!(plot.to_svg("p").contains('≥'));
     }
 
     #[test]
@@ -180,7 +167,7 @@ mod tests {
         for value in [0.0, 3.0] {
             let plot = histogram(vec![value; 7]);
             assert_eq!(plot.bins().iter().sum::<usize>(), 7);
-            assert!(plot.to_svg("p").unwrap().contains("</svg>"));
+            assert!(plot.to_svg("p").contains("</svg>"));
         }
     }
 }

@@ -5,14 +5,14 @@
 
 use std::collections::HashMap;
 
-use super::picture::WIDTH;
+use super::text::WIDTH;
 use super::text::Weight;
 use crate::Kind;
 
 pub(super) const LEFT: i32 = 8;
 pub(super) const RIGHT: i32 = 14;
 /// The room for names below a lane.
-const ROOM: i32 = WIDTH as i32 - LEFT - RIGHT;
+const ROOM: i32 = WIDTH - LEFT - RIGHT;
 /// Names of one row are that far apart.
 const APART: i32 = 8;
 /// Rows of names below a lane.
@@ -74,7 +74,7 @@ pub(super) struct TrackPlot<'a> {
 
 /// The column of an instant of a timeline that is `seconds` long.
 pub(super) fn column(instant: f64, seconds: f64) -> i32 {
-    let width = f64::from(WIDTH as i32 - LEFT - RIGHT);
+    let width = f64::from(WIDTH - LEFT - RIGHT);
     LEFT + (width * (instant / seconds).clamp(0.0, 1.0)).round() as i32
 }
 
@@ -140,7 +140,7 @@ impl<'a> TrackPlot<'a> {
             let text = Weight::Regular.shortened(&run.text(), ROOM);
             let width = Weight::Regular.width(&text);
             let middle = (self.x(run.start_ns) + self.x(run.end_ns)) / 2;
-            let most = WIDTH as i32 - LEFT - width;
+            let most = WIDTH - LEFT - width;
             let left = (middle - width / 2).min(most).max(LEFT);
             let free = |row: &usize| {
                 taken.iter().all(|(other, a, b)| other != row || left >= b + APART || left + width + APART <= *a)
@@ -239,7 +239,7 @@ pub(super) mod tests {
         let names = lane(&spans).names();
         let ends = |(row, left, text): &(usize, i32, String)| (*row, *left, left + Weight::Regular.width(text));
         for (i, a) in names.iter().map(ends).enumerate() {
-            assert!(a.1 >= LEFT && a.2 <= WIDTH as i32, "{a:?}");
+            assert!(a.1 >= LEFT && a.2 <= WIDTH, "{a:?}");
             assert!(names.iter().map(ends).skip(i + 1).all(|b| a.0 != b.0 || a.2 <= b.1 || b.2 <= a.1));
         }
     }

@@ -3,15 +3,11 @@
 //! Each line has its own mark and colour. A prediction has those of the line that it predicts, hollow and dashed; what
 //! another system measured of the same, hollow and dotted. A bound is dashed and has no marks.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
-
 use super::axis::{Axis, Spacing};
-use super::picture::{Area, DrawResult, LINE, MARGIN, Picture, WIDTH, room, title_height};
-use super::svg::Paint;
+use super::svg::{Paint, Place, Side, Svg};
 use super::text::Weight;
+use super::text::{LINE, MARGIN, Picture, WIDTH, height, room, title_height};
 use crate::Estimate;
-use crate::PlotError;
 use crate::units::{Unit, byte_size};
 
 /// A panel of lines.
@@ -20,8 +16,7 @@ use crate::units::{Unit, byte_size};
 /// use syncscope_present::{Line, LinePlot};
 ///
 /// let line = Line::predicted("a model", 0, &[(1.0, 1e-6), (2.0, 2e-6)]);
-/// assert!(LinePlot::of_times("A model", "size", vec![line]).to_svg("model")?.starts_with("<svg"));
-/// # Ok::<(), syncscope_present::PlotError>(())
+/// assert!(LinePlot::of_times("A model", "size", vec![line]).to_svg("model").starts_with("<svg"));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinePlot {
@@ -84,42 +79,35 @@ pub enum LineRole {
     OtherBelow(usize),
 }
 
-impl LineRole {
+/// How a line of some role looks.
+struct RoleLook {
     /// The place of the line whose colour and mark it has, where that is another.
-    fn of(self) -> Option<usize> {
-        match self {
-            Self::Measured | Self::Bound => None,
-            Self::Prediction(of) | Self::OtherSystem(of) | Self::Below(of) | Self::OtherBelow(of) => Some(of),
-        }
+    of: Option<usize>,
+    /// How large its marks are, and whether they are hollow; none where it has no marks.
+    marks: Option<(i32, bool)>,
+    /// What lies below what: bounds and predictions lie below what was measured.
+    layer: u8,
+}
+
+impl LineRole {
+    fn look(self) -> RoleLook {
+        let (of, marks, layer) = match self {
+            Self::Bound => (None, None, 0),
+            Self::Prediction(of) => (Some(of), Some((7, true)), 1),
+            Self::OtherSystem(of) | Self::OtherBelow(of) => (Some(of), Some((5, true)), 2),
+            Self::Measured => (None, Some((4, false)), 3),
+            Self::Below(of) => (Some(of), Some((4, false)), 3),
+        };
+        RoleLook { of, marks, layer }
     }
 
     fn is_joined(self) -> bool {
         !matches!(self, Self::Below(_) | Self::OtherBelow(_))
     }
 
-    /// How large its marks are, and whether they are hollow; none where it has no marks.
-    fn marks(self) -> Option<(i32, bool)> {
-        match self {
-            Self::Measured | Self::Below(_) => Some((4, false)),
-            Self::Prediction(_) => Some((7, true)),
-            Self::OtherSystem(_) | Self::OtherBelow(_) => Some((5, true)),
-            Self::Bound => None,
-        }
-    }
-
     /// How far to the side its points stand, so that its whiskers do not hide another's.
     fn aside(self) -> i32 {
         if matches!(self, Self::OtherSystem(_) | Self::OtherBelow(_)) { 4 } else { 0 }
-    }
-
-    /// What lies below what: bounds and predictions lie below what was measured.
-    fn layer(self) -> u8 {
-        match self {
-            Self::Bound => 0,
-            Self::Prediction(_) => 1,
-            Self::OtherSystem(_) | Self::OtherBelow(_) => 2,
-            Self::Measured | Self::Below(_) => 3,
-        }
     }
 }
 
@@ -135,6 +123,11 @@ pub struct Point {
 }
 
 impl Line {
+    /// A line of points, of which none is missing.
+    pub fn new(label: impl Into<String>, role: LineRole, points: Vec<Point>) -> Self {
+        Self { label: label.into(), role, points, missing: Vec::new() }
+    }
+
     /// A line of measured times: at each place a median with its interval.
     pub fn measured(label: &str, points: &[(f64, Estimate)]) -> Self {
         let point = |(x, estimate): &(f64, Estimate)| Point {
@@ -142,23 +135,13 @@ impl Line {
             value: (estimate.median, estimate.is_interval().then_some((estimate.low, estimate.high))),
             text: Unit::Seconds.format(estimate.median, 3),
         };
-        Self {
-            label: label.to_owned(),
-            role: LineRole::Measured,
-            points: points.iter().map(point).collect(),
-            missing: Vec::new(),
-        }
+        Self::new(label, LineRole::Measured, points.iter().map(point).collect())
     }
 
     /// A line of times that predict the line `of`, by its place in the plot.
     pub fn predicted(label: &str, of: usize, points: &[(f64, f64)]) -> Self {
         let point = |&(x, time): &(f64, f64)| Point { x, value: (time, None), text: Unit::Seconds.format(time, 3) };
-        Self {
-            label: label.to_owned(),
-            role: LineRole::Prediction(of),
-            points: points.iter().map(point).collect(),
-            missing: Vec::new(),
-        }
+        Self::new(label, LineRole::Prediction(of), points.iter().map(point).collect())
     }
 
     /// What the legend says of it: its label, and why it has no points.
@@ -173,12 +156,12 @@ impl Line {
 
 /// The place of the axis of the values, where its numbers need no more room.
 const LEFT: i32 = 74;
-const RIGHT: i32 = WIDTH as i32 - 18;
+const RIGHT: i32 = WIDTH - 18;
 /// How far the first point stands from the axis.
 const INSET: i32 = 14;
-const HEIGHT: u32 = 190;
+const HEIGHT: i32 = 190;
 /// The ticks' numbers, above the name of the parameter.
-const AXIS: u32 = 25;
+const AXIS: i32 = 25;
 /// Where a line's label begins in the legend.
 const LABEL: i32 = 56;
 
@@ -221,18 +204,15 @@ impl LinePlot {
     }
 
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
-    ///
-    /// # Errors
-    /// What the drawing library reports.
-    pub fn to_svg(&self, id: &str) -> Result<String, PlotError> {
+    pub fn to_svg(&self, id: &str) -> String {
         let picture = Picture {
             id,
             title: &self.title,
             description: &self.description(),
-            height: self.top() as u32 + HEIGHT + AXIS + LINE * self.x_lines().len() as u32 + 3,
+            height: self.top() + HEIGHT + AXIS + height(&self.x_lines()) + 3,
             patterns: &[],
         };
-        picture.svg(|root| self.draw(root))
+        picture.svg(|svg| self.draw(svg))
     }
 
     /// What the picture shows, in words: for each line its ends and its extremes.
@@ -272,8 +252,8 @@ impl LinePlot {
     /// Which colour and mark a line has: its place among the lines that have their own, or that of the line that it
     /// belongs to.
     fn look(&self, index: usize) -> u8 {
-        let own = self.lines[index].role.of().unwrap_or(index);
-        let before = self.lines.iter().take(own).filter(|line| line.role.of().is_none()).count();
+        let own = self.lines[index].role.look().of.unwrap_or(index);
+        let before = self.lines.iter().take(own).filter(|line| line.role.look().of.is_none()).count();
         (before % usize::from(Paint::SERIES)) as u8
     }
 
@@ -289,62 +269,46 @@ impl LinePlot {
 
     /// The pixel row of the upper end of the axis of the values.
     fn top(&self) -> i32 {
-        let legend: usize = self.lines.iter().map(|line| line.legend().len()).sum();
-        (title_height(&self.title) + LINE * legend as u32 + 8) as i32
+        title_height(&self.title) + self.lines.iter().map(|line| height(&line.legend())).sum::<i32>() + 8
     }
 
     fn points(&self) -> impl Iterator<Item = &Point> {
         self.lines.iter().flat_map(|line| &line.points)
     }
 
-    fn draw(&self, root: &Area<'_>) -> DrawResult {
-        let x = self.x_axis();
+    fn draw(&self, svg: &mut Svg<'_>) {
+        let axes = self.axes();
+        self.draw_axes(svg, &axes);
+        let mut order: Vec<_> =
+            (0..self.lines.len()).map(|index| (self.lines[index].role.look().layer, index)).collect();
+        order.sort_unstable();
+        order.into_iter().for_each(|(_, index)| self.draw_line(svg, index, &axes));
+        self.draw_legend(svg);
+    }
+
+    fn axes(&self) -> Axes {
+        let places = self.points().map(|point| point.x);
+        let x = match self.x_ticks {
+            Ticks::Places => Axis::through(places, self.x_spacing),
+            Ticks::Round => Axis::around(places, self.x_spacing),
+        };
         let ends = self.points().flat_map(|point| {
             let (value, whisker) = point.value;
             whisker.map_or([value, value], |(low, high)| [low, high])
         });
+        let all = |holds: fn(f64) -> bool| self.points().all(|point| holds(point.value.0));
         // The lower end of a whisker may lie below what a logarithm reaches; a value may not.
-        let y = match self.y_spacing {
-            Spacing::Log if self.points().all(|point| point.value.0 > 0.0) => {
-                Axis::around(ends.filter(|end| *end > 0.0), Spacing::Log)
-            }
-            // No share is above the whole, whatever its interval says.
-            Spacing::Log | Spacing::Linear
-                if self.unit == Unit::Ratio && self.points().all(|point| (0.0..=1.0).contains(&point.value.0)) =>
-            {
-                Axis::around(ends.map(|end| end.clamp(0.0, 1.0)).chain([1.0]), Spacing::Linear)
-            }
-            Spacing::Log | Spacing::Linear => Axis::around(ends, Spacing::Linear),
+        let y = if self.y_spacing == Spacing::Log && all(|value| value > 0.0) {
+            Axis::around(ends.filter(|end| *end > 0.0), Spacing::Log)
+        // No share is above the whole, whatever its interval says.
+        } else if self.unit == Unit::Ratio && all(|value| (0.0..=1.0).contains(&value)) {
+            Axis::around(ends.map(|end| end.clamp(0.0, 1.0)).chain([1.0]), Spacing::Linear)
+        } else {
+            Axis::around(ends, Spacing::Linear)
         };
-        let left = self.left(&y);
-        self.draw_axes(root, &x, &y)?;
-        let mut order: Vec<_> = (0..self.lines.len()).map(|index| (self.lines[index].role.layer(), index)).collect();
-        order.sort_unstable();
-        for (_, index) in order {
-            self.draw_line(
-                root,
-                index,
-                |point| {
-                    let along = f64::from(RIGHT - left - 2 * INSET) * x.place(point);
-                    left + INSET + along.round() as i32
-                },
-                |value| self.row(&y, value),
-            )?;
-        }
-        self.draw_legend(root)
-    }
-
-    fn x_axis(&self) -> Axis {
-        let places = self.points().map(|point| point.x);
-        match self.x_ticks {
-            Ticks::Places => Axis::through(places, self.x_spacing),
-            Ticks::Round => Axis::around(places, self.x_spacing),
-        }
-    }
-
-    /// The pixel row of a value.
-    fn row(&self, axis: &Axis, value: f64) -> i32 {
-        self.top() + (f64::from(HEIGHT) * (1.0 - axis.place(value))).round() as i32
+        // Its numbers stand to the left of the axis of the values.
+        let longest = self.numbers(&y).iter().map(|text| Weight::Regular.width(text)).max().unwrap_or(0);
+        Axes { left: LEFT.max(longest + 10), top: self.top(), x, y }
     }
 
     /// The numbers at the ticks of the axis of the values.
@@ -357,35 +321,23 @@ impl LinePlot {
         y.ticks.iter().map(number).collect()
     }
 
-    /// The place of the axis of the values: its numbers stand to the left of it.
-    fn left(&self, y: &Axis) -> i32 {
-        let longest = self.numbers(y).iter().map(|text| Weight::Regular.width(text)).max().unwrap_or(0);
-        LEFT.max(longest + 10)
-    }
-
-    fn draw_axes(&self, root: &Area<'_>, x: &Axis, y: &Axis) -> DrawResult {
-        let (top, bottom) = (self.top(), self.top() + HEIGHT as i32);
-        let left = self.left(y);
-        for (tick, text) in y.ticks.iter().zip(self.numbers(y)) {
-            let row = self.row(y, *tick);
-            root.draw(&PathElement::new([(left, row), (RIGHT, row)], Paint::Grid))?;
-            root.draw(&Text::new(text, (left - 8, row), Weight::Regular.style(Paint::Muted, HPos::Right)))?;
+    fn draw_axes(&self, svg: &mut Svg<'_>, axes: &Axes) {
+        let (left, top, bottom) = (axes.left, axes.top, axes.top + HEIGHT);
+        for (tick, text) in axes.y.ticks.iter().zip(self.numbers(&axes.y)) {
+            let row = axes.row(*tick);
+            svg.path(&[(left, row), (RIGHT, row)], Paint::Grid, 1);
+            svg.text(&text, (left - 8, row), Weight::Regular, Paint::Muted, Side::Right);
         }
-        root.draw(&PathElement::new([(left, top), (left, bottom), (RIGHT, bottom)], Paint::Muted))?;
-
-        let ticks = x.ticks.iter().map(|tick| {
-            let along = f64::from(RIGHT - left - 2 * INSET) * x.place(*tick);
-            (left + INSET + along.round() as i32, self.place(*tick))
-        });
+        svg.path(&[(left, top), (left, bottom), (RIGHT, bottom)], Paint::Muted, 1);
+        let ticks = axes.x.ticks.iter().map(|tick| (axes.column(*tick), self.place(*tick)));
         for (column, text) in legible(ticks.collect()) {
-            root.draw(&PathElement::new([(column, bottom), (column, bottom + 4)], Paint::Muted))?;
-            Weight::Regular.draw_around(root, &text, (column, bottom + 14), Paint::Muted)?;
+            svg.path(&[(column, bottom), (column, bottom + 4)], Paint::Muted, 1);
+            Weight::Regular.draw_around(svg, &text, (column, bottom + 14), Paint::Muted);
         }
-        for (line, number) in self.x_lines().into_iter().zip(0..) {
-            let middle = (WIDTH as i32 / 2, bottom + AXIS as i32 + LINE as i32 * number + LINE as i32 / 2);
-            Weight::Regular.draw_around(root, &line, middle, Paint::Text)?;
+        for (line, number) in self.x_lines().iter().zip(0..) {
+            let middle = (WIDTH / 2, bottom + AXIS + LINE * number + LINE / 2);
+            Weight::Regular.draw_around(svg, line, middle, Paint::Text);
         }
-        Ok(())
     }
 
     /// The name of the parameter, below the axis.
@@ -393,42 +345,31 @@ impl LinePlot {
         Weight::Regular.lines(&self.x, room(MARGIN))
     }
 
-    fn draw_line(
-        &self,
-        root: &Area<'_>,
-        index: usize,
-        column: impl Fn(f64) -> i32,
-        row: impl Fn(f64) -> i32,
-    ) -> DrawResult {
+    fn draw_line(&self, svg: &mut Svg<'_>, index: usize, axes: &Axes) {
         let Line { points, role, .. } = &self.lines[index];
-        let column = |x: f64| column(x) + role.aside();
-        let path: Vec<(i32, i32)> = points.iter().map(|point| (column(point.x), row(point.value.0))).collect();
+        let place = |point: &Point| (axes.column(point.x) + role.aside(), axes.row(point.value.0));
+        let path: Vec<Place> = points.iter().map(place).collect();
         if path.len() > 1 && role.is_joined() {
-            root.draw(&PathElement::new(path, self.paint(index).stroke_width(2)))?;
+            svg.path(&path, self.paint(index), 2);
         }
-        for point in points {
-            let x = column(point.x);
+        for (point, (x, y)) in points.iter().zip(path) {
             if let (_, Some((low, high))) = point.value {
-                let (low, high) = (row(low), row(high));
+                let (low, high) = (axes.row(low), axes.row(high));
                 for line in [[(x, low), (x, high)], [(x - 4, low), (x + 4, low)], [(x - 4, high), (x + 4, high)]] {
-                    root.draw(&PathElement::new(line, Paint::Whisker))?;
+                    svg.path(&line, Paint::Whisker, 1);
                 }
             }
-            self.draw_mark(root, index, (x, row(point.value.0)))?;
+            self.draw_mark(svg, index, (x, y));
         }
-        Ok(())
     }
 
     /// The mark of a line: a disc, a square, a triangle, a diamond, a triangle upside down, a cross or an
     /// hourglass, or a hollow one.
-    fn draw_mark(&self, root: &Area<'_>, index: usize, (x, y): (i32, i32)) -> DrawResult {
-        let Some((size, hollow)) = self.lines[index].role.marks() else { return Ok(()) };
+    fn draw_mark(&self, svg: &mut Svg<'_>, index: usize, (x, y): Place) {
+        let Some((size, hollow)) = self.lines[index].role.look().marks else { return };
         let paint = Paint::Series(self.look(index));
         let corners: &[(f64, f64)] = match self.look(index) {
-            0 => {
-                let style = if hollow { paint.stroke_width(2) } else { paint.filled() };
-                return Ok(root.draw(&Circle::new((x, y), size, style))?);
-            }
+            0 => return svg.circle((x, y), size, paint, hollow),
             1 => &[(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)],
             2 => &[(0.0, -1.0), (1.0, 1.0), (-1.0, 1.0)],
             3 => &[(0.0, -1.0), (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)],
@@ -437,30 +378,46 @@ impl LinePlot {
             _ => &HOURGLASS,
         };
         let away = |share: f64| (share * f64::from(size)).round() as i32;
-        let mut corners: Vec<_> = corners.iter().map(|(dx, dy)| (x + away(*dx), y + away(*dy))).collect();
+        let mut corners: Vec<Place> = corners.iter().map(|(dx, dy)| (x + away(*dx), y + away(*dy))).collect();
         if hollow {
             corners.extend(corners.first().copied());
-            root.draw(&PathElement::new(corners, paint.stroke_width(2)))?;
+            svg.path(&corners, paint, 2);
         } else {
-            root.draw(&Polygon::new(corners, paint))?;
+            svg.polygon(&corners, paint);
         }
-        Ok(())
     }
 
-    fn draw_legend(&self, root: &Area<'_>) -> DrawResult {
-        let mut top = title_height(&self.title) as i32 - 4;
+    fn draw_legend(&self, svg: &mut Svg<'_>) {
+        let mut top = title_height(&self.title) - 4;
         for (index, line) in self.lines.iter().enumerate() {
-            let y = top + LINE as i32 / 2;
+            let y = top + LINE / 2;
             if line.role.is_joined() {
-                root.draw(&PathElement::new([(10, y), (46, y)], self.paint(index).stroke_width(2)))?;
+                svg.path(&[(10, y), (46, y)], self.paint(index), 2);
             }
-            self.draw_mark(root, index, (28, y))?;
+            self.draw_mark(svg, index, (28, y));
             let legend = line.legend();
-            let below = top + LINE as i32 * legend.len() as i32;
-            Weight::Regular.draw(root, legend, (LABEL, top), Paint::Text)?;
-            top = below;
+            Weight::Regular.draw(svg, &legend, (LABEL, top), Paint::Text);
+            top += height(&legend);
         }
-        Ok(())
+    }
+}
+
+/// Where the points of a plot lie.
+struct Axes {
+    /// The pixel column of the axis of the values, and the row of its upper end.
+    left: i32,
+    top: i32,
+    x: Axis,
+    y: Axis,
+}
+
+impl Axes {
+    fn column(&self, x: f64) -> i32 {
+        self.left + INSET + (f64::from(RIGHT - self.left - 2 * INSET) * self.x.place(x)).round() as i32
+    }
+
+    fn row(&self, value: f64) -> i32 {
+        self.top + (f64::from(HEIGHT) * (1.0 - self.y.place(value))).round() as i32
     }
 }
 
@@ -483,141 +440,4 @@ fn legible(ticks: Vec<(i32, String)>) -> Vec<(i32, String)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plot() -> LinePlot {
-        let point = |x: f64, value: f64| Point {
-            x,
-            value: (value, Some((value * 0.9, value * 1.1))),
-            text: Unit::Seconds.format(value, 3),
-        };
-        let line = |label: &str, role, factor: f64| Line {
-            label: label.to_owned(),
-            role,
-            points: [1.0, 10.0, 100.0].map(|x| point(x, x * factor)).to_vec(),
-            missing: vec![],
-        };
-        LinePlot {
-            title: "Title".to_owned(),
-            machine: "M".to_owned(),
-            x: "operations".to_owned(),
-            x_unit: None,
-            x_spacing: Spacing::Log,
-            x_ticks: Ticks::Places,
-            unit: Unit::Seconds,
-            y_spacing: Spacing::Log,
-            lines: vec![
-                line("queued", LineRole::Measured, 2e-6),
-                line("serial", LineRole::Measured, 9e-6),
-                line("model", LineRole::Prediction(0), 2.1e-6),
-            ],
-        }
-    }
-
-    #[test]
-    fn every_point_has_a_mark_and_every_line_its_legend() {
-        let svg = plot().to_svg("p").unwrap();
-        // Three points and the legend, for the discs of the measured line and the circles of its prediction.
-        assert_eq!(svg.matches("<circle").count(), 8, "{svg}");
-        assert_eq!(svg.matches("<polygon").count(), 4, "{svg}");
-        for text in ["queued", "serial", "model", "operations"] {
-            assert!(svg.contains(text), "{text} is missing in {svg}");
-        }
-    }
-
-    #[test]
-    fn six_lines_have_six_colours_and_six_marks() {
-        let mut plot = plot();
-        let line = plot.lines[0].clone();
-        plot.lines = (0..6).map(|number| Line { label: format!("line {number}"), ..line.clone() }).collect();
-        let svg = plot.to_svg("p").unwrap();
-        let lines = ["first", "second", "third", "fourth", "fifth", "sixth"];
-        for class in lines.map(|name| format!("class=\"plot-{name}\" stroke-width=\"2\"")) {
-            assert_eq!(svg.matches(&class).count(), 2, "the line and its legend: {class} in {svg}");
-        }
-        // The marks of the legend, each from its middle.
-        let marks = svg.lines().filter(|line| line.starts_with("<polygon") || line.starts_with("<circle"));
-        let shape = |mark: &str| {
-            let points = mark.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
-            let pairs = points.split(' ').filter_map(|pair| pair.split_once(','));
-            let numbers: Vec<(i32, i32)> = pairs.map(|(x, y)| (x.parse().unwrap(), y.parse().unwrap())).collect();
-            let least = |of: fn(&(i32, i32)) -> i32| numbers.iter().map(of).min().unwrap_or(0);
-            let (left, top) = (least(|pair| pair.0), least(|pair| pair.1));
-            numbers.iter().map(|(x, y)| (x - left, y - top)).collect::<Vec<_>>()
-        };
-        let shapes: std::collections::BTreeSet<Vec<(i32, i32)>> = marks.map(shape).collect();
-        assert_eq!(shapes.len(), 6, "{shapes:?}");
-    }
-
-    #[test]
-    fn a_prediction_is_dashed_in_the_colour_of_what_it_predicts() {
-        let svg = plot().to_svg("p").unwrap();
-        let dashed = "class=\"plot-first\" stroke-width=\"2\" stroke-dasharray";
-        assert!(svg.contains(dashed) && !svg.contains("class=\"plot-third\""), "{svg}");
-    }
-
-    #[test]
-    fn another_system_is_told_apart_by_its_marks_and_its_dots_and_not_by_its_colour() {
-        let mut plot = plot();
-        plot.lines[2].role = LineRole::OtherSystem(0);
-        let svg = plot.to_svg("p").unwrap();
-        let dotted = "class=\"plot-first\" stroke-width=\"2\" stroke-dasharray=\"2 3\"";
-        let hollow = "r=\"5\" stroke=\"currentColor\" class=\"plot-first\"";
-        assert!(svg.contains(dotted) && svg.contains(hollow) && !svg.contains("class=\"plot-third\""), "{svg}");
-    }
-
-    #[test]
-    fn bounds_have_no_marks_and_differ_in_their_dashes() {
-        let mut plot = plot();
-        plot.lines[0].role = LineRole::Bound;
-        plot.lines[1].role = LineRole::Bound;
-        plot.lines[2].role = LineRole::Below(0);
-        let svg = plot.to_svg("p").unwrap();
-        assert!(svg.contains("stroke-dasharray=\"5 4\"") && svg.contains("stroke-dasharray=\"11 4\""), "{svg}");
-        // Marks of the measurements below the first bound alone, which no line joins: three points and the legend.
-        assert_eq!((svg.matches("<circle").count(), svg.matches("<polygon").count()), (4, 0), "{svg}");
-    }
-
-    #[test]
-    fn a_value_that_has_no_logarithm_makes_the_axis_linear() {
-        let mut plot = plot();
-        plot.lines[0].points[0].value = (-1e-3, None);
-        assert!(plot.to_svg("p").unwrap().contains("−1 ms"));
-    }
-
-    #[test]
-    fn a_parameter_with_a_unit_is_written_with_it() {
-        let mut plot = plot();
-        plot.x_unit = Some(Unit::Bytes);
-        assert!(plot.to_svg("p").unwrap().contains(">100 B</text>"));
-        assert!(plot.description().contains("at operations 100 B"));
-        // Each point has the unit of its own size.
-        assert_eq!([4096.0, 1048576.0, 4e7].map(|x| plot.place(x)), ["4 KiB", "1 MiB", "40 MB"]);
-    }
-
-    #[test]
-    fn the_description_names_the_extremes_and_where_they_lie() {
-        let description = plot().description();
-        let extremes = "queued, 3 points: least 2.00 µs at operations 1, largest 200 µs at operations 100.";
-        assert!(description.contains(extremes), "{description}");
-    }
-
-    #[test]
-    fn a_line_without_points_says_why() {
-        let mut plot = plot();
-        plot.lines[0].points.clear();
-        plot.lines[0].missing.push("10 skipped".to_owned());
-        assert!(plot.to_svg("p").unwrap().contains("10 skipped"));
-        assert!(plot.description().contains("queued: no points; 10 skipped."));
-    }
-
-    #[test]
-    fn no_two_tick_texts_touch() {
-        let ticks = (0..40).map(|i| (i * 6, (i * 1000).to_string())).collect();
-        let kept = legible(ticks);
-        assert_eq!(kept.first().unwrap().0, 0);
-        assert_eq!(kept.last().unwrap().0, 39 * 6);
-        assert!(kept.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 30));
-    }
-}
+mod tests;

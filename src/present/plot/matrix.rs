@@ -6,13 +6,8 @@
 //! label of a row stands above its cells, so that a long name has room on a phone. The heads of the columns are repeated, so that
 //! a screen of a phone shows them wherever it is.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
-
-use super::picture::{Area, DrawResult, LINE, Picture, WIDTH, room, title_height};
-use super::svg::Paint;
-use super::text::Weight;
-use crate::PlotError;
+use super::svg::{Paint, Place, Side, Svg};
+use super::text::{LINE, Picture, WIDTH, Weight, height, room, title_height};
 
 /// A panel of yes and no.
 ///
@@ -32,8 +27,7 @@ use crate::PlotError;
 ///     columns: vec!["own stream".to_owned()],
 ///     rows: vec![row("item", 20), row("add", 0)],
 /// };
-/// assert!(plot.to_svg("calls")?.starts_with("<svg"));
-/// # Ok::<(), syncscope_present::PlotError>(())
+/// assert!(plot.to_svg("calls").starts_with("<svg"));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixPlot {
@@ -78,7 +72,7 @@ const LEFT: i32 = 8;
 const BESIDE: i32 = 52;
 const SQUARE: i32 = 10;
 /// From one row to the next: a label, a line of cells, and room.
-const ROW: i32 = 2 * LINE as i32 + 6;
+const ROW: i32 = 2 * LINE + 6;
 /// The room above the heads of the columns.
 const HEADS_GAP: i32 = 5;
 /// How many rows stand below the heads of the columns before these are repeated.
@@ -120,33 +114,29 @@ impl MatrixRow {
 
     /// The height with all lines of the label and of what stands below the cells.
     fn height(&self) -> i32 {
-        self.cells_end() + LINE as i32 * self.below_lines().len() as i32
+        self.cells_end() + height(&self.below_lines())
     }
 
     /// How far below its top the line of the cells ends.
     fn cells_end(&self) -> i32 {
-        ROW + LINE as i32 * (self.label_lines().len().max(1) as i32 - 1)
+        ROW + LINE * (self.label_lines().len().max(1) as i32 - 1)
     }
 }
 
 impl MatrixPlot {
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
-    ///
-    /// # Errors
-    /// What the drawing library reports.
-    pub fn to_svg(&self, id: &str) -> Result<String, PlotError> {
+    pub fn to_svg(&self, id: &str) -> String {
         let picture = Picture {
             id,
             title: &self.title,
             description: &self.description(),
-            height: (self.top()
+            height: self.top()
                 + self.heads_height() * self.rows.len().div_ceil(ROWS_BELOW_HEADS).max(1) as i32
                 + self.rows.iter().map(MatrixRow::height).sum::<i32>()
-                + 8)
-            .unsigned_abs(),
+                + 8,
             patterns: &[],
         };
-        picture.svg(|root| self.draw(root))
+        picture.svg(|svg| self.draw(svg))
     }
 
     /// What the picture shows, in words.
@@ -171,7 +161,7 @@ impl MatrixPlot {
 
     /// Below the title and the legend.
     fn top(&self) -> i32 {
-        (title_height(&self.title) + LINE + 6) as i32
+        title_height(&self.title) + LINE + 6
     }
 
     /// The lines that the heads take: where one is wider than its column, they stand on two by turns.
@@ -184,17 +174,16 @@ impl MatrixPlot {
 
     /// The height of the heads of the columns.
     fn heads_height(&self) -> i32 {
-        HEADS_GAP + LINE as i32 * self.head_lines()
+        HEADS_GAP + LINE * self.head_lines()
     }
 
-    fn draw_heads(&self, root: &Area<'_>, top: i32) -> DrawResult {
+    fn draw_heads(&self, svg: &mut Svg<'_>, top: i32) {
         for (place, head) in self.columns.iter().enumerate() {
-            let line = i32::try_from(place).unwrap_or(0) % self.head_lines();
-            let at = (self.column(place), top + HEADS_GAP + LINE as i32 * line + LINE as i32 / 2);
-            let head = Weight::Regular.shortened(head, WIDTH as i32 - at.0);
-            root.draw(&Text::new(head, at, Weight::Regular.style(Paint::Muted, HPos::Left)))?;
+            let (left, line) = (self.column(place), place as i32 % self.head_lines());
+            let head = Weight::Regular.shortened(head, WIDTH - left);
+            let middle = top + HEADS_GAP + LINE * line + LINE / 2;
+            svg.text(&head, (left, middle), Weight::Regular, Paint::Muted, Side::Left);
         }
-        Ok(())
     }
 
     /// Whether the figure of each cell ends before the next square.
@@ -209,75 +198,72 @@ impl MatrixPlot {
     /// The left end of a column.
     fn column(&self, place: usize) -> i32 {
         let (cells, all) = (self.cells() as i32, self.columns.len() as i32);
-        let room = WIDTH as i32 - 2 * LEFT - BESIDE * (all - cells);
-        let place = i32::try_from(place).unwrap_or(0);
+        let room = WIDTH - 2 * LEFT - BESIDE * (all - cells);
+        let place = place as i32;
         LEFT + room * place.min(cells) / cells.max(1) + BESIDE * (place - cells).max(0)
     }
 
-    fn draw(&self, root: &Area<'_>) -> DrawResult {
+    fn draw(&self, svg: &mut Svg<'_>) {
         let mut left = LEFT;
-        let middle = title_height(&self.title) as i32 + LINE as i32 / 2;
+        let middle = title_height(&self.title) + LINE / 2;
         let mixed = MatrixCell::Mixed(1, 2);
         let is_mixed = self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.place() == mixed.place());
         let cells = [(1, 1), (1, 2), (0, 1)].map(|(yes, all)| MatrixCell::Trials(yes, all));
         let legend = self.legend.iter().map(String::as_str).zip(cells);
         for (meaning, cell) in legend.chain(is_mixed.then_some((MIXED, mixed))) {
-            draw_square(root, &cell, (left, middle))?;
+            draw_square(svg, &cell, (left, middle));
             left += SQUARE + 5;
-            root.draw(&Text::new(meaning, (left, middle), Weight::Regular.style(Paint::Muted, HPos::Left)))?;
+            svg.text(meaning, (left, middle), Weight::Regular, Paint::Muted, Side::Left);
             left += Weight::Regular.width(meaning) + 14;
         }
         let mut top = self.top();
         for (number, row) in self.rows.iter().enumerate() {
             if number % ROWS_BELOW_HEADS == 0 {
-                self.draw_heads(root, top)?;
+                self.draw_heads(svg, top);
                 top += self.heads_height();
             }
-            let edge = vec![(LEFT, top), (WIDTH as i32 - LEFT, top)];
-            root.draw(&PathElement::new(edge, Paint::Grid))?;
-            Weight::Bold.draw(root, row.label_lines(), (LEFT, top + 4), Paint::Text)?;
-            let middle = top + row.cells_end() - ROW + 4 + LINE as i32 * 3 / 2;
+            svg.path(&[(LEFT, top), (WIDTH - LEFT, top)], Paint::Grid, 1);
+            Weight::Bold.draw(svg, &row.label_lines(), (LEFT, top + 4), Paint::Text);
+            let middle = top + row.cells_end() - ROW + 4 + LINE * 3 / 2;
             // The squares first: what follows a line of its own paint takes little room in the picture.
             for (place, cell) in row.cells.iter().enumerate() {
-                draw_square(root, cell, (self.column(place), middle))?;
+                draw_square(svg, cell, (self.column(place), middle));
             }
             for (place, cell) in row.cells.iter().enumerate() {
-                let left = self.column(place);
                 if !self.has_room_for_figures() && matches!(cell.place(), Some(0 | 2)) {
                     continue;
                 }
                 let paint = if cell.place().is_some() { Paint::Text } else { Paint::Muted };
-                let at = (left + SQUARE + 4, middle);
-                root.draw(&Text::new(cell.text(), at, Weight::Regular.style(paint, HPos::Left)))?;
+                let at = (self.column(place) + SQUARE + 4, middle);
+                svg.text(&cell.text(), at, Weight::Regular, paint, Side::Left);
             }
             for (place, text) in (row.cells.len()..).zip(&row.beside) {
-                let at = (self.column(place), middle);
-                root.draw(&Text::new(text.as_str(), at, Weight::Regular.style(Paint::Text, HPos::Left)))?;
+                svg.text(text, (self.column(place), middle), Weight::Regular, Paint::Text, Side::Left);
             }
-            Weight::Regular.draw(root, row.below_lines(), (LEFT, top + row.cells_end() - 2), Paint::Muted)?;
+            Weight::Regular.draw(svg, &row.below_lines(), (LEFT, top + row.cells_end() - 2), Paint::Muted);
             top += row.height();
         }
-        Ok(())
     }
 }
 
 /// The square of a cell, whose left edge and middle are given; none where nothing was measured.
-fn draw_square(root: &Area<'_>, cell: &MatrixCell, (left, middle): (i32, i32)) -> DrawResult {
-    let Some(place) = cell.place() else { return Ok(()) };
+fn draw_square(svg: &mut Svg<'_>, cell: &MatrixCell, (left, middle): Place) {
+    let Some(place) = cell.place() else { return };
     let (top, right, bottom) = (middle - SQUARE / 2, left + SQUARE, middle + SQUARE / 2);
     let paint = [Paint::Series(1), Paint::Series(3), Paint::Series(2), Paint::Series(0)][place];
     match place {
-        0 => root.draw(&Rectangle::new([(left, top), (right, bottom)], paint.filled()))?,
+        0 => svg.fill([(left, top), (right, bottom)], paint),
         3 => {
             let centre = (left + SQUARE / 2, middle);
-            root.draw(&Rectangle::new([(left, top), centre], paint.filled()))?;
-            root.draw(&Rectangle::new([centre, (right, bottom)], paint.filled()))?;
+            svg.fill([(left, top), centre], paint);
+            svg.fill([centre, (right, bottom)], paint);
         }
-        1 => root.draw(&Polygon::new(vec![(left, top), (left, bottom), (right, bottom)], paint.filled()))?,
+        1 => svg.polygon(&[(left, top), (left, bottom), (right, bottom)], paint),
         _ => {}
     }
-    let outline = vec![(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
-    if place > 0 { Ok(root.draw(&PathElement::new(outline, paint))?) } else { Ok(()) }
+    if place > 0 {
+        svg.path(&[(left, top), (right, top), (right, bottom), (left, bottom), (left, top)], paint, 1);
+    }
 }
 
 #[cfg(test)]
@@ -311,7 +297,7 @@ mod tests {
             differs.description(),
             "Matrix, measured on M. call<>: same differs (33 %), other not applicable, ready 1.2 µs."
         );
-        let (waits, differs) = (waits.to_svg("a").unwrap(), differs.to_svg("a").unwrap());
+        let (waits, differs) = (waits.to_svg("a"), differs.to_svg("a"));
         // One in the legend, one in the row.
         assert_eq!([waits.matches("<polygon").count(), differs.matches("<polygon").count()], [1, 2]);
         assert!(!waits.contains("call<>") && waits.contains(">100 &#37;<") && differs.contains(">–<"), "{waits}");
@@ -321,7 +307,7 @@ mod tests {
     fn kinds_that_differ_have_a_square_and_a_word_of_their_own() {
         let (alike, mixed) = (plot(vec![MatrixCell::Trials(1, 2)]), plot(vec![MatrixCell::Mixed(1, 2)]));
         assert!(mixed.description().contains("same mixed (50 %)"), "{}", mixed.description());
-        let (alike, mixed) = (alike.to_svg("a").unwrap(), mixed.to_svg("a").unwrap());
+        let (alike, mixed) = (alike.to_svg("a"), mixed.to_svg("a"));
         assert!(mixed.contains(">mixed<") && !alike.contains(">mixed<"), "{mixed}");
         assert!(mixed.matches("<rect").count() > alike.matches("<rect").count());
     }
@@ -331,9 +317,9 @@ mod tests {
         let mut plot = plot(vec![MatrixCell::Trials(3, 3)]);
         let without = plot.rows[0].height();
         plot.rows[0].below = ["yielding 1.0 ms", "blocking 1.1 ms"].map(str::to_owned).to_vec();
-        assert_eq!(plot.rows[0].height(), without + LINE as i32);
+        assert_eq!(plot.rows[0].height(), without + LINE);
         assert!(plot.description().ends_with("1.2 µs, yielding 1.0 ms, blocking 1.1 ms."), "{}", plot.description());
-        let svg = plot.to_svg("a").unwrap();
+        let svg = plot.to_svg("a");
         assert!(svg.contains(">yielding 1&#46;0 ms · blocking 1&#46;1 ms<"), "{svg}");
     }
 
@@ -357,7 +343,7 @@ mod tests {
         let heads = |rows: usize| {
             let mut plot = plot(vec![MatrixCell::Trials(3, 3)]);
             plot.rows = vec![plot.rows[0].clone(); rows];
-            plot.to_svg("a").unwrap().matches(">ready<").count()
+            plot.to_svg("a").matches(">ready<").count()
         };
         assert_eq!([1, 10, 11, 21].map(heads), [1, 1, 2, 3]);
     }
@@ -365,13 +351,13 @@ mod tests {
     #[test]
     fn a_figure_of_none_or_all_is_left_out_where_it_would_reach_the_next_square() {
         let mut plot = plot(vec![MatrixCell::Trials(3, 3); 2]);
-        assert!(plot.has_room_for_figures() && plot.to_svg("a").unwrap().contains(">100 &#37;<"));
+        assert!(plot.has_room_for_figures() && plot.to_svg("a").contains(">100 &#37;<"));
         plot.columns.splice(2..2, ["c", "d", "e", "f"].map(str::to_owned));
         plot.rows[0].cells = vec![MatrixCell::Trials(3, 3); 5];
         plot.rows[0].cells.push(MatrixCell::Trials(1, 2));
         plot.columns.push("behind".to_owned());
         plot.rows[0].beside.push("1.0 ms".to_owned());
-        let svg = plot.to_svg("a").unwrap();
+        let svg = plot.to_svg("a");
         assert!(!plot.has_room_for_figures() && !svg.contains(">100 &#37;<") && svg.contains(">50 &#37;<"), "{svg}");
         assert!(plot.description().contains("same waits (100 %)"));
     }
@@ -380,6 +366,6 @@ mod tests {
     fn columns_stay_in_the_picture_and_apart() {
         let plot = plot(vec![MatrixCell::Trials(3, 3); 2]);
         let places: Vec<i32> = (0..3).map(|place| plot.column(place)).collect();
-        assert!(places.is_sorted() && places[2] + BESIDE <= WIDTH as i32, "{places:?}");
+        assert!(places.is_sorted() && places[2] + BESIDE <= WIDTH, "{places:?}");
     }
 }

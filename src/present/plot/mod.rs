@@ -1,19 +1,16 @@
-//! Plots as SVG that can stand within a page: bars with whiskers, stacked bars, lines over a parameter,
+//! Plots as SVG that can stand within a page: bars with whiskers, lines over a parameter,
 //! histograms, matrices of yes and no, and timelines.
 //!
 //! A panel is as wide as a phone, and a page sets as many beside each other as it has room for: text keeps its size,
-//! where a wide picture would shrink it. Colour never stands alone: hatching, marks and dashes say the same. plotters
-//! draws, through the backend in `svg`. Coordinates are whole pixels.
+//! where a wide picture would shrink it. Colour never stands alone: hatching, marks and dashes say the same. `svg` writes what
+//! is drawn. Coordinates are whole pixels.
 
 mod axis;
 mod bars;
 mod histogram;
-mod horizontal;
 mod lane;
 mod lines;
 mod matrix;
-mod picture;
-mod stacks;
 mod svg;
 mod text;
 mod timeline;
@@ -24,6 +21,5 @@ pub use histogram::Histogram;
 pub use lane::LaneSpan;
 pub use lines::{Line, LinePlot, LineRole, Point, Ticks};
 pub use matrix::{MatrixCell, MatrixPlot, MatrixRow};
-pub use stacks::{Stack, StackBar, StackPlot};
 pub use svg::styled_once;
 pub use timeline::{Lane, TimelinePlot};

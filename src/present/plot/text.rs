@@ -1,19 +1,14 @@
-//! How much room a text takes, and texts that fit into the room that there is.
+//! A panel: its size and its title; how much room a text takes, and texts that fit into the room that there is.
 //!
 //! Who looks at the picture chooses the font, so that its widths are not known. They are taken from DejaVu Sans, which is among the
 //! widest that a system shows for `sans-serif`.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 use unicode_width::UnicodeWidthChar;
 
-use super::picture::{Area, DrawResult, LINE, WIDTH};
-use super::svg::Paint;
+use super::svg::{Paint, Pattern, Place, Side, Svg, finished};
 
 /// The size of the letters in pixels.
 const SIZE: f64 = 13.0;
-/// For plotters a font is that much larger than in SVG.
-const FONT: f64 = SIZE * 1.24;
 
 /// How a text is set.
 #[derive(Clone, Copy, PartialEq)]
@@ -72,32 +67,17 @@ impl Weight {
         text.to_owned()
     }
 
-    /// The style of a text whose anchor is at half its height.
-    pub(super) fn style(self, paint: Paint, side: HPos) -> TextStyle<'static> {
-        let style = if self == Self::Bold { FontStyle::Bold } else { FontStyle::Normal };
-        ("sans-serif", FONT).into_font().style(style).color(&paint).pos(Pos::new(side, VPos::Center))
-    }
-
     /// Draws a text around a column, or beside it where the edge of the panel is nearer than half of the text.
-    pub(super) fn draw_around(
-        self,
-        root: &Area<'_>,
-        text: &str,
-        (column, row): (i32, i32),
-        paint: Paint,
-    ) -> DrawResult {
+    pub(super) fn draw_around(self, svg: &mut Svg<'_>, text: &str, (column, row): Place, paint: Paint) {
         let half = self.width(text) / 2;
-        let column = column.min(WIDTH as i32 - half).max(half);
-        Ok(root.draw(&Text::new(text, (column, row), self.style(paint, HPos::Center)))?)
+        svg.text(text, (column.min(WIDTH - half).max(half), row), self, paint, Side::Middle);
     }
 
     /// Draws lines below each other, from `top` down.
-    pub(super) fn draw(self, root: &Area<'_>, lines: Vec<String>, (left, top): (i32, i32), paint: Paint) -> DrawResult {
-        for (line, number) in lines.into_iter().zip(0..) {
-            let place = (left, top + LINE as i32 * number + LINE as i32 / 2);
-            root.draw(&Text::new(line, place, self.style(paint, HPos::Left)))?;
+    pub(super) fn draw(self, svg: &mut Svg<'_>, lines: &[String], (left, top): Place, paint: Paint) {
+        for (line, number) in lines.iter().zip(0..) {
+            svg.text(line, (left, top + LINE * number + LINE / 2), self, paint, Side::Left);
         }
-        Ok(())
     }
 }
 
@@ -112,6 +92,54 @@ fn advance(letter: char) -> f64 {
         'A'..='Z' | '×' | '+' | '=' | '<' | '>' | '≤' | '≥' | '~' | '−' | '→' => 0.84,
         _ => 0.64,
     }
+}
+
+pub(super) const WIDTH: i32 = 360;
+/// The height of a line of text.
+pub(super) const LINE: i32 = 18;
+/// The left edge of the title, and the room that text keeps from the right edge.
+pub(super) const MARGIN: i32 = 8;
+
+/// A picture to be drawn.
+pub(super) struct Picture<'a> {
+    /// Unique in the page: the identifiers within the picture begin with it.
+    pub(super) id: &'a str,
+    pub(super) title: &'a str,
+    pub(super) description: &'a str,
+    pub(super) height: i32,
+    /// What [`Paint::Pattern`] refers to.
+    pub(super) patterns: &'a [Pattern],
+}
+
+impl Picture<'_> {
+    /// Has `draw` draw below the title.
+    pub(super) fn svg(&self, draw: impl FnOnce(&mut Svg<'_>)) -> String {
+        // An identifier is of letters, digits and hyphens.
+        let id: String = self.id.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let mut svg = Svg { body: String::new(), size: (WIDTH, self.height), id: &id, patterns: self.patterns };
+        Weight::Bold.draw(&mut svg, &title_lines(self.title), (MARGIN, MARGIN - 2), Paint::Text);
+        draw(&mut svg);
+        finished((&id, self.patterns), (self.title, self.description), svg.size, &svg.body)
+    }
+}
+
+/// The height of a title with the room below it.
+pub(super) fn title_height(title: &str) -> i32 {
+    height(&title_lines(title)) + 16
+}
+
+fn title_lines(title: &str) -> Vec<String> {
+    Weight::Bold.lines(title, room(MARGIN))
+}
+
+/// The height of lines of text.
+pub(super) fn height(lines: &[String]) -> i32 {
+    LINE * lines.len() as i32
+}
+
+/// How much room a text has that begins at `left`.
+pub(super) fn room(left: i32) -> i32 {
+    WIDTH - left - MARGIN
 }
 
 #[cfg(test)]

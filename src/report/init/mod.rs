@@ -73,7 +73,7 @@ fn write_crate(folder: &Path) -> anyhow::Result<()> {
     });
     match fill(folder, &files.collect())? {
         true => Ok(()),
-        false => Err(BookError::NotEmpty { path: folder.to_owned() }.into()),
+        false => Err(BookError::not_empty(folder).into()),
     }
 }
 

@@ -134,9 +134,6 @@ impl<'a> At<'a> {
 
     /// An error for a name in the text here that stands for nothing.
     pub(super) fn unknown(&self, unknown: UnknownName) -> FileError {
-        if unknown.is_of_id {
-            return Way::default().key("id").error(self.text, self.origin, unknown.message, unknown.hint);
-        }
         let error = self.way.error(self.text, self.origin, format!("{}{}", self.about, unknown.message), unknown.hint);
         match (error, unknown.name) {
             (FileError::Invalid { origin, line, column, message, hint }, Some(name)) => {

@@ -1,10 +1,9 @@
 //! Figures: what they draw is there.
 
 use super::at::At;
-use super::single::{self, Several};
-use crate::document::{DocumentTable, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows, StackedParts};
+use super::table::{Several, in_lines, in_matrix};
+use crate::document::{DocumentTable, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows};
 use crate::error::FileError;
-use crate::present::StackPlot;
 use crate::results::{Parameter, Parameters};
 use crate::units::Unit;
 
@@ -23,8 +22,7 @@ fn check_panel(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
         let what = || format!("leads to a chapter `{chapter}`, which there is not");
         at.key("chapter").known(chapter, names.chapters.iter().map(String::as_str), what)?;
     }
-    let draws_rows =
-        !panel.table.is_empty() || !panel.bars.is_empty() || panel.lines.is_some() || panel.stack.is_some();
+    let draws_rows = !panel.table.is_empty() || !panel.bars.is_empty() || panel.lines.is_some();
     let kinds = [
         ("timeline", panel.timeline.as_ref().map(|scenario| format!("the timeline `{scenario}`"))),
         ("roofline", panel.roofline.then(|| "a roofline".to_owned())),
@@ -53,29 +51,16 @@ fn check_rows(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
     let what = || format!("draws table `{}`, which there is not", panel.table);
     at.key("table").known(&panel.table, tables.iter().map(|table| table.id.as_str()), what)?;
     let Some(table) = at.document.table(&panel.table) else { return Ok(()) };
-    let ways = [
-        !panel.bars.is_empty(),
-        panel.lines.as_ref().is_some_and(|lines| !lines.series.is_empty()),
-        panel.stack.as_ref().is_some_and(|stack| !stack.parts.is_empty()),
-    ];
-    if ways.into_iter().filter(|way| *way).count() != 1 {
-        let what = format!("draws table `{}` neither as bars nor as lines nor stacked, or in several ways", table.id);
+    let has_lines = panel.lines.as_ref().is_some_and(|lines| !lines.series.is_empty());
+    if panel.bars.is_empty() != has_lines {
+        let what = format!("draws table `{}` neither as bars nor as lines, or in both ways", table.id);
         return at.key("table").refuse(what);
     }
     let mut units: Vec<Unit> = each_once(at, "bars", &panel.bars, table)?;
-    if let Some(StackedParts { parts, whole, error }) = &panel.stack {
-        let at = at.key("stack");
-        if parts.len() > StackPlot::MAX_PARTS {
-            let (parts, most) = (parts.len(), StackPlot::MAX_PARTS);
-            return at.key("parts").refuse(format!("draws a bar of {parts} parts, and {most} can be told apart"));
-        }
-        units.extend(each_once(&at, "parts", parts, table)?);
-        units.extend([unit(&at.key("whole"), table, whole)?, unit(&at.key("error"), table, error)?]);
-    }
     if let Some(lines) = &panel.lines {
         let at = at.key("lines");
         units.extend(check_lines(&at, table, lines)?);
-        one_each(&at.key("series"), single::in_lines(at.document, table, lines))?;
+        one_each(&at.key("series"), in_lines(at.document, table, lines))?;
     }
     if units.iter().any(|unit| *unit != units[0]) {
         return at.key("table").refuse(format!("draws rows of table `{}` whose units differ on one axis", table.id));
@@ -155,7 +140,7 @@ fn check_matrix(at: &At<'_>, matrix: &Matrix) -> Result<(), FileError> {
             selects(&at, &time.id, "select", &time.select)?;
             selects(&at, &time.id, "prefer", &time.prefer)?;
         }
-        one_each(&at.key(key), single::in_matrix(at.document, matrix, times))?;
+        one_each(&at.key(key), in_matrix(at.document, matrix, times))?;
     }
     Ok(())
 }
@@ -204,28 +189,7 @@ fn check_lines(at: &At<'_>, table: &DocumentTable, lines: &Lines) -> Result<Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::Document;
-    use super::super::tests::{HEAD, error, two_sizes};
-
-    #[test]
-    fn a_stack_is_of_rows_of_its_table_that_can_be_told_apart() {
-        let error = |stack: &str| {
-            let panel = format!("{{table: t, stack: {stack}}}");
-            let head = HEAD.replace(", published: {fp16: 14.0e-6}", ", published_with: {size: 16}");
-            let text = format!("{head}figures: [{{id: f, title: F, caption: C, panels: [{panel}]}}]\n");
-            Document::parse("d.yaml", &text, &two_sizes()).unwrap_err().to_string()
-        };
-        for (stack, says) in [
-            ("{parts: [d.z], whole: d.a, error: d.a}", "draws `d.z`, which table `t` does not hold"),
-            ("{parts: [d.a], whole: d.z, error: d.a}", "draws `d.z`, which table `t` does not hold"),
-            ("{parts: [d.a, d.a, d.a, d.a, d.a], whole: d.a, error: d.a}", "a bar of 5 parts, and 4 can be told apart"),
-            ("{parts: [], whole: d.a, error: d.a}", "neither as bars nor as lines nor stacked"),
-            ("{parts: [d.a, d.a], whole: d.a, error: d.a}", "draws `d.a` twice"),
-        ] {
-            let message = error(stack);
-            assert!(message.contains(says), "{message}");
-        }
-    }
+    use super::super::tests::error;
 
     #[test]
     fn a_plot_of_a_row_that_there_is_not_is_refused() {

@@ -1,11 +1,13 @@
-//! Tables: every row is one that there is, with parameters and figures that are its own.
+//! Tables: every row is one that there is, with parameters and figures that are its own, and what a table or a picture shows of a
+//! row is one measurement of each system.
 
 use std::collections::BTreeSet;
 
-use super::super::{DocumentRow, DocumentTable, TableCase};
+use super::super::{Document, DocumentRow, DocumentTable, Lines, Matrix, MatrixTime, TableCase};
 use super::at::At;
-use super::single;
 use crate::error::FileError;
+use crate::predicate::twins;
+use crate::results::{MetricSpec, Parameters};
 
 /// Finds the first contradiction in the tables of a document.
 pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
@@ -21,7 +23,7 @@ pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
             check_row(&at, table, row)?;
         }
         check_cases(&at, table)?;
-        if let Some((place, several)) = single::in_table(at.document, table) {
+        if let Some((place, several)) = in_table(at.document, table) {
             let hint = "; name a parameter, by `select`, `cases`, `each` or `published_with`".to_owned();
             return at.key("rows").item(place).key("id").refuse_for(several, hint);
         }
@@ -95,9 +97,79 @@ fn check_cases(at: &At<'_>, table: &DocumentTable) -> Result<(), FileError> {
     }
 }
 
+/// A place in a list, and which measurements there are to choose from.
+pub(super) type Several = (usize, String);
+
+/// The first row of a table that fits several measurements in one of its cases.
+fn in_table(document: &Document, table: &DocumentTable) -> Option<Several> {
+    let every = [Parameters::new()];
+    let named: Vec<Parameters> = table.cases.iter().map(|case| case.select.clone()).collect();
+    let cases = if named.is_empty() { &every[..] } else { &named };
+    let several = |id: &str| {
+        let prefer = table.published_with(id);
+        cases
+            .iter()
+            .find_map(|case| fits_several(document, id, &table.selected(id, case), &prefer, table.each.as_deref()))
+    };
+    table.rows.iter().enumerate().find_map(|(place, row)| Some((place, several(&row.id)?)))
+}
+
+/// The first series whose points fit several measurements.
+pub(super) fn in_lines(document: &Document, table: &DocumentTable, lines: &Lines) -> Option<Several> {
+    lines.series.iter().enumerate().find_map(|(place, series)| {
+        let (prefer, select) = (table.published_with(&series.id), table.selected(&series.id, &series.select));
+        Some((place, fits_several(document, &series.id, &select, &prefer, Some(&lines.x))?))
+    })
+}
+
+/// The first of some times of a matrix that fits several measurements.
+pub(super) fn in_matrix(document: &Document, matrix: &Matrix, times: &[MatrixTime]) -> Option<Several> {
+    let rows = &document.names.rows;
+    let own = |spec: &MetricSpec| -> Parameters {
+        let named = |name: &String| Some((name.clone(), spec.parameters.get(name)?.clone()));
+        matrix.rows.iter().filter_map(named).collect()
+    };
+    times.iter().enumerate().find_map(|(place, time)| {
+        let drawn = rows.together(&matrix.id).flatten().filter(|spec| holds(spec, &matrix.select));
+        let mut selects: Vec<Parameters> = Vec::new();
+        for spec in drawn {
+            let mut select = own(spec);
+            select.extend(matrix.select.clone());
+            select.extend(time.select.clone());
+            if !selects.contains(&select) {
+                selects.push(select);
+            }
+        }
+        let several = |select: &Parameters| fits_several(document, &time.id, select, &time.prefer, None);
+        Some((place, selects.iter().find_map(several)?))
+    })
+}
+
+/// Two measurements of one system that a row could stand for, in words. Of the parameter `each`, those that have it are
+/// taken value by value.
+fn fits_several(
+    document: &Document,
+    id: &str,
+    select: &Parameters,
+    prefer: &Parameters,
+    each: Option<&str>,
+) -> Option<String> {
+    let is_shown =
+        |spec: &MetricSpec| holds(spec, select) && each.is_none_or(|each| spec.parameters.contains_key(each));
+    let [one, other] = twins(document, id, each, prefer, is_shown)?;
+    Some(format!("`{id}` fits several rows, such as {one} and {other}"))
+}
+
+pub(super) fn holds(spec: &MetricSpec, select: &Parameters) -> bool {
+    select.iter().all(|(name, value)| spec.parameters.get(name) == Some(value))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{HEAD, error, parse};
+    use super::super::tests::{HEAD, error, parse, two_sizes};
+    use super::*;
+    use crate::results::Catalog;
+    use std::sync::Arc;
 
     #[test]
     fn a_row_named_twice_is_reported_at_its_second_line() {
@@ -143,5 +215,52 @@ mod tests {
         let select = of("{label: fp16, select: {dtype: fp16}}, {label: half, select: {dtype: fp16}}");
         assert_eq!(select, "d.yaml:11:73: the case `half` selects what another one selects");
         assert!(error("  - {id: u, title: U, caption: C, rows: []}\n").contains("table `u` has no rows"));
+    }
+
+    #[test]
+    fn a_row_that_fits_several_measurements_is_refused_where_it_stands() {
+        let parsed = |text: &str| Document::parse("d.yaml", text, &two_sizes());
+        let refused = |text: &str, place: &str| {
+            let message = parsed(text).unwrap_err().to_string();
+            assert!(message.starts_with(&format!("d.yaml:{place}: ")), "{message}");
+            assert!(message.contains("`d.a` fits several rows, such as d.a (dtype fp16, size 8) and"), "{message}");
+        };
+        let of = |tail: &str| HEAD.replace("      - {id: d.a, published: {fp16: 14.0e-6}}\n", tail);
+        refused(&of("      - {id: d.a}\n"), "13:14");
+        assert!(parsed(&of("      - {id: d.a, published_with: {size: 16}}\n")).is_ok(), "the document says which");
+        let cases = "cases: [{label: fp16, select: {dtype: fp16}}]";
+        assert!(parsed(&of("      - {id: d.a}\n").replace(cases, "each: size")).is_ok(), "one after the other");
+        assert!(parsed(&of("      - {id: d.a}\n").replace("{dtype: fp16}", "{dtype: fp16, size: 8}")).is_ok());
+        assert!(parsed(&of("      - {id: d.a, select: {size: 16}}\n")).is_ok());
+        let unknown = parsed(&of("      - {id: d.a, select: {siz: 16}}\n")).unwrap_err().to_string();
+        assert!(unknown.contains("row `d.a` does not have a parameter `siz`"), "{unknown}");
+    }
+
+    #[test]
+    fn a_line_whose_points_fit_several_measurements_is_refused_where_it_stands() {
+        let mut names = two_sizes();
+        let with_iters = |spec: &MetricSpec| {
+            let mut spec = spec.clone();
+            let size = spec.parameters.insert("size".to_owned(), 8_usize.into());
+            spec.parameters.extend(size.map(|size| ("iters".to_owned(), size)));
+            spec
+        };
+        let all: Vec<MetricSpec> = names.rows.specs().iter().map(with_iters).collect();
+        names.rows = Arc::new(Catalog::default().with_together(all));
+        let table = HEAD.replace("cases: [{label: fp16, select: {dtype: fp16}}]", "each: iters");
+        let table = table.replace(", published: {fp16: 14.0e-6}", "");
+        let read = |x: &str| {
+            let text = format!(
+                "{table}figures:\n  - id: f\n    title: F\n    caption: C\n    panels:\n      - table: t\n        lines:\n          \
+                 x: {x}\n          series:\n            - {{id: d.a}}\n"
+            );
+            Document::parse("d.yaml", &text, &names)
+        };
+        assert!(read("iters").is_ok());
+        let message = read("size").unwrap_err().to_string();
+        assert!(
+            message.starts_with("d.yaml:23:20: figure `f` draws a row of which `d.a` fits several rows"),
+            "{message}"
+        );
     }
 }

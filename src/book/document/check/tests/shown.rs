@@ -1,22 +1,19 @@
 //! What a reader finds of the rows in the documents that come with the program: what an answer cites, and all that an experiment
 //! measures.
 
-use super::super::{AdviceRow, Document, DocumentTable, Matrix};
-use super::single::{holds, of_row, published_with};
-use crate::BookProject;
-use crate::kept;
-use crate::predicate::{Operand, Test, is_selected, operands_of, parsed};
+use super::super::table::holds;
+use crate::document::{AdviceRow, Document, DocumentTable, Matrix, Text};
+use crate::predicate::{Operand, Several, Test, is_selected, operands_of, parsed};
 use crate::results::{MetricSpec, Parameters, preferred};
+use crate::tests::{catalog, project};
 
 fn documents() -> Vec<Document> {
-    BookProject::embedded().documents(&kept::catalog()).unwrap()
+    project().documents(&catalog()).unwrap()
 }
 
 /// The rows in the tables and the matrices of a document.
 fn in_tables_and_matrices(document: &Document) -> Vec<&MetricSpec> {
-    let panels = document.figures.iter().flat_map(|figure| &figure.panels);
-    let matrices = panels.filter_map(|panel| panel.matrix.as_ref());
-    let of_matrices = matrices.flat_map(|matrix| in_matrix(document, matrix));
+    let of_matrices = document.matrices().flat_map(|matrix| in_matrix(document, matrix));
     document.tables.iter().flat_map(|table| in_table(document, table)).chain(of_matrices).collect()
 }
 
@@ -34,9 +31,9 @@ fn in_table<'a>(document: &'a Document, table: &'a DocumentTable) -> Vec<&'a Met
                 cases.push(Parameters::new());
             }
             for case in cases {
-                let select = of_row(table, &row.id, &case);
+                let select = table.selected(&row.id, &case);
                 let fits = specs.iter().copied().filter(|spec| holds(spec, &select));
-                found.extend(preferred(fits, &published_with(table, &row.id)));
+                found.extend(preferred(fits, &table.published_with(&row.id)));
             }
         }
     }
@@ -60,13 +57,18 @@ fn in_matrix<'a>(document: &'a Document, matrix: &'a Matrix) -> Vec<&'a MetricSp
 
 /// The points of the lines of a document.
 fn in_lines(document: &Document) -> Vec<&MetricSpec> {
-    let lines = document.figures.iter().flat_map(|figure| &figure.panels).filter_map(|panel| panel.lines.as_ref());
+    let lines = document.panels().filter_map(|panel| panel.lines.as_ref());
     let points = lines.flat_map(|lines| lines.series.iter().map(move |series| (lines, series)));
     let of_series = points.flat_map(|(lines, series)| {
         let all = document.names.rows.together(&series.id).flatten();
         all.filter(|spec| holds(spec, &series.select) && spec.parameters.contains_key(&lines.x))
     });
     of_series.collect()
+}
+
+/// The expressions in a text.
+fn expressions(text: &Text) -> impl Iterator<Item = &str> {
+    text.source().split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0.trim()))
 }
 
 fn has(known: &[&MetricSpec], spec: &MetricSpec) -> bool {
@@ -85,15 +87,12 @@ fn each_value_that_an_answer_cites_stands_in_a_table_or_a_matrix_of_its_chapter(
         for (answer, values) in document.answer.iter().map(|answer| (answer, &[][..])).chain(advised) {
             let tests = Test::all(&answer.condition).unwrap().into_iter().map(|test| test.quantity);
             let texts = [&answer.then, &answer.otherwise, &answer.unclear].into_iter().chain(values);
-            let cited = texts.flat_map(|text| text.expressions());
+            let cited = texts.flat_map(expressions);
             // Without the filter that writes it.
             let cited = cited.map(|text| parsed(text.split('|').next().unwrap_or_default(), &[]).unwrap());
             for (name, operand) in tests.chain(cited).flat_map(|text| operands_of(&text, &document).unwrap()) {
-                let (id, selectors, is_extreme) = match operand {
-                    Operand::Measured { id, selectors, of_several, .. } => (id, selectors, of_several.is_some()),
-                    Operand::Counted { id, selectors } => (id, selectors, false),
-                    _ => continue,
-                };
+                let Operand::Measured { id, selectors, of_several, .. } = operand else { continue };
+                let is_extreme = matches!(of_several, Some(Several::One(_)));
                 let mut specs =
                     document.names.rows.together(&id).flatten().filter(|spec| is_selected(spec, &selectors));
                 let in_own_tables = |spec: &MetricSpec| document.tables.is_empty() && spec.experiment() == document.id;
@@ -116,7 +115,7 @@ fn every_measurement_of_the_experiment_that_a_document_is_about_is_shown() {
     let documents = documents();
     let rows = |document| [in_tables_and_matrices(document), in_lines(document)].concat();
     let shown: Vec<&MetricSpec> = documents.iter().flat_map(rows).collect();
-    let catalog = kept::catalog();
+    let catalog = catalog();
     let missing = catalog.specs().iter().filter(|spec| {
         let about = documents.iter().find(|one| one.id == spec.experiment() && !one.tables.is_empty());
         about.is_some_and(|document| match document.source {

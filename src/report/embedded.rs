@@ -1,0 +1,56 @@
+//! The book that the program carries: its pages, documents, templates, suites and notebooks, and the results of a real GPU for a
+//! reader who has none. An edit of one of these files compiles this crate alone.
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use include_dir::{Dir, include_dir};
+
+use crate::book::{BookProject, KeptResults};
+use crate::results::Results;
+
+static PROSE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/src");
+static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../report-templates");
+static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/documents");
+static NOTEBOOKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../notebooks");
+static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/suites");
+
+const FILES: [(&str, &str); 4] = [
+    ("book.toml", include_str!("../../book/book.toml")),
+    ("hardware.yaml", include_str!("../../book/hardware.yaml")),
+    ("texts.yaml", include_str!("../../book/texts.yaml")),
+    ("lessons.yaml", include_str!("../../book/lessons.yaml")),
+];
+
+/// The style of the book's pages, and of the pages of audits.
+pub(super) const STYLE: &str = include_str!("../../report-templates/syncscope.css");
+
+/// Measured by this program and by PyTorch on another machine: the suite of the course, and the reference suite.
+static KEPT: [KeptResults; 2] = [
+    LazyLock::new(|| kept("book/results/one-gpu.json.gz", include_bytes!("../../book/results/one-gpu.json.gz"))),
+    LazyLock::new(|| kept("book/results/calls.json.gz", include_bytes!("../../book/results/calls.json.gz"))),
+];
+
+/// The book's project.
+pub(super) fn book() -> BookProject {
+    let folders = [
+        ("src", &PROSE),
+        ("documents", &DOCUMENTS),
+        ("templates", &TEMPLATES),
+        ("suites", &SUITES),
+        ("notebooks", &NOTEBOOKS),
+    ];
+    let mut files: Vec<_> = FILES.map(|(name, text)| (PathBuf::from(name), text.as_bytes().to_vec())).into();
+    folders.into_iter().for_each(|(name, folder)| collect(Path::new(name), folder, &mut files));
+    BookProject::of_program(files, &KEPT)
+}
+
+fn kept(place: &str, content: &[u8]) -> Result<Results, crate::error::FileError> {
+    Results::of_content(content, Path::new(place))
+}
+
+/// All files below an embedded folder.
+fn collect(name: &Path, folder: &Dir<'_>, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+    files.extend(folder.files().map(|file| (name.join(file.path()), file.contents().to_vec())));
+    folder.dirs().for_each(|folder| collect(name, folder, files));
+}
