@@ -14,10 +14,14 @@ pub enum Spacing {
 /// The most steps that an axis is divided into.
 pub(super) const STEPS: f64 = 4.5;
 
+/// The most powers of ten that a logarithmic axis is marked with.
+const MAX_POWERS: usize = 12;
+
 /// The round values from 0 to `largest` that are apart by the least round number by which there are at most so many steps.
 pub(super) fn round_ticks(largest: f64, steps: f64) -> impl Iterator<Item = f64> {
     let step = round_step(largest / steps);
-    (0..).map(move |count| f64::from(count) * step).take_while(move |tick| *tick <= largest * 1.0001)
+    // Counted, as a step beside which nothing is larger, or which is 0, comes to no end.
+    (0..=steps as u32).map(move |count| f64::from(count) * step).take_while(move |tick| *tick <= largest * 1.0001)
 }
 
 /// The next greater of 1, 2 and 5 times a power of ten.
@@ -61,24 +65,29 @@ impl Axis {
     fn decades(least: f64, largest: f64) -> Self {
         let (first, last) = (least.log10().floor() as i32, largest.log10().ceil() as i32);
         let round = (first..=last).flat_map(|exponent| [1.0, 2.0, 5.0].map(|digit| digit * 10_f64.powi(exponent)));
-        let round: Vec<f64> = round.collect();
+        // Beyond these a power of ten is 0 or infinite.
+        let round: Vec<f64> = round.filter(|tick| tick.is_normal()).collect();
         // The rounding of a power of ten must not push a round value out of its own axis.
         let low = round.iter().copied().rfind(|tick| *tick <= least * (1.0 + 1e-9)).unwrap_or(least);
         let high = round.iter().copied().find(|tick| *tick >= largest * (1.0 - 1e-9) && *tick > low);
         let high = high.unwrap_or(largest);
-        let inside = |tick: &f64| *tick >= low && *tick <= high;
-        let powers: Vec<f64> = round.iter().copied().step_by(3).filter(inside).collect();
-        let ticks = if powers.len() > 2 { powers } else { round.into_iter().filter(inside).collect() };
+        let inside = |tick: &f64| tick.is_normal() && *tick >= low && *tick <= high;
+        let powers: Vec<f64> = (first..=last).map(|exponent| 10_f64.powi(exponent)).filter(inside).collect();
+        let ticks = match powers.len() {
+            0..=2 => round.into_iter().filter(inside).collect(),
+            count => powers.into_iter().step_by(count.div_ceil(MAX_POWERS)).collect(),
+        };
         Self { spacing: Spacing::Log, low, high, ticks }
     }
 
     fn steps(least: f64, largest: f64) -> Self {
-        let span = if largest > least { largest - least } else { 1.0 };
+        let span = if largest > least { (largest - least).min(f64::MAX) } else { 1.0 };
         let step = round_step(span / STEPS);
         let (first, last) = ((least / step).floor() as i64, (least + span).max(largest) / step);
-        let last = (last - 1e-9).ceil() as i64;
-        let ticks: Vec<f64> = (first..=last).map(|count| count as f64 * step).collect();
-        Self { spacing: Spacing::Linear, low: first as f64 * step, high: last as f64 * step, ticks }
+        let last = (last - 1e-9).ceil();
+        let ticks: Vec<f64> = (first..=last as i64).map(|count| count as f64 * step).collect();
+        let [low, high] = [first as f64 * step, last * step].map(|end| end.clamp(f64::MIN, f64::MAX));
+        Self { spacing: Spacing::Linear, low, high, ticks: ticks.into_iter().filter(|tick| tick.is_finite()).collect() }
     }
 
     /// How it is divided, which may be linear where a logarithm was asked for.
@@ -93,7 +102,9 @@ impl Axis {
             Spacing::Log => value.max(self.low).ln(),
         };
         let (low, high) = (along(self.low), along(self.high));
-        if high > low { ((along(value) - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }
+        // By halves: the distance of two numbers can be beyond all numbers.
+        let from_low = |value: f64| value / 2.0 - low / 2.0;
+        if high > low { (from_low(along(value)) / from_low(high)).clamp(0.0, 1.0) } else { 0.5 }
     }
 }
 
@@ -106,6 +117,8 @@ impl Spacing {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -118,6 +131,22 @@ mod tests {
     #[test]
     fn steps_of_an_axis_are_round() {
         assert_eq!([0.3, 7.0, 18.0, 20.0].map(round_step), [0.5, 10.0, 20.0, 20.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn an_axis_of_any_values_has_few_ticks_in_order_and_a_place_for_each(
+            values in proptest::collection::vec(proptest::num::f64::ANY, 0..5),
+            is_log in proptest::bool::ANY,
+        ) {
+            let spacing = if is_log { Spacing::Log } else { Spacing::Linear };
+            let axis = Axis::around(values.iter().copied(), spacing);
+            prop_assert!(axis.ticks.len() <= 16 && axis.ticks.is_sorted(), "{axis:?}");
+            for value in values.into_iter().filter(|value| value.is_finite()) {
+                prop_assert!((0.0..=1.0).contains(&axis.place(value)), "{value:e} in {axis:?}");
+                prop_assert!(round_ticks(value, STEPS).count() <= 6, "{value:e}");
+            }
+        }
     }
 
     #[test]

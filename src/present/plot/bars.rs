@@ -277,11 +277,11 @@ impl Horizontal {
                 // Four steps would make a fifth tick.
                 let ticks: Vec<(f64, i32)> =
                     round_ticks(self.longest, 4.0 - 1e-8).map(|tick| (tick, self.column(tick))).collect();
-                ticks.iter().for_each(|(_, column)| svg.line((*column, bottom), (*column, top), Paint::Grid));
+                ticks.iter().for_each(|(_, column)| svg.path(&[(*column, bottom), (*column, top)], Paint::Grid, 1));
                 svg.path(&[(self.left, axis), (right, axis)], Paint::Muted, 1);
                 for (tick, column) in ticks {
                     let place = (column, axis + 2 * length + 6);
-                    svg.text(&scale.tick(tick), place, Weight::Regular, Paint::Muted, Side::Middle);
+                    svg.text(&scale.tick(tick), place, Weight::Regular, Paint::Muted, Side::Center);
                     svg.path(&[(column, axis), (column, axis + length)], Paint::Muted, 1);
                 }
             }

@@ -76,7 +76,8 @@ impl Histogram {
         let Estimate { lower_quartile, upper_quartile, .. } = self.estimate;
         let width = 2.0 * (upper_quartile - lower_quartile) / (self.samples.len() as f64).cbrt();
         let count = if width > 0.0 { (high - low) / width } else { 1.0 };
-        let mut bins = vec![0; count.ceil().clamp(*BINS.start(), *BINS.end()) as usize];
+        // Of values that are no numbers, the fewest.
+        let mut bins = vec![0; count.ceil().max(*BINS.start()).min(*BINS.end()) as usize];
         let last = bins.len() - 1;
         for sample in &self.samples {
             let place = ((sample - low) / (high - low) * bins.len() as f64).max(0.0) as usize;

@@ -2,8 +2,8 @@
 //! histograms, matrices of yes and no, and timelines.
 //!
 //! A panel is as wide as a phone, and a page sets as many beside each other as it has room for: text keeps its size,
-//! where a wide picture would shrink it. Colour never stands alone: hatching, marks and dashes say the same. `svg` writes what
-//! is drawn. Coordinates are whole pixels.
+//! where a wide picture would shrink it. Colour never stands alone: hatching, marks and dashes say the same. plotters draws,
+//! through the backend in `svg`. Coordinates are whole pixels.
 
 mod axis;
 mod bars;
@@ -23,3 +23,6 @@ pub use lines::{Line, LinePlot, LineRole, Point, Ticks};
 pub use matrix::{MatrixCell, MatrixPlot, MatrixRow};
 pub use svg::styled_once;
 pub use timeline::{Lane, TimelinePlot};
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,18 @@
-//! The SVG of every plot.
+//! What plots draw with, and the backend through which plotters writes it as SVG.
 //!
-//! What is written of a [`Paint`] is its class. The picture's style sheet gives each class a variable of the page, with a colour for
-//! a picture that stands alone, so that a plot follows the theme of its page. All text is written by [`escape`].
+//! plotters knows colours alone. Here a colour is the number of a [`Paint`], and what is written is the paint's class. The
+//! picture's style sheet gives each class a variable of the page, with a colour for a picture that stands alone, so that a
+//! plot follows the theme of its page. All text is written by [`escape`].
 
+use std::convert::Infallible;
 use std::fmt::{Display, Write as _};
+
+use plotters::coord::Shift;
+use plotters::element::{Drawable, PointCollection};
+use plotters::prelude::{Circle, DrawingArea, IntoDrawingArea, IntoFont, PathElement, Polygon, Rectangle, Text};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, FontStyle};
+use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind};
 
 use super::text::Weight;
 use crate::escape::escape;
@@ -45,6 +54,20 @@ impl Paint {
     /// How many series have a colour of their own.
     pub(super) const SERIES: u8 = 7;
 
+    /// The paint that [`to_backend_color`](Color::to_backend_color) made this colour of.
+    fn of(color: BackendColor) -> Self {
+        match color.rgb {
+            (0, ..) => Self::Text,
+            (1, ..) => Self::Muted,
+            (2, ..) => Self::Grid,
+            (3, ..) => Self::Whisker,
+            (4, number, _) => Self::Series(number),
+            (5, number, _) => Self::Dashed(number),
+            (6, number, _) => Self::Dotted(number),
+            (_, number, _) => Self::Pattern(number),
+        }
+    }
+
     pub(super) fn class(self) -> &'static str {
         let place = match self {
             Self::Text => 0,
@@ -70,6 +93,22 @@ impl Paint {
             Self::Dotted(_) => Some("2 3"),
             _ => None,
         }
+    }
+}
+
+impl Color for Paint {
+    fn to_backend_color(&self) -> BackendColor {
+        let (kind, number) = match *self {
+            Self::Text => (0, 0),
+            Self::Muted => (1, 0),
+            Self::Grid => (2, 0),
+            Self::Whisker => (3, 0),
+            Self::Series(number) => (4, number),
+            Self::Dashed(number) => (5, number),
+            Self::Dotted(number) => (6, number),
+            Self::Pattern(number) => (7, number),
+        };
+        BackendColor { alpha: 1.0, rgb: (kind, number, 0) }
     }
 }
 
@@ -104,18 +143,18 @@ impl Pattern {
 pub(super) type Place = (i32, i32);
 
 /// Which part of a text stands at its place.
-#[derive(Clone, Copy)]
-pub(super) enum Side {
-    Left,
-    Middle,
-    Right,
+pub(super) use plotters::style::text_anchor::HPos as Side;
+
+/// A picture that is being drawn: the forms that plots are made of.
+pub(super) struct Svg<'a> {
+    area: DrawingArea<Backend<'a>, Shift>,
+    pub(super) size: Place,
 }
 
-/// A picture that is being drawn.
-pub(super) struct Svg<'a> {
+/// Where plotters' forms become elements of SVG.
+pub(super) struct Backend<'a> {
     /// What has been drawn.
-    pub(super) body: String,
-    /// Nothing is drawn beyond its width and height.
+    pub(super) body: &'a mut String,
     pub(super) size: Place,
     /// What the identifiers within the picture begin with.
     pub(super) id: &'a str,
@@ -162,90 +201,61 @@ pub(super) fn finished(
     )
 }
 
-impl Svg<'_> {
-    /// Lines from place to place.
-    pub(super) fn path(&mut self, path: &[Place], paint: Paint, width: u32) {
-        let is_closed = path.len() > 2 && path.first() == path.last();
-        let open = &path[..path.len() - usize::from(is_closed)];
-        let line = format!("M{}{}", self.points(open), if is_closed { "z" } else { "" });
-        // Three lines are a whisker, and a plot has hundreds: what follows a line of the same paint stands in its element.
-        let end = format!("\" {}/>\n", stroked(paint, width));
-        let last = self.body.lines().next_back().unwrap_or_default();
-        let begin = if last.starts_with("<path ") && self.body.ends_with(&end) {
-            self.body.truncate(self.body.len() - end.len());
-            ""
-        } else {
-            "<path d=\""
-        };
-        self.body.extend([begin, &line, &end]);
+type DrawResult = Result<(), DrawingErrorKind<Infallible>>;
+
+impl<'a> Svg<'a> {
+    pub(super) fn new(backend: Backend<'a>) -> Self {
+        Self { size: backend.size, area: backend.into_drawing_area() }
     }
 
-    /// A straight line in an element of its own.
-    pub(super) fn line(&mut self, (x1, y1): Place, (x2, y2): Place, paint: Paint) {
-        let line = format!("line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"");
-        self.shape(line, &stroked(paint, 1));
+    /// Draws one of plotters' forms.
+    fn draw<'b, E>(&self, form: &'b E)
+    where
+        &'b E: PointCollection<'b, Place>,
+        E: Drawable<Backend<'a>>,
+    {
+        let drawn = self.area.draw(form);
+        // The backend writes into a string, which cannot fail.
+        debug_assert!(drawn.is_ok(), "{drawn:?}");
+    }
+
+    /// Lines from place to place.
+    pub(super) fn path(&self, path: &[Place], paint: Paint, width: u32) {
+        self.draw(&PathElement::new(path, paint.stroke_width(width)));
     }
 
     /// A filled rectangle.
-    pub(super) fn fill(&mut self, corners: [Place; 2], paint: Paint) {
-        let (shape, filled) = (self.rectangle(corners), self.filled(paint));
-        self.shape(shape, &filled);
+    pub(super) fn fill(&self, corners: [Place; 2], paint: Paint) {
+        self.draw(&Rectangle::new(corners, paint.filled()));
     }
 
-    /// A filled rectangle with an outline, which would not be seen around its own paint.
-    pub(super) fn bar(&mut self, corners: [Place; 2], ground: Paint, outline: Paint) {
+    /// A filled rectangle with an outline.
+    pub(super) fn bar(&self, corners: [Place; 2], ground: Paint, outline: Paint) {
         self.fill(corners, ground);
-        if self.filled(ground) != self.filled(outline) {
-            let shape = self.rectangle(corners);
-            self.shape(shape, &format!("stroke=\"currentColor\" {}", stroked(outline, 1)));
-        }
+        self.draw(&Rectangle::new(corners, outline));
     }
 
-    pub(super) fn polygon(&mut self, corners: &[Place], paint: Paint) {
-        let (points, filled) = (self.points(corners), self.filled(paint));
-        self.shape(format_args!("polygon points=\"{points}\""), &filled);
+    pub(super) fn polygon(&self, corners: &[Place], paint: Paint) {
+        self.draw(&Polygon::new(corners, paint));
     }
 
     /// A disc, or the circle around it.
-    pub(super) fn circle(&mut self, centre: Place, radius: i32, paint: Paint, is_hollow: bool) {
-        let paint = match is_hollow {
-            true => format!("stroke=\"currentColor\" {}", stroked(paint, 2)),
-            false => self.filled(paint),
-        };
-        let (x, y) = self.inside(centre);
-        self.shape(format_args!("circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), &paint);
+    pub(super) fn circle(&self, centre: Place, radius: i32, paint: Paint, is_hollow: bool) {
+        let style = if is_hollow { paint.stroke_width(2) } else { paint.filled() };
+        self.draw(&Circle::new(centre, radius, style));
     }
 
     /// A text in one line, of which `place` is at half the height.
-    pub(super) fn text(&mut self, text: &str, place: Place, weight: Weight, paint: Paint, side: Side) {
-        // From half the height to the line that the letters stand on, at their size of 13.
-        const DOWN: i32 = 4;
-        let anchor = match side {
-            Side::Left => "",
-            Side::Middle => " text-anchor=\"middle\"",
-            Side::Right => " text-anchor=\"end\"",
-        };
-        let weight = if weight == Weight::Bold { " font-weight=\"bold\"" } else { "" };
-        let ((x, y), text, class) = (self.inside(place), escape(text), paint.class());
-        if !text.is_empty() {
-            let y = y + DOWN;
-            // Writing to a string cannot fail.
-            let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\"{anchor}{weight} class=\"{class}\">{text}</text>");
-        }
+    pub(super) fn text(&self, text: &str, place: Place, weight: Weight, paint: Paint, side: Side) {
+        let weight = if weight == Weight::Bold { FontStyle::Bold } else { FontStyle::Normal };
+        let font = ("sans-serif", 13).into_font().style(weight).color(&paint);
+        self.draw(&Text::new(text, place, font.pos(Pos::new(side, VPos::Center))));
     }
+}
 
-    fn shape(&mut self, shape: impl Display, paint: &str) {
-        let _ = writeln!(self.body, "<{shape} {paint}/>");
-    }
-
-    fn rectangle(&self, corners: [Place; 2]) -> String {
-        let [(x, y), (right, bottom)] = corners.map(|corner| self.inside(corner));
-        let (x, right, y, bottom) = (x.min(right), x.max(right), y.min(bottom), y.max(bottom));
-        format!("rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{}\"", right - x, bottom - y)
-    }
-
-    fn filled(&self, paint: Paint) -> String {
-        match paint {
+impl Backend<'_> {
+    fn filled(&self, color: BackendColor) -> String {
+        match Paint::of(color) {
             Paint::Pattern(place) => {
                 let name = self.patterns.get(usize::from(place)).map_or("", |pattern| pattern.name);
                 format!("fill=\"url(#{}-{name})\"", self.id)
@@ -254,72 +264,127 @@ impl Svg<'_> {
         }
     }
 
-    fn points(&self, path: &[Place]) -> String {
-        let points = path.iter().map(|place| self.inside(*place)).map(|(x, y)| format!("{x},{y}"));
-        points.collect::<Vec<String>>().join(" ")
+    /// Of a shape with an outline.
+    fn outlined(&self, color: BackendColor, width: u32) -> String {
+        format!("stroke=\"currentColor\" {}", self.line(color, width))
     }
 
-    fn inside(&self, (x, y): Place) -> Place {
-        (x.clamp(0, self.size.0), y.clamp(0, self.size.1))
+    /// Of a line, which the style sheet strokes.
+    fn line(&self, color: BackendColor, width: u32) -> String {
+        let paint = Paint::of(color);
+        let width = if width == 1 { String::new() } else { format!(" stroke-width=\"{width}\"") };
+        let dashes = paint.dashes().map(|dashes| format!(" stroke-dasharray=\"{dashes}\"")).unwrap_or_default();
+        format!("class=\"{}\"{width}{dashes}", paint.class())
+    }
+
+    fn shape(&mut self, shape: impl Display, paint: &str) -> DrawResult {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.body, "<{shape} {paint}/>");
+        Ok(())
     }
 }
 
-/// How a line is written, which the style sheet strokes.
-fn stroked(paint: Paint, width: u32) -> String {
-    let width = if width == 1 { String::new() } else { format!(" stroke-width=\"{width}\"") };
-    let dashes = paint.dashes().map(|dashes| format!(" stroke-dasharray=\"{dashes}\"")).unwrap_or_default();
-    format!("class=\"{}\"{width}{dashes}", paint.class())
+fn points(path: impl IntoIterator<Item = BackendCoord>) -> String {
+    let points: Vec<String> = path.into_iter().map(|(x, y)| format!("{x},{y}")).collect();
+    points.join(" ")
+}
+
+impl DrawingBackend for Backend<'_> {
+    type ErrorType = Infallible;
+
+    fn get_size(&self) -> (u32, u32) {
+        (self.size.0.cast_unsigned(), self.size.1.cast_unsigned())
+    }
+
+    fn ensure_prepared(&mut self) -> DrawResult {
+        Ok(())
+    }
+
+    fn present(&mut self) -> DrawResult {
+        Ok(())
+    }
+
+    fn draw_pixel(&mut self, (x, y): BackendCoord, color: BackendColor) -> DrawResult {
+        let paint = self.filled(color);
+        self.shape(format_args!("rect x=\"{x}\" y=\"{y}\" width=\"1\" height=\"1\""), &paint)
+    }
+
+    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> DrawResult {
+        let paint = self.line(style.color(), style.stroke_width());
+        let ((x1, y1), (x2, y2)) = (from, to);
+        self.shape(format_args!("line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\""), &paint)
+    }
+
+    fn draw_rect<S: BackendStyle>(
+        &mut self,
+        from: BackendCoord,
+        to: BackendCoord,
+        style: &S,
+        fill: bool,
+    ) -> DrawResult {
+        let filled = self.filled(style.color());
+        let ((x, y), (width, height)) = (from, (to.0 - from.0, to.1 - from.1));
+        let shape = format!("rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"");
+        if fill {
+            return self.shape(shape, &filled);
+        }
+        // Around a shape of its own paint it would not be seen.
+        if self.body.ends_with(&format!("<{shape} {filled}/>\n")) {
+            return Ok(());
+        }
+        let paint = self.outlined(style.color(), style.stroke_width());
+        self.shape(shape, &paint)
+    }
+
+    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> DrawResult {
+        let paint = self.line(style.color(), style.stroke_width());
+        let mut path: Vec<BackendCoord> = path.into_iter().collect();
+        let is_closed = path.len() > 2 && path.first() == path.last();
+        path.truncate(path.len() - usize::from(is_closed));
+        let line = format!("M{}{}", points(path), if is_closed { "z" } else { "" });
+        // Three lines are a whisker, and a plot has hundreds: what follows a line of the same paint stands in its element.
+        let end = format!("\" {paint}/>\n");
+        let last = self.body.lines().next_back().unwrap_or_default();
+        if last.starts_with("<path ") && self.body.ends_with(&end) {
+            self.body.truncate(self.body.len() - end.len());
+            self.body.push_str(&(line + &end));
+            return Ok(());
+        }
+        self.shape(format_args!("path d=\"{line}\""), &paint)
+    }
+
+    fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
+        &mut self,
+        path: I,
+        style: &S,
+    ) -> DrawResult {
+        let paint = self.filled(style.color());
+        self.shape(format_args!("polygon points=\"{}\"", points(path)), &paint)
+    }
+
+    fn draw_circle<S: BackendStyle>(&mut self, centre: BackendCoord, radius: u32, style: &S, fill: bool) -> DrawResult {
+        let paint = if fill { self.filled(style.color()) } else { self.outlined(style.color(), style.stroke_width()) };
+        let (x, y) = centre;
+        self.shape(format_args!("circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), &paint)
+    }
+
+    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, (x, y): BackendCoord) -> DrawResult {
+        let anchor = match style.anchor().h_pos {
+            HPos::Left => "",
+            HPos::Right => " text-anchor=\"end\"",
+            HPos::Center => " text-anchor=\"middle\"",
+        };
+        // From half the height to the line that the letters stand on, at their size of 13.
+        let y = y + 4;
+        let weight = if matches!(style.style(), FontStyle::Bold) { " font-weight=\"bold\"" } else { "" };
+        let (class, text) = (Paint::of(style.color()).class(), escape(text));
+        if text.is_empty() {
+            return Ok(());
+        }
+        let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\"{anchor}{weight} class=\"{class}\">{text}</text>");
+        Ok(())
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn svg() -> Svg<'static> {
-        Svg { body: String::new(), size: (9, 9), id: "p", patterns: &[] }
-    }
-
-    #[test]
-    fn a_page_has_the_style_sheet_of_its_pictures_once() {
-        let picture = |id| finished((id, &[]), ("T", "D"), (1, 1), "");
-        let page = styled_once(&format!("a\n{}b\n{}c\n{}", picture("x"), picture("y"), picture("z")));
-        assert_eq!((page.matches("<style>").count(), page.matches("<svg").count()), (1, 3), "{page}");
-        assert!(!page.contains("\n\n") && page.find("<style>") < page.find("id=\"y-title"), "{page}");
-        assert_eq!(styled_once("no picture"), "no picture");
-    }
-
-    #[test]
-    fn every_class_has_a_variable_of_the_page_and_a_colour_of_its_own() {
-        let place = concat!(env!("CARGO_MANIFEST_DIR"), "/../../report-templates/syncscope.css");
-        let page = std::fs::read_to_string(place).unwrap();
-        let picture = finished(("p", &[]), ("T", "D"), (1, 1), "");
-        for (class, alone) in CLASSES {
-            assert!(page.contains(&format!("--{class}:")), "{class}");
-            assert!(picture.contains(&format!(".{class}{{color:var(--{class},{alone})}}")), "{picture}");
-        }
-    }
-
-    #[test]
-    fn lines_of_one_paint_are_one_element_and_an_unseen_outline_is_none() {
-        let mut svg = svg();
-        for (y, paint) in [(1, Paint::Whisker), (2, Paint::Whisker), (3, Paint::Muted)] {
-            svg.path(&[(1, y), (5, y)], paint, 1);
-        }
-        svg.path(&[(1, 4), (5, 4), (5, 6), (1, 4)], Paint::Muted, 1);
-        for outline in [Paint::Series(0), Paint::Series(1)] {
-            svg.bar([(1, 1), (4, 4)], Paint::Series(0), outline);
-        }
-        let lines: Vec<&str> = svg.body.lines().filter(|line| line.starts_with("<path")).collect();
-        let whiskers = r#"<path d="M1,1 5,1M1,2 5,2" class="plot-whisker"/>"#;
-        assert_eq!(lines, [whiskers, r#"<path d="M1,3 5,3M1,4 5,4 5,6z" class="plot-muted"/>"#]);
-        assert_eq!(svg.body.matches("<rect").count(), 3, "{}", svg.body);
-    }
-
-    #[test]
-    fn a_text_is_text_whatever_it_holds_and_stays_in_the_picture() {
-        let mut svg = svg();
-        svg.text("<script>{{#include x}}", (99, 1), Weight::Regular, Paint::Text, Side::Left);
-        assert!(svg.body.starts_with("<text x=\"9\" y=\"5\""), "{}", svg.body);
-        assert!(!svg.body.contains("<script") && !svg.body.contains('{'), "{}", svg.body);
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@
 
 use unicode_width::UnicodeWidthChar;
 
-use super::svg::{Paint, Pattern, Place, Side, Svg, finished};
+use super::svg::{Backend, Paint, Pattern, Place, Side, Svg, finished};
 
 /// The size of the letters in pixels.
 const SIZE: f64 = 13.0;
@@ -70,7 +70,7 @@ impl Weight {
     /// Draws a text around a column, or beside it where the edge of the panel is nearer than half of the text.
     pub(super) fn draw_around(self, svg: &mut Svg<'_>, text: &str, (column, row): Place, paint: Paint) {
         let half = self.width(text) / 2;
-        svg.text(text, (column.min(WIDTH - half).max(half), row), self, paint, Side::Middle);
+        svg.text(text, (column.min(WIDTH - half).max(half), row), self, paint, Side::Center);
     }
 
     /// Draws lines below each other, from `top` down.
@@ -116,10 +116,13 @@ impl Picture<'_> {
     pub(super) fn svg(&self, draw: impl FnOnce(&mut Svg<'_>)) -> String {
         // An identifier is of letters, digits and hyphens.
         let id: String = self.id.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let mut svg = Svg { body: String::new(), size: (WIDTH, self.height), id: &id, patterns: self.patterns };
-        Weight::Bold.draw(&mut svg, &title_lines(self.title), (MARGIN, MARGIN - 2), Paint::Text);
-        draw(&mut svg);
-        finished((&id, self.patterns), (self.title, self.description), svg.size, &svg.body)
+        let (mut body, size) = (String::new(), (WIDTH, self.height));
+        {
+            let mut svg = Svg::new(Backend { body: &mut body, size, id: &id, patterns: self.patterns });
+            Weight::Bold.draw(&mut svg, &title_lines(self.title), (MARGIN, MARGIN - 2), Paint::Text);
+            draw(&mut svg);
+        }
+        finished((&id, self.patterns), (self.title, self.description), size, &body)
     }
 }
 

@@ -1,0 +1,62 @@
+use super::*;
+
+fn drawn(draw: impl FnOnce(&mut Svg<'_>)) -> String {
+    let mut body = String::new();
+    draw(&mut Svg::new(Backend { body: &mut body, size: (9, 9), id: "p", patterns: &[] }));
+    body
+}
+
+#[test]
+fn a_paint_is_found_again_in_its_colour() {
+    for paint in [Paint::Text, Paint::Muted, Paint::Grid, Paint::Whisker, Paint::Series(3), Paint::Dashed(7)] {
+        assert_eq!(Paint::of(paint.to_backend_color()), paint);
+    }
+    for paint in [Paint::Dotted(1), Paint::Pattern(2)] {
+        assert_eq!(Paint::of(paint.to_backend_color()), paint);
+    }
+}
+
+#[test]
+fn a_page_has_the_style_sheet_of_its_pictures_once() {
+    let picture = |id| finished((id, &[]), ("T", "D"), (1, 1), "");
+    let page = styled_once(&format!("a\n{}b\n{}c\n{}", picture("x"), picture("y"), picture("z")));
+    assert_eq!((page.matches("<style>").count(), page.matches("<svg").count()), (1, 3), "{page}");
+    assert!(!page.contains("\n\n") && page.find("<style>") < page.find("id=\"y-title"), "{page}");
+    assert_eq!(styled_once("no picture"), "no picture");
+}
+
+#[test]
+fn every_class_has_a_variable_of_the_page_and_a_colour_of_its_own() {
+    let place = concat!(env!("CARGO_MANIFEST_DIR"), "/../../report-templates/syncscope.css");
+    let page = std::fs::read_to_string(place).unwrap();
+    let picture = finished(("p", &[]), ("T", "D"), (1, 1), "");
+    for (class, alone) in CLASSES {
+        assert!(page.contains(&format!("--{class}:")), "{class}");
+        assert!(picture.contains(&format!(".{class}{{color:var(--{class},{alone})}}")), "{picture}");
+    }
+}
+
+#[test]
+fn lines_of_one_paint_are_one_element_and_an_unseen_outline_is_none() {
+    let body = drawn(|svg| {
+        for (y, paint) in [(1, Paint::Whisker), (2, Paint::Whisker), (3, Paint::Muted)] {
+            svg.path(&[(1, y), (5, y)], paint, 1);
+        }
+        svg.path(&[(1, 4), (5, 4), (5, 6), (1, 4)], Paint::Muted, 1);
+        for outline in [Paint::Series(0), Paint::Series(1)] {
+            svg.bar([(1, 1), (4, 4)], Paint::Series(0), outline);
+        }
+    });
+    let lines: Vec<&str> = body.lines().filter(|line| line.starts_with("<path")).collect();
+    let whiskers = r#"<path d="M1,1 5,1M1,2 5,2" class="plot-whisker"/>"#;
+    assert_eq!(lines, [whiskers, r#"<path d="M1,3 5,3M1,4 5,4 5,6z" class="plot-muted"/>"#]);
+    assert_eq!(body.matches("<rect").count(), 3, "{body}");
+}
+
+#[test]
+fn a_text_is_text_whatever_it_holds_and_stays_in_the_picture() {
+    let text = "<script>{{#include x}}";
+    let body = drawn(|svg| svg.text(text, (99, 1), Weight::Regular, Paint::Text, Side::Left));
+    assert!(body.starts_with("<text x=\"9\" y=\"5\""), "{body}");
+    assert!(!body.contains("<script") && !body.contains('{'), "{body}");
+}
