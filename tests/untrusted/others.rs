@@ -284,7 +284,7 @@ fn a_changed_export_of_nsys_is_refused_or_has_an_audit_that_can_be_kept_and_is_n
         let length = bytes.len();
         changes.iter().for_each(|(place, byte)| bytes[place % length] = *byte);
         bytes.truncate(cut.map_or(length, |cut| cut % length));
-        match AuditReport::of_nsys(&bytes, "t.sqlite") {
+        match AuditReport::of_trace(&bytes, "t.sqlite") {
             Err(error) => prop_assert!(error.to_string().starts_with("t.sqlite"), "{error}"),
             Ok(audit) => uses.turn(|_| {
                 let kept = serde_json::to_string(&audit).unwrap();
