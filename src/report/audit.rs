@@ -43,7 +43,7 @@ pub(super) struct Arguments {
     /// The program and its arguments
     #[arg(last = true, required_unless_present = "from", conflicts_with = "from")]
     command: Vec<OsString>,
-    /// Read instead of running a program: a trace of PyTorch's profiler, one that --trace wrote, or an export of nsys (feature nsys)
+    /// Read instead of running a program: a trace of PyTorch's profiler, one that --trace wrote, the audit that --json wrote, or an export of nsys (feature nsys)
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
     /// Of which calls the stack is taken; else of a sample, and of all where a baseline or a budget needs the places of all
@@ -113,6 +113,11 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let baseline = arguments.baseline.as_deref().map(kept).transpose()?;
     let stacks = stacks(arguments, budget.as_ref())?;
     let files = Files::claim(arguments)?;
+    if let Some(report) = kept_before(arguments)? {
+        tell(&report, true);
+        write(&files, &ProgramRecording::default(), &report, &[])?;
+        return Ok(End::Well);
+    }
     let (recording, of, status) = match &arguments.from {
         Some(file) => (trace(file)?, file.display().to_string(), None),
         None => {
@@ -152,6 +157,18 @@ fn stacks(arguments: &Arguments, budget: Option<&Budget>) -> Result<Stacks, Usag
         ))),
         (stated, None) => Ok(stated.unwrap_or(Stacks::Sample)),
     }
+}
+
+/// The audit that `--from` names, where it names one and not a trace.
+fn kept_before(arguments: &Arguments) -> anyhow::Result<Option<AuditReport>> {
+    let is_audit = |path: &&PathBuf| path.is_file() && text(path).is_ok_and(|text| audit::is_audit(&text));
+    let Some(path) = arguments.from.as_ref().filter(is_audit) else { return Ok(None) };
+    if [&arguments.budget, &arguments.baseline, &arguments.trace].into_iter().any(Option::is_some) {
+        let message = "an audit that was kept can be printed, and written by `--json` and `--html`: it has no single calls. For \
+                       the rest, audit the program again, or read the trace that `--trace` wrote";
+        return Err(UsageError(format!("{}: {message}", path.display())).into());
+    }
+    Ok(Some(kept(path)?))
 }
 
 /// Says what was found: on standard output where that is this program's own, else on standard error.

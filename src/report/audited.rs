@@ -38,6 +38,12 @@ const ENDING: [i32; 16] = [
     SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGXCPU, SIGXFSZ, SIGPIPE,
     SIGABRT, SIGTRAP, SIGSYS,
 ];
+/// The same, of Linux alone: the fault of a coprocessor, and of the power.
+#[cfg(target_os = "linux")]
+const OF_LINUX: [i32; 2] = [Signal::STKFLT.as_raw(), Signal::POWER.as_raw()];
+#[cfg(not(target_os = "linux"))]
+const OF_LINUX: [i32; 0] = [];
+
 /// Runs a command with the library in it, and reads what it left.
 pub(super) fn run(command: &[OsString], stacks: &str) -> anyhow::Result<(ProgramRecording, ExitStatus)> {
     if LIBRARY.is_empty() {
@@ -74,7 +80,8 @@ pub(super) fn run(command: &[OsString], stacks: &str) -> anyhow::Result<(Program
 /// Runs a command to its end and passes signals on. After it, signals end this process again.
 fn attend(mut command: Command) -> anyhow::Result<ExitStatus> {
     // The program takes over which signals are ignored, and those alone: what is listened for ends it as ever.
-    let (ignored, heard): (Vec<i32>, Vec<i32>) = ENDING.into_iter().partition(|signal| is_ignored(*signal));
+    let (ignored, heard): (Vec<i32>, Vec<i32>) =
+        ENDING.into_iter().chain(OF_LINUX).partition(|signal| is_ignored(*signal));
     let over = Arc::new(AtomicBool::new(false));
     for signal in &heard {
         // One that the crate does not know is passed on, and ignored after the program's end.

@@ -417,6 +417,29 @@ fn the_audits_of_a_gpu_that_the_book_shows_are_printed_as_it_shows_them_and_add_
 }
 
 #[test]
+fn a_kept_audit_is_printed_and_written_again_and_holds_no_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.json"), include_str!("kineto-audit.json")).unwrap();
+    fs::write(folder.path().join("budget.yaml"), "waits: 0\n").unwrap();
+    let run = |more: &[&str]| {
+        audit(&[&["--from", "a.json"], more].concat())
+            .current_dir(folder.path())
+            .env("COLUMNS", "120")
+            .output()
+            .unwrap()
+    };
+    let output = run(&["--json", "b.json", "--html", "b.html"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let shown = include_str!("../../book/src/listings/audit_example.txt");
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), shown.trim_end());
+    assert_eq!(fs::read_to_string(folder.path().join("b.json")).unwrap(), include_str!("kineto-audit.json"));
+    assert!(fs::read_to_string(folder.path().join("b.html")).unwrap().contains("Where the host waits"));
+    let output = run(&["--budget", "budget.yaml"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(said(&output).contains("it has no single calls"), "{}", said(&output));
+}
+
+#[test]
 fn a_kept_audit_is_checked_and_is_refused_where_its_shares_do_not_add_up() {
     let folder = tempfile::tempdir().unwrap();
     let check = |content: &str| {
