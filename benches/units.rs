@@ -18,9 +18,7 @@ fn main() -> ExitCode {
         .function("write a time", || Unit::Seconds.format(black_box(14.4e-6), 3))
         .group("a thousand samples")
         .function("sum", || black_box(&values).iter().sum::<f64>())
-        .bytes(size_of_val(values.as_slice()))
         .case(Case::try_batched("keep", || Samples::new("values", black_box(&values).clone())))
-        .elements(values.len())
         .function_with(
             "sort",
             || values.clone(),
@@ -29,6 +27,5 @@ fn main() -> ExitCode {
                 values
             },
         )
-        .elements(values.len())
         .main()
 }

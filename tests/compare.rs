@@ -461,36 +461,3 @@ fn the_formats_hold_the_same_rows() {
     assert_eq!(json["pairs"][0]["shift"], "slower");
     assert!(json["pairs"][0]["ratio"]["low"].as_f64().unwrap() > 1.05);
 }
-
-#[test]
-fn the_recorded_suite_is_run_again_and_compared() {
-    let folder = tempfile::tempdir().unwrap();
-    let suite = "title: Tiny
-runs: 2
-sampling: { samples: 3, warmup: 1 }
-experiments:
-  - launch-path: { operations: [1, 2], elements: 8, iterations: 2 }
-";
-    std::fs::write(folder.path().join("suite.yaml"), suite).unwrap();
-    let run = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--only", "launch-path.batched", "--out", "r.json"];
-    assert_eq!(ended(&run, folder.path()).0, 0);
-    let (code, out, error) = ended(&["reproduce", "r.json", "--out", "again.json"], folder.path());
-    assert!(code == 0 || code == 1, "{code}: {error}");
-    assert!(out.contains("here / recorded") && out.contains("launch-path.batched.complete"), "{out}");
-    assert!(out.contains("uncertain") && out.contains("not measured"), "{out}");
-    let read = |name: &str| Results::read(&folder.path().join(name)).unwrap();
-    assert_eq!(read("again.json").selection.only, ["launch-path.batched"]);
-    assert_eq!(read("again.json").suite, read("r.json").suite);
-
-    let (code, _, error) = ended(&["reproduce", "r.json", "--out", "r.json"], folder.path());
-    assert!(code == 2 && error.contains("would be lost"), "{code}: {error}");
-    let mut other = read("r.json");
-    other.runs[0].environment.device.name = "test:0".to_owned();
-    other.write(&folder.path().join("other.json")).unwrap();
-    let (code, _, error) = ended(&["reproduce", "other.json"], folder.path());
-    assert!(code == 2 && error.contains("there is no device `test:0`"), "{code}: {error}");
-    other.suite["experiments"][0] = serde_json::json!({ "gone": {} });
-    other.write(&folder.path().join("other.json")).unwrap();
-    let (code, _, error) = ended(&["reproduce", "other.json", "--device", "cpu:0"], folder.path());
-    assert!(code == 2 && error.contains("other.json") && error.contains("no experiment `gone`"), "{code}: {error}");
-}

@@ -7,7 +7,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use serde_json::Value;
 use syncscope_results::Results;
 
 const SUITE: &str = "title: Tiny
@@ -71,7 +70,7 @@ fn said(output: &Output, code: i32) -> String {
     text
 }
 
-const FLEET: [&str; 7] = ["fleet", "--slurm", "--suite", "suite.yaml", "--device", "cpu:0", "--tasks"];
+const FLEET: [&str; 6] = ["fleet", "--suite", "suite.yaml", "--device", "cpu:0", "--tasks"];
 
 #[test]
 fn a_dry_run_prints_a_script_that_a_shell_reads_and_submits_nothing() {
@@ -81,8 +80,7 @@ fn a_dry_run_prints_a_script_that_a_shell_reads_and_submits_nothing() {
         ("gpu", "cpu:0", None),
         ("node", "auto", Some("#SBATCH --exclusive\n")),
     ] {
-        let arguments =
-            ["fleet", "--slurm", "--dry-run", "--out", "job", "--tasks", "500", "--per", per, "--device", device];
+        let arguments = ["fleet", "--dry-run", "--out", "job", "--tasks", "500", "--per", per, "--device", device];
         let output = report(&arguments, site.path(), &[]);
         said(&output, 0);
         let script = out(&output);
@@ -99,8 +97,7 @@ fn a_dry_run_prints_a_script_that_a_shell_reads_and_submits_nothing() {
         }
     }
     assert!(!site.path().join("job").exists());
-    let allowed =
-        out(&report(&["fleet", "--slurm", "--dry-run", "--out", "job", "--allow-multicast"], site.path(), &[]));
+    let allowed = out(&report(&["fleet", "--dry-run", "--out", "job", "--allow-multicast"], site.path(), &[]));
     assert!(!allowed.contains("NCCL") && allowed.contains(" '--allow-multicast'; }"), "{allowed}");
 }
 
@@ -110,7 +107,7 @@ fn names_of_any_characters_stay_names() {
     let suite = "it's \"a\" $(touch pwned) `touch pwned` @out@.yaml";
     fs::write(site.path().join(suite), SUITE).unwrap();
     let job = "a job; touch pwned 'x' $HOME";
-    let arguments = ["fleet", "--slurm", "--suite", suite, "--device", "cpu:0", "--out", job];
+    let arguments = ["fleet", "--suite", suite, "--device", "cpu:0", "--out", job];
     let options = ["--", "--comment=$(touch pwned) 'a'", "-p", "gpu"];
     let output = report(&[&arguments[..], &options].concat(), site.path(), &[("TASKS", "0")]);
     let text = said(&output, 0);
@@ -135,7 +132,7 @@ fn names_of_any_characters_stay_names() {
 #[test]
 fn what_no_line_can_hold_and_what_would_move_the_results_is_refused_in_words() {
     let site = site();
-    let fleet = ["fleet", "--slurm", "--dry-run", "--out"];
+    let fleet = ["fleet", "--dry-run", "--out"];
     for (arguments, word) in [
         (&["a\nb"][..], "the character '\\n'"),
         (&["job", "--suite", "none"], "there is no suite `none`"),
@@ -156,18 +153,7 @@ fn what_no_line_can_hold_and_what_would_move_the_results_is_refused_in_words() {
         let text = said(&output, 2);
         assert!(text.contains(word), "{word}: {text}");
     }
-    said(&report(&["fleet", "--slurm"], site.path(), &[]), 2);
-    said(&report(&["fleet", "--out", "job"], site.path(), &[]), 2);
-    let kubernetes = ["fleet", "--kubernetes", "--image", "i", "--out-volume", "r", "--suite", "/suite.yaml"];
-    for (arguments, word) in [
-        (["--suite", "ful"], "did you mean `full`?"),
-        (["--only", "overlop"], "did you mean `overlap`?"),
-        (["--device", "cuda"], "did you mean `cuda:0`?"),
-    ] {
-        let more = if arguments[0] == "--suite" { &kubernetes[..6] } else { &kubernetes[..] };
-        let text = said(&report(&[more, &arguments].concat(), site.path(), &[]), 2);
-        assert!(text.contains(word), "{word}: {text}");
-    }
+    said(&report(&["fleet"], site.path(), &[]), 2);
 }
 
 #[test]
@@ -176,14 +162,14 @@ fn without_sbatch_it_is_said_and_the_script_is_there() {
     let [sbatch, away] = ["bin/sbatch", "away"].map(|name| site.path().join(name));
     fs::rename(&sbatch, &away).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
-    command.args(["fleet", "--slurm", "--out", "job"]).current_dir(site.path()).env("PATH", site.path().join("bin"));
+    command.args(["fleet", "--out", "job"]).current_dir(site.path()).env("PATH", site.path().join("bin"));
     let text = said(&command.output().unwrap(), 1);
     assert!(text.contains("there is no `sbatch` here") && text.contains("job/fleet.sh"), "{text}");
     assert!(site.path().join("job/fleet.sh").is_file());
     // Nothing was submitted, so the folder can be used.
     fs::rename(&away, &sbatch).unwrap();
-    said(&report(&["fleet", "--slurm", "--out", "job"], site.path(), &[]), 0);
-    let again = report(&["fleet", "--slurm", "--out", "job"], site.path(), &[]);
+    said(&report(&["fleet", "--out", "job"], site.path(), &[]), 0);
+    let again = report(&["fleet", "--out", "job"], site.path(), &[]);
     assert!(said(&again, 2).contains("it holds the tasks of a job already"));
 }
 
@@ -260,160 +246,4 @@ fn a_part_of_a_run_is_not_whole() {
     part.write(&site.path().join("part.json")).unwrap();
     said(&report(&["check", "--whole", "part.json"], site.path(), &[]), 1);
     said(&report(&["check", "part.json"], site.path(), &[]), 0);
-}
-
-/// The part of the schema of a Job (batch/v1) that is used, by its reference. An unknown field is refused, as the server
-/// does with `--validate=strict`.
-const JOB: &str = include_str!("fixtures/job.schema.yaml");
-
-/// What is wrong with a value, by the keys of JSON Schema that the schema has.
-fn wrong(value: &Value, schema: &Value, place: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut hold = |holds: bool, what: &str| found.extend((!holds).then(|| format!("{place}: {what}")));
-    if let Some(kind) = schema["type"].as_str() {
-        let is_kind = match kind {
-            "object" => value.is_object(),
-            "array" => value.is_array(),
-            "string" => value.is_string(),
-            "integer" => value.is_i64() || value.is_u64(),
-            other => panic!("the schema has the type {other}"),
-        };
-        hold(is_kind, kind);
-    }
-    hold(schema.get("enum").is_none_or(|all| all.as_array().unwrap().contains(value)), "none of the values");
-    hold(schema.get("minimum").is_none_or(|least| value.as_i64() >= least.as_i64()), "too small");
-    hold(schema.get("maximum").is_none_or(|most| value.as_i64() <= most.as_i64()), "too large");
-    for key in schema["required"].as_array().into_iter().flatten() {
-        hold(value.get(key.as_str().unwrap()).is_some(), &format!("{key} is missing"));
-    }
-    for (key, own) in value.as_object().into_iter().flatten() {
-        match schema["properties"].get(key).or(schema.get("additionalProperties")) {
-            Some(schema) => found.extend(wrong(own, schema, &format!("{place}.{key}"))),
-            None => found.push(format!("{place}: there is no {key}")),
-        }
-    }
-    for (number, own) in value.as_array().into_iter().flatten().enumerate() {
-        found.extend(wrong(own, &schema["items"], &format!("{place}[{number}]")));
-    }
-    found
-}
-
-fn manifest(site: &Path, more: &[&str]) -> Value {
-    let own =
-        ["fleet", "--kubernetes", "--image", "registry.example/report:1", "--out-volume", "results", "--tasks", "16"];
-    let output = report(&[&own[..], more].concat(), site, &[]);
-    said(&output, 0);
-    serde_saphyr::from_str(&out(&output)).unwrap()
-}
-
-#[test]
-fn the_manifest_is_an_indexed_job_by_the_schema_of_kubernetes() {
-    let site = site();
-    let schema: Value = serde_saphyr::from_str(JOB).unwrap();
-    for (more, gpus) in [
-        (&[][..], Some(1)),
-        (&["--per", "node", "--gpus", "8", "--name", "fleet-1"], Some(8)),
-        (&["--device", "cpu:0"], None),
-    ] {
-        let job = manifest(site.path(), more);
-        assert_eq!(wrong(&job, &schema, "job"), Vec::<String>::new());
-        let (spec, pod) = (&job["spec"], &job["spec"]["template"]["spec"]);
-        assert_eq!((&spec["completionMode"], spec["completions"].as_u64()), (&Value::from("Indexed"), Some(16)));
-        assert_eq!(pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"].as_u64(), gpus);
-        assert_eq!(pod["volumes"][0]["persistentVolumeClaim"]["claimName"], "results");
-        assert_eq!(pod.get("affinity").is_some(), more.contains(&"node"));
-    }
-    // The schema finds what is wrong.
-    let mut job = manifest(site.path(), &[]);
-    job["spec"]["completion"] = 16.into();
-    job["spec"]["template"]["spec"]["restartPolicy"] = "Sometimes".into();
-    job["spec"].as_object_mut().unwrap().remove("backoffLimitPerIndex");
-    assert_eq!(wrong(&job, &schema, "job").len(), 3);
-    let refused = ["fleet", "--kubernetes", "--image", "i", "--out-volume", "Results_1"];
-    assert!(said(&report(&refused, site.path(), &[]), 2).contains("lower case"));
-    let refused = ["fleet", "--kubernetes", "--image", "i", "--out-volume", "r", "--suite", "suite.yaml"];
-    assert!(said(&report(&refused, site.path(), &[]), 2).contains("there is no suite `suite.yaml`"));
-}
-
-/// Runs a pod's script; its exit code.
-fn pod(script: &str, folder: &Path, variables: &[(&str, &str)]) -> Option<i32> {
-    let path = format!("{}:{}", folder.join("bin").display(), std::env::var("PATH").unwrap());
-    let mut shell = Command::new("sh");
-    shell.args(["-c", script]).current_dir(folder).env("PATH", path).env_remove("NVIDIA_VISIBLE_DEVICES");
-    shell.env("JOB_COMPLETION_INDEX", "7").env("NODE_NAME", "n1").envs(variables.iter().copied());
-    shell.status().unwrap().code()
-}
-
-/// A machine with two GPUs, one of which is divided.
-const NVIDIA_SMI: &str = "#!/bin/sh
-echo 'GPU 0: NVIDIA H200 (UUID: GPU-1111)'
-echo 'GPU 1: NVIDIA H200 (UUID: GPU-2222)'
-echo '  MIG 1g.18gb     Device  0: (UUID: MIG-3333)'
-";
-
-#[test]
-fn a_pod_is_called_after_its_gpus_in_whatever_form_they_are_given() {
-    let site = site();
-    let executable = |name: &str, text: &str| {
-        let file = site.path().join(name);
-        fs::write(&file, text).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-    };
-    executable(
-        "shown",
-        "#!/bin/sh\nwhile [ \"$1\" != --machine ]; do shift || exit 1; done\necho \"$2\" >>shown.txt\nexit 1\n",
-    );
-    let script = |more: &[&str]| {
-        let job = manifest(site.path(), more);
-        let text = job["spec"]["template"]["spec"]["containers"][0]["command"][2].as_str().unwrap().to_owned();
-        text.replace("$$", "$").replace("out='/results'", "out=$PWD").replace("report='report'", "report=./shown")
-    };
-    let called = |script: &str, gpus: Option<&str>| {
-        let _ = fs::remove_file(site.path().join("shown.txt"));
-        let place: Vec<(&str, &str)> = gpus.map(|gpus| ("NVIDIA_VISIBLE_DEVICES", gpus)).into_iter().collect();
-        assert_eq!(pod(script, site.path(), &place), Some(1));
-        fs::read_to_string(site.path().join("shown.txt")).unwrap().trim().to_owned()
-    };
-    let (with, without) = (script(&[]), script(&["--device", "cpu:0"]));
-    executable("bin/nvidia-smi", "#!/bin/sh\nexit 9\n");
-    let unnamed = [None, Some(""), Some("void"), Some("none"), Some("all"), Some("/var/run/nvidia-container-devices")];
-    for form in unnamed {
-        assert_eq!(called(&with, form), "n1", "{form:?}");
-    }
-    executable("bin/nvidia-smi", NVIDIA_SMI);
-    for form in unnamed {
-        assert_eq!(called(&with, form), "n1-GPU-1111-GPU-2222-MIG-3333", "{form:?}");
-    }
-    for (form, name) in
-        [("0", "n1-0"), ("GPU-4f5e", "n1-GPU-4f5e"), ("MIG-GPU-4f5e/1/0", "n1-MIG-GPU-4f5e-1-0"), ("0:1", "n1-0-1")]
-    {
-        assert_eq!(called(&with, Some(form)), name);
-    }
-    // Without a GPU of its own, what the image says of them names none.
-    assert_eq!(called(&without, Some("all")), "n1");
-    let eight = |last: &str| {
-        called(&with, Some(&format!("{},{last}", ["GPU-4f5e8899-aabb-ccdd-eeff-001122334455"; 7].join(","))))
-    };
-    assert!(eight("GPU-1").len() < 130 && eight("GPU-1") != eight("GPU-2"), "{}", eight("GPU-1"));
-}
-
-#[test]
-fn the_pods_command_is_the_same_script_with_names_quoted_twice() {
-    let site = site();
-    let suite = "/suites/it's $(NODE_NAME)$$.yaml";
-    let job = manifest(site.path(), &["--suite", suite]);
-    let command = job["spec"]["template"]["spec"]["containers"][0]["command"].as_array().unwrap();
-    // Kubernetes makes one sign of two, and expands only single ones.
-    let escaped = command[2].as_str().unwrap();
-    assert!(!escaped.replace("$$", "").contains('$'));
-    let script =
-        escaped.replace("$$", "$").replace("out='/results'", "out=$PWD").replace("report='report'", "report=./shown");
-    fs::write(site.path().join("shown"), "#!/bin/sh\nprintf '%s\\n' \"$@\" >>shown.txt\nexit 1\n").unwrap();
-    fs::set_permissions(site.path().join("shown"), fs::Permissions::from_mode(0o755)).unwrap();
-    let place = [("NVIDIA_VISIBLE_DEVICES", "GPU-a b/c")];
-    assert_eq!(pod(&script, site.path(), &place), Some(1));
-    let shown = fs::read_to_string(site.path().join("shown.txt")).unwrap();
-    assert!(shown.contains(&format!("\n--suite\n{suite}\n")) && shown.contains("\nn1-GPU-a-b-c\n"), "{shown}");
-    assert_eq!(fs::read_to_string(site.path().join("task-7.exit")).unwrap(), "1\n");
-    assert_eq!(fs::read_to_string(site.path().join("fleet.yaml")).unwrap(), "tasks: 16\n");
 }

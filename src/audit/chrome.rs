@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -103,140 +103,46 @@ pub(super) struct Event<'a> {
 }
 
 /// The arguments that are used.
-#[derive(Default)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Arguments<'a> {
-    pub(super) correlation: Option<u64>,
-    pub(crate) bytes: Option<u64>,
-    pub(super) context: Option<u32>,
-    pub(super) stream: Option<u32>,
-    pub(super) device: Option<u32>,
-    pub(super) awaits: Option<u64>,
-    pub(crate) name: Cow<'a, str>,
-    pub(super) site: Cow<'a, str>,
-    pub(super) sync: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) correlation: Loose<'a>,
+    pub(crate) bytes: Loose<'a>,
+    pub(super) context: Loose<'a>,
+    pub(super) stream: Loose<'a>,
+    pub(super) device: Loose<'a>,
+    pub(super) awaits: Loose<'a>,
+    pub(crate) name: Loose<'a>,
+    pub(super) site: Loose<'a>,
+    pub(super) sync: Loose<'a>,
 }
 
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "lowercase")]
-enum Argument {
-    Correlation,
-    Bytes,
-    Context,
-    Stream,
-    Device,
-    Awaits,
-    Name,
-    Site,
-    Sync,
-    #[serde(other)]
-    Other,
-}
-
-/// A number or a text; what is neither says nothing, and is not kept.
-#[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub(super) enum Loose<'a> {
-    Number(u64),
-    Text(Cow<'a, str>),
-    #[default]
-    Other,
-}
+/// A value as it stands in the text, which is used if it is a number or a text.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(super) struct Loose<'a>(&'a str);
 
 impl<'a> Loose<'a> {
-    pub(crate) fn number(&self) -> Option<u64> {
-        if let Self::Number(number) = self { Some(*number) } else { None }
+    pub(crate) fn number(self) -> Option<u64> {
+        self.0.parse().ok()
     }
 
-    pub(super) fn small(&self) -> Option<u32> {
-        self.number().and_then(|number| u32::try_from(number).ok())
+    pub(super) fn small(self) -> Option<u32> {
+        self.0.parse().ok()
     }
 
-    fn text(self) -> Cow<'a, str> {
-        if let Self::Text(text) = self { text } else { Cow::Borrowed("") }
+    pub(super) fn text(self) -> Cow<'a, str> {
+        match self.0.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
+            Some(plain) if !plain.contains('\\') => Cow::Borrowed(plain),
+            Some(_) => Cow::Owned(serde_json::from_str(self.0).unwrap_or_default()),
+            None => Cow::default(),
+        }
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read<'a>(PhantomData<&'a ()>);
-        impl<'de: 'a, 'a> Visitor<'de> for Read<'a> {
-            type Value = Loose<'a>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a value")
-            }
-
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-                Ok(Loose::Number(number))
-            }
-
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Loose::Text(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Loose::Text(Cow::Owned(text.to_owned())))
-            }
-
-            fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
-                Ok(Loose::Other)
-            }
-
-            fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
-                Ok(Loose::Other)
-            }
-
-            fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
-                Ok(Loose::Other)
-            }
-
-            fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-                Ok(Loose::Other)
-            }
-
-            fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<Self::Value, S::Error> {
-                while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Loose::Other)
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Loose::Other)
-            }
-        }
-        deserializer.deserialize_any(Read(PhantomData))
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read<'a>(PhantomData<&'a ()>);
-        impl<'de: 'a, 'a> Visitor<'de> for Read<'a> {
-            type Value = Arguments<'a>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a map")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-                let mut read = Arguments::default();
-                while let Some((argument, value)) = map.next_entry::<Argument, Loose<'a>>()? {
-                    match argument {
-                        Argument::Correlation => read.correlation = value.number(),
-                        Argument::Bytes => read.bytes = value.number(),
-                        Argument::Context => read.context = value.small(),
-                        Argument::Stream => read.stream = value.small(),
-                        Argument::Device => read.device = value.small(),
-                        Argument::Awaits => read.awaits = value.number(),
-                        Argument::Name => read.name = value.text(),
-                        Argument::Site => read.site = value.text(),
-                        Argument::Sync => read.sync = value.text(),
-                        Argument::Other => {}
-                    }
-                }
-                Ok(read)
-            }
-        }
-        deserializer.deserialize_map(Read(PhantomData))
+        <&RawValue>::deserialize(deserializer).map(|value| Self(value.get()))
     }
 }
 
@@ -252,7 +158,7 @@ impl<'a> Event<'a> {
 
     /// The process and the thread.
     pub(super) fn track(&self) -> (Loose<'a>, Loose<'a>) {
-        (self.pid.clone(), self.tid.clone())
+        (self.pid, self.tid)
     }
 
     /// When it began and ended, since the first of the trace.
@@ -294,8 +200,9 @@ mod tests {
             );
             let trace = Trace::parse(&text).unwrap();
             let [event] = &*trace.events else { panic!("{text}") };
-            assert!(event.pid == Loose::Other && event.tid == Loose::Text("a\tb".into()), "{text}");
-            assert_eq!((event.args.stream, &*event.args.site, event.args.bytes), (None, "", Some(7)), "{text}");
+            assert_eq!((event.pid.number(), &*event.pid.text(), &*event.tid.text()), (None, "", "a\tb"), "{text}");
+            let Arguments { stream, site, bytes, .. } = &event.args;
+            assert_eq!((stream.small(), &*site.text(), bytes.number()), (None, "", Some(7)), "{text}");
             assert!(Trace::parse(&(text + "]")).is_err());
         }
     }

@@ -3,7 +3,7 @@
 //! A name says only what a call *may* do. Whether it waited is judged by what was pending (`evidence`).
 
 /// What a call is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Class {
     /// Waits for a stream.
     Stream,
@@ -28,8 +28,32 @@ pub(crate) enum Class {
     /// Fills memory, ends a context or changes its limits, which can wait for all streams.
     Implicit,
     /// Anything else: it has no reason to wait, and can take long by itself, as the first launch of a kernel does.
+    #[default]
     Other,
 }
+
+/// The functions of each class, of the driver and of the run-time library, without what their names begin and end with.
+const NAMES: [(Class, &str); 10] = [
+    (Class::Stream, "StreamSynchronize"),
+    (Class::Context, "CtxSynchronize DeviceSynchronize ThreadSynchronize"),
+    (Class::Event, "EventSynchronize"),
+    (Class::Record, "EventRecord EventRecordWithFlags"),
+    (Class::Free, "MemFree Free FreeArray FreeMipmappedArray ArrayDestroy MipmappedArrayDestroy"),
+    (Class::Unlock, "MemFreeHost FreeHost MemHostUnregister HostUnregister"),
+    (
+        Class::Allocate,
+        "MemAlloc Malloc MemAllocManaged MallocManaged MemAllocPitch MallocPitch Malloc3D MallocArray Malloc3DArray \
+         MallocMipmappedArray ArrayCreate Array3DCreate MipmappedArrayCreate MemCreate MemMap MemUnmap MemRelease \
+         MemSetAccess MemPoolTrimTo",
+    ),
+    (Class::PageLock, "MemAllocHost MallocHost MemHostAlloc HostAlloc MemHostRegister HostRegister"),
+    (Class::Load, "KernelGetFunction FuncLoad FuncGetAttributes"),
+    (
+        Class::Implicit,
+        "CtxDestroy DevicePrimaryCtxReset DevicePrimaryCtxRelease DeviceReset ThreadExit CtxSetLimit DeviceSetLimit \
+         ThreadSetLimit",
+    ),
+];
 
 impl Class {
     /// Whether a name is one of CUDA, and not one of this library.
@@ -44,50 +68,13 @@ impl Class {
             .iter()
             .fold(function, |name, ending| name.strip_suffix(ending).unwrap_or(name));
         let name = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or(name);
-        match name {
-            "StreamSynchronize" => Self::Stream,
-            "CtxSynchronize" | "DeviceSynchronize" | "ThreadSynchronize" => Self::Context,
-            "EventSynchronize" => Self::Event,
-            "EventRecord" | "EventRecordWithFlags" => Self::Record,
-            "MemFree" | "Free" | "FreeArray" | "FreeMipmappedArray" | "ArrayDestroy" | "MipmappedArrayDestroy" => {
-                Self::Free
-            }
-            "MemFreeHost" | "FreeHost" | "MemHostUnregister" | "HostUnregister" => Self::Unlock,
-            "MemAlloc"
-            | "Malloc"
-            | "MemAllocManaged"
-            | "MallocManaged"
-            | "MemAllocPitch"
-            | "MallocPitch"
-            | "Malloc3D"
-            | "MallocArray"
-            | "Malloc3DArray"
-            | "MallocMipmappedArray"
-            | "ArrayCreate"
-            | "Array3DCreate"
-            | "MipmappedArrayCreate"
-            | "MemCreate"
-            | "MemMap"
-            | "MemUnmap"
-            | "MemRelease"
-            | "MemSetAccess"
-            | "MemPoolTrimTo" => Self::Allocate,
-            "MemAllocHost" | "MallocHost" | "MemHostAlloc" | "HostAlloc" | "MemHostRegister" | "HostRegister" => {
-                Self::PageLock
-            }
-            "CtxDestroy"
-            | "DevicePrimaryCtxReset"
-            | "DevicePrimaryCtxRelease"
-            | "DeviceReset"
-            | "ThreadExit"
-            | "CtxSetLimit"
-            | "DeviceSetLimit"
-            | "ThreadSetLimit" => Self::Implicit,
-            _ if name.starts_with("Memset") && !name.ends_with("Async") => Self::Implicit,
-            _ if name.starts_with("Memcpy") => Self::Copy { asynchronous: name.ends_with("Async") },
-            _ if name.starts_with("Module") || name.starts_with("Library") => Self::Load,
-            "KernelGetFunction" | "FuncLoad" | "FuncGetAttributes" => Self::Load,
-            _ => Self::Other,
+        let is_named = |(_, names): &&(Self, &str)| names.split(' ').any(|known| known == name);
+        match NAMES.iter().find(is_named) {
+            Some((class, _)) => *class,
+            None if name.starts_with("Memset") && !name.ends_with("Async") => Self::Implicit,
+            None if name.starts_with("Memcpy") => Self::Copy { asynchronous: name.ends_with("Async") },
+            None if name.starts_with("Module") || name.starts_with("Library") => Self::Load,
+            None => Self::Other,
         }
     }
 

@@ -38,15 +38,6 @@ pub(super) struct Table {
     pub(super) optional: &'static [&'static str],
 }
 
-/// What a table lacks of its optional columns.
-pub(super) struct Lacking(Vec<&'static str>);
-
-impl Lacking {
-    pub(super) fn lacks(&self, column: &str) -> bool {
-        self.0.contains(&column)
-    }
-}
-
 pub(super) struct Database {
     connection: Connection,
     /// Of each name whether it is a plain table.
@@ -127,11 +118,11 @@ impl Database {
         }
     }
 
-    /// Hands over each row of a table, and says what of its columns it lacks; none where there is no such table.
+    /// Hands over each row of a table, and says which optional columns it lacks; none where there is no such table.
     ///
     /// # Errors
     /// It is no plain table, lacks a column that has to be there, or cannot be read.
-    pub fn read(&self, table: &Table, mut take: impl FnMut(&Fields<'_>)) -> Result<Option<Lacking>, String> {
+    pub fn read(&self, table: &Table, mut take: impl FnMut(&Fields<'_>)) -> Result<Option<Vec<&'static str>>, String> {
         let name = table.name;
         match self.names.get(name) {
             None => return Ok(None),
@@ -167,7 +158,7 @@ impl Database {
             Ok(())
         })
         .map_err(|message| format!("{message} (table `{name}`)"))?;
-        Ok(Some(Lacking(table.optional.iter().copied().filter(|column| !is_there(column)).collect())))
+        Ok(Some(table.optional.iter().copied().filter(|column| !is_there(column)).collect()))
     }
 }
 

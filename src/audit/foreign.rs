@@ -63,21 +63,13 @@ fn of_export(bytes: &[u8], origin: &str) -> Result<ProgramRecording, FileError> 
 }
 
 impl AuditReport {
-    /// The audit of a trace of PyTorch's profiler or of this library, from its JSON. `origin` names the file in messages.
+    /// The audit of a trace of PyTorch's profiler or of this library, or of an export of Nsight Systems (feature `nsys`), from
+    /// what the file holds. `origin` names the file in messages.
     ///
     /// # Errors
-    /// The text is no such trace, or holds more than any has; the message says where.
-    pub fn of_trace(text: &str, origin: &str) -> Result<Self, FileError> {
-        Ok(Self::of(&parse(text, origin)?, origin).0)
-    }
-
-    /// The audit of an export of Nsight Systems, from what the file holds. `origin` names the file in messages.
-    ///
-    /// # Errors
-    /// It is no such export, lacks what the audit needs, or holds more than any has; the message says which.
-    #[cfg(feature = "nsys")]
-    pub fn of_nsys(export: &[u8], origin: &str) -> Result<Self, FileError> {
-        Ok(Self::of(&of_export(export, origin)?, origin).0)
+    /// It is no such file, lacks what the audit needs, or holds more than any has; the message says where.
+    pub fn of_trace(trace: impl AsRef<[u8]>, origin: &str) -> Result<Self, FileError> {
+        Ok(Self::of(&of_bytes(trace.as_ref().to_vec(), origin)?, origin).0)
     }
 }
 
@@ -111,22 +103,15 @@ fn recording(trace: Trace<'_>) -> ProgramRecording {
     let first = events.iter().filter_map(|event| event.ts).fold(f64::INFINITY, f64::min);
     let other = trace.other();
     let own = other.as_ref().and_then(|other| other.get("timelines"));
-    let (source, kineto::Read { processes, homeless }) = match own {
-        Some(timelines) => {
-            let processes = own_processes(&trace.events, &events, first, timelines);
-            ("a trace of syncscope", kineto::Read { processes, homeless: 0 })
-        }
+    let (source, (processes, homeless)) = match own {
+        Some(timelines) => ("a trace of syncscope", (own_processes(&trace.events, &events, first, timelines), 0)),
         None => (
             "a trace of PyTorch's profiler. Which stream an event was recorded on is not in it, nor are calls that the \
              profiler leaves out",
             kineto::read(&events, first),
         ),
     };
-    let (has_calls, has_stacks) = (
-        processes.iter().any(|process| !process.calls.is_empty()),
-        processes.iter().any(|process| !process.stacks.is_empty()),
-    );
-    let (mut missing, mut warnings) = (Vec::new(), Vec::new());
+    let mut missing = Vec::new();
     if !untimed.is_empty() {
         missing.push(format!("{} of its events have no time that can be read, and are left out", untimed.len()));
     }
@@ -142,16 +127,10 @@ fn recording(trace: Trace<'_>) -> ProgramRecording {
              each process by itself"
         ));
     }
-    match (has_calls, has_stacks) {
-        (false, _) => missing.push("the trace has no calls of CUDA, so no wait can be found".to_owned()),
-        (true, false) => {
-            warnings.push(
-                "the trace has no stacks: record it with `with_stack=True`, or audit the command itself".to_owned(),
-            );
-        }
-        (true, true) => {}
-    }
-    ProgramRecording { source: source.to_owned(), processes, missing, warnings }
+    let mut recording =
+        ProgramRecording { source: source.to_owned(), processes, missing, ..ProgramRecording::default() };
+    recording.say_what_lacks("trace", "with_stack=True");
+    recording
 }
 
 /// The processes of a trace of this library: each timeline has two of the format, its host and its device.
@@ -159,7 +138,7 @@ fn own_processes(all: &[Event<'_>], events: &[&Event<'_>], first: f64, timelines
     const SYNCS: [SyncKind; 4] = [SyncKind::Stream, SyncKind::Event, SyncKind::Device, SyncKind::Implicit];
     let named = all.iter().filter(|event| event.ph == "M" && event.name == NAME_OF_THREAD);
     let numbered =
-        named.filter_map(|event| Some((event.track(), event.args.name.rsplit_once(THREAD)?.1.parse().ok()?)));
+        named.filter_map(|event| Some((event.track(), event.args.name.text().rsplit_once(THREAD)?.1.parse().ok()?)));
     let mut threads: HashMap<_, usize> = numbered.collect();
     let mut all: BTreeMap<u64, Vec<Span>> = BTreeMap::new();
     for event in events {
@@ -167,19 +146,19 @@ fn own_processes(all: &[Event<'_>], events: &[&Event<'_>], first: f64, timelines
         let next = threads.len();
         let track = *threads.entry(event.track()).or_insert(next);
         let (start_ns, end_ns) = event.times(first);
-        let site = Some(&event.args.site).filter(|site| !site.is_empty()).map(|site| site.clone().into_owned());
+        let (site, sync) = (event.args.site.text(), event.args.sync.text());
         all.entry(event.pid.number().unwrap_or(0).div_ceil(2)).or_default().push(Span {
             track,
             name: event.name.clone().into_owned(),
             start_ns,
             end_ns,
             kind,
-            stream: event.args.stream,
-            bytes: event.args.bytes,
-            correlation: event.args.correlation,
-            sync: SYNCS.into_iter().find(|sync| sync.to_string() == event.args.sync),
-            awaits: event.args.awaits,
-            site,
+            stream: event.args.stream.small(),
+            bytes: event.args.bytes.number(),
+            correlation: event.args.correlation.number(),
+            sync: SYNCS.into_iter().find(|own| own.to_string() == sync),
+            awaits: event.args.awaits.number(),
+            site: Some(site.into_owned()).filter(|site| !site.is_empty()),
             detail: None,
         });
     }

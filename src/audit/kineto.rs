@@ -14,14 +14,6 @@ use super::class::Class;
 use super::foreign::{MAX_DEEP, UNKNOWN};
 use super::recording::{Frame, Process, Range, RecordedCall, RecordedWork, WorkKind};
 
-/// What a trace says.
-#[derive(Default)]
-pub(super) struct Read {
-    pub(crate) processes: Vec<Process>,
-    /// Pieces of work of which it is not known whose they are.
-    pub(super) homeless: u64,
-}
-
 fn is_call(event: &Event<'_>) -> bool {
     matches!(&*event.cat, "cuda_runtime" | "cuda_driver")
 }
@@ -35,9 +27,10 @@ pub(super) fn is_used(event: &Event<'_>) -> bool {
     is_call(event) || is_work(event) || matches!(&*event.cat, "user_annotation" | "python_function")
 }
 
-pub(crate) fn read<'a>(events: &[&Event<'a>], first: f64) -> Read {
+/// The processes of a trace, and how many pieces of work there are of which it is not known whose they are.
+pub(crate) fn read<'a>(events: &[&Event<'a>], first: f64) -> (Vec<Process>, u64) {
     if events.is_empty() {
-        return Read::default();
+        return (Vec::new(), 0);
     }
     let mut numbers: HashMap<&Loose<'_>, usize> = HashMap::new();
     let mut all: Vec<ForeignEvents<'a>> = Vec::new();
@@ -48,7 +41,7 @@ pub(crate) fn read<'a>(events: &[&Event<'a>], first: f64) -> Read {
             all.push(ForeignEvents::of(event, first));
             all.len() - 1
         });
-        if let Some(correlation) = event.args.correlation {
+        if let Some(correlation) = event.args.correlation.number() {
             let caller = callers.entry(correlation).or_insert(Some(process));
             *caller = caller.filter(|known| *known == process);
         }
@@ -62,7 +55,7 @@ pub(crate) fn read<'a>(events: &[&Event<'a>], first: f64) -> Read {
         let is_work = is_work(event);
         let home = match () {
             () if is_alone => Some(0),
-            () if is_work => event.args.correlation.and_then(|own| *callers.get(&own)?),
+            () if is_work => event.args.correlation.number().and_then(|own| *callers.get(&own)?),
             () => numbers.get(&event.pid).copied(),
         };
         let Some(process) = home else {
@@ -84,7 +77,7 @@ pub(crate) fn read<'a>(events: &[&Event<'a>], first: f64) -> Read {
         events.process.settle();
         events.process
     });
-    Read { processes: settled.collect(), homeless }
+    (settled.collect(), homeless)
 }
 
 struct ForeignEvents<'a> {
@@ -127,11 +120,11 @@ impl<'a> ForeignEvents<'a> {
             kind,
             start,
             end,
-            correlation: event.args.correlation.unwrap_or(UNKNOWN),
-            context: event.args.context.unwrap_or(0),
-            stream: event.args.stream.unwrap_or(0),
-            device: event.args.device.unwrap_or(0),
-            bytes: event.args.bytes.unwrap_or(0),
+            correlation: event.args.correlation.number().unwrap_or(UNKNOWN),
+            context: event.args.context.small().unwrap_or(0),
+            stream: event.args.stream.small().unwrap_or(0),
+            device: event.args.device.small().unwrap_or(0),
+            bytes: event.args.bytes.number().unwrap_or(0),
         });
     }
 
@@ -143,13 +136,12 @@ impl<'a> ForeignEvents<'a> {
             class: Class::of(&event.name),
             enter,
             exit,
-            correlation: event.args.correlation.unwrap_or(0),
+            correlation: event.args.correlation.number().unwrap_or(0),
             thread,
-            context: event.args.context,
-            stream: event.args.stream,
-            stack: None,
-            bytes: event.args.bytes.unwrap_or(0),
-            event: 0,
+            context: event.args.context.small(),
+            stream: event.args.stream.small(),
+            bytes: event.args.bytes.number().unwrap_or(0),
+            ..RecordedCall::default()
         });
     }
 

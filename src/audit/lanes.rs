@@ -43,25 +43,26 @@ pub(crate) fn timeline(process: &Process, judgements: &[CallJudgement], (from, t
         .chain(streams.iter().map(|stream| (false, *stream)))
         .zip(ranges.len()..)
         .collect();
-    let mut spans: Vec<Span> = Vec::new();
     let clip = |at: u64| at.clamp(from, to) - from;
+    let span = |track: usize, name: &str, (start, end): (u64, u64), kind: Kind| Span {
+        track,
+        name: name.to_owned(),
+        start_ns: clip(start),
+        end_ns: clip(end),
+        kind,
+        stream: None,
+        bytes: None,
+        correlation: None,
+        sync: None,
+        awaits: None,
+        site: None,
+        detail: None,
+    };
+    let lane = |is_host: bool, number: u32| lanes.get(&(is_host, number)).copied().unwrap_or(0);
+    let some = |bytes: u64| Some(bytes).filter(|bytes| *bytes > 0);
+    let mut spans: Vec<Span> = Vec::new();
     for (track, lane) in ranges.iter().enumerate() {
-        for range in lane {
-            spans.push(Span {
-                track,
-                name: range.name.clone(),
-                start_ns: clip(range.start),
-                end_ns: clip(range.end),
-                kind: Kind::HostWork,
-                stream: None,
-                bytes: None,
-                correlation: None,
-                sync: None,
-                awaits: None,
-                site: None,
-                detail: None,
-            });
-        }
+        spans.extend(lane.iter().map(|range| span(track, &range.name, (range.start, range.end), Kind::HostWork)));
     }
     // Which call each event stands for.
     let mut events: HashMap<u64, u64> = HashMap::new();
@@ -70,36 +71,24 @@ pub(crate) fn timeline(process: &Process, judgements: &[CallJudgement], (from, t
             events.insert(call.event, call.correlation);
         }
         let waits = judgement.cause == Cause::Wait;
-        let stack = process.stack(call);
+        let kind = if waits { Kind::Synchronize } else { Kind::Enqueue };
         spans.push(Span {
-            track: lanes.get(&(true, call.thread)).copied().unwrap_or(0),
-            name: call.name.clone(),
-            start_ns: clip(call.enter),
-            end_ns: clip(call.exit),
-            kind: if waits { Kind::Synchronize } else { Kind::Enqueue },
             stream: call.stream,
-            bytes: Some(call.bytes).filter(|bytes| *bytes > 0),
+            bytes: some(call.bytes),
             correlation: Some(call.correlation),
             sync: waits.then_some(sync(call.class)),
             awaits: events.get(&call.event).copied().filter(|_| call.class == Class::Event && call.event != 0),
-            site: places::frame(&stack).map(Frame::place),
-            detail: None,
+            site: places::frame(&process.stack(call)).map(Frame::place),
+            ..span(lane(true, call.thread), &call.name, (call.enter, call.exit), kind)
         });
     }
     for work in work {
+        let kind = if matches!(work.kind, WorkKind::Copy { .. }) { Kind::Copy } else { Kind::Kernel };
         spans.push(Span {
-            track: lanes.get(&(false, work.stream)).copied().unwrap_or(0),
-            name: work.name.clone(),
-            start_ns: clip(work.start),
-            end_ns: clip(work.end),
-            kind: if matches!(work.kind, WorkKind::Copy { .. }) { Kind::Copy } else { Kind::Kernel },
             stream: Some(work.stream),
-            bytes: Some(work.bytes).filter(|bytes| *bytes > 0),
+            bytes: some(work.bytes),
             correlation: Some(work.correlation),
-            sync: None,
-            awaits: None,
-            site: None,
-            detail: None,
+            ..span(lane(false, work.stream), &work.name, (work.start, work.end), kind)
         });
     }
     spans.sort_by_key(|span| (span.start_ns, span.track));

@@ -19,7 +19,7 @@
 //! | `shares`, `places` | where the time went; the places that lose it |
 //! | `report`, `kept` | what is kept, and read again |
 //! | `steps`, `verdict` | budgets; what a budget and a baseline say of a recording |
-//! | `tables`, `page`, `exports`, `lanes` | what is shown: tables, a page, JUnit and SARIF, timelines |
+//! | `tables`, `page`, `lanes` | what is shown: tables, a page, timelines |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -28,9 +28,7 @@ mod chrome;
 mod class;
 #[cfg(feature = "nsys")]
 mod database;
-mod display;
 mod evidence;
-mod exports;
 mod foreign;
 #[path = "injected/format.rs"]
 #[allow(dead_code, reason = "the injected library writes by it, too")]
@@ -62,12 +60,11 @@ use syncscope_present::{self as present, clean, units};
 pub use class::Activity;
 pub use places::{Reason, WaitPlace};
 pub use recording::Frame;
-pub use region::{OpenRegion, Region, begin, region};
+pub use region::{Region, region};
 pub use report::{AuditReport, DeviceReport, HostShare, OverheadReport, ProcessReport};
 pub use steps::{Allowed, Budget, Step};
 
 pub use self::{
-    exports::{JUNIT_BEGIN, MAX_SARIF_BYTES, is_sarif, junit, sarif},
     foreign::{MAX_BYTES as MAX_TRACE_BYTES, of_bytes as trace_of_bytes},
     kept::{MAX_BYTES as MAX_AUDIT_BYTES, is_audit},
     lanes::timelines,

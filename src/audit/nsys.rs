@@ -156,11 +156,7 @@ impl Reading {
                     exit,
                     correlation: row.natural(3).unwrap_or(0),
                     thread: (global & 0xff_ffff) as u32,
-                    context: None,
-                    stream: None,
-                    stack: None,
-                    bytes: 0,
-                    event: 0,
+                    ..RecordedCall::default()
                 });
                 self.chains.entry(number).or_default().push(row.number(5));
             })?;
@@ -235,7 +231,8 @@ impl Reading {
                     bytes,
                 });
             })?;
-            if lacking.is_some_and(|lacking| ["copyKind", "srcKind", "dstKind"].iter().any(|kind| lacking.lacks(kind)))
+            if lacking
+                .is_some_and(|lacking| ["copyKind", "srcKind", "dstKind"].iter().any(|kind| lacking.contains(kind)))
             {
                 self.warnings.push("it does not say from and to which memory a copy went".to_owned());
             }
@@ -339,22 +336,12 @@ impl Reading {
                 .chain(process.ranges.iter().map(|range| range.start))
         });
         let first = starts.min().unwrap_or(0);
-        let has_calls = all().any(|process| !process.calls.is_empty());
-        let has_stacks = all().any(|process| !process.stacks.is_empty());
         if self.untimed > 0 {
             self.missing.push(format!("{} of its rows have no time that can be read, and are left out", self.untimed));
         }
         if self.homeless > 0 {
             let message = "pieces of work are of no process that it names (column `globalPid`), and are left out";
             self.missing.push(format!("{} {message}", self.homeless));
-        }
-        match (has_calls, has_stacks) {
-            (false, _) => self.missing.push("the export has no calls of CUDA, so no wait can be found".to_owned()),
-            (true, false) => self.warnings.push(
-                "the export has no stacks: record it with `--cudabacktrace=all`, or audit the command itself"
-                    .to_owned(),
-            ),
-            (true, true) => {}
         }
         for (number, process) in &mut self.processes {
             (process.number, process.complete) = (*number, true);
@@ -366,12 +353,14 @@ impl Reading {
         }
         let without_work = self.processes.values().find_map(Process::without_work);
         self.missing.extend(without_work.map(str::to_owned));
-        ProgramRecording {
+        let mut recording = ProgramRecording {
             source: "an export of Nsight Systems. Calls that it leaves out count as the program's own time".to_owned(),
             processes: self.processes.into_values().collect(),
             missing: self.missing,
             warnings: self.warnings,
-        }
+        };
+        recording.say_what_lacks("export", "--cudabacktrace=all");
+        recording
     }
 }
 

@@ -89,10 +89,10 @@ fn work(span: &Span, device: u32) -> RecordedWork {
         start: span.start_ns,
         end: span.end_ns,
         correlation: span.correlation.unwrap_or(0),
-        context: 0,
         stream: span.stream.unwrap_or(0),
         device,
         bytes: span.bytes.unwrap_or(0),
+        ..RecordedWork::default()
     }
 }
 
@@ -121,11 +121,10 @@ fn call(span: &Span, has_copy: bool) -> RecordedCall {
         exit: span.end_ns,
         correlation: own.saturating_add(u64::from(is_within)),
         thread: span.track as u32,
-        context: None,
         stream: span.stream,
-        stack: None,
         // A piece of a copy has fewer than its call.
         bytes: span.bytes.filter(|_| is_known).unwrap_or(0),
         event,
+        ..RecordedCall::default()
     }
 }

@@ -5,18 +5,8 @@ use super::report::{AuditReport, ProcessReport};
 use super::tables;
 use crate::present::{escape, page_head};
 
-/// What mdBook gives the book's pages, and what a table of paths needs; behind the style, whose colours it replaces in the dark.
-const GROUND: &str = "\
-:root{--fg:#1a1a1a;--bg:#fff;--links:#0b4f8a;--table-border-color:#c8c8c8}\
-body{color:var(--fg);background:var(--bg);font:16px/1.5 system-ui,sans-serif;margin:0 auto;max-width:76em;padding:1em;\
-overflow-wrap:break-word}\
-a{color:var(--links)}.muted{color:var(--muted-fg)}svg{max-width:min(100%,38em);height:auto}\
-.content main table.results td.measured{min-width:5em}\
-.content main table.results th[scope=row]{overflow-wrap:anywhere;min-width:15em}\
-@media (prefers-color-scheme:dark){:root{--fg:#d6d8e2;--bg:#161923;--links:#6fb3e0;--table-border-color:#3a4050;\
---published-fg:#f0b98a;--published-bg:#2e2621;--measured-fg:#9ccbf5;--measured-bg:#1b2a3a;--muted-fg:#a3a8b4;\
---held-bg:#161923;--plot-text:#d6d8e2;--plot-muted:#a3a8b4;--plot-grid:#3a4050;--plot-first:#5b9bd8;--plot-second:#e58a4e;\
---plot-third:#7cc48d;--plot-fourth:#c79adf;--plot-fifth:#f28ab8;--plot-sixth:#d6c05c;--plot-seventh:#5fd0d4;--plot-ground:#161923;--plot-whisker:#fff}}";
+/// What mdBook gives the book's pages, behind their style.
+const GROUND: &str = include_str!("page.css");
 /// How many warnings and how many places are listed, how many places are explained one by one, how many frames of a stack are
 /// shown, and how many processes.
 const WARNINGS: usize = 100;
@@ -29,19 +19,14 @@ const PROCESSES: usize = 16;
 const COLUMNS: &str = "Total, median and longest are times lost, not the lengths of the calls. “Device idle after” is how long \
                        a device then had nothing to do: a wait costs most where it is long.";
 
-/// What is shown of an audit, as HTML without empty lines.
-struct PageParts {
-    /// What stands first.
-    first: String,
-    /// Headings, and what stands below them.
-    others: Vec<(&'static str, String)>,
-}
+/// What is shown of an audit, as HTML without empty lines: what stands first, then headings, and what stands below them.
+type PageParts = (String, Vec<(&'static str, String)>);
 
 impl AuditReport {
     /// The report as a page of HTML, in the `style` of the book's pages.
     pub fn to_html(&self, style: &str) -> String {
         let named = |chapter: &str| format!("<em>{}</em>", escape(chapter));
-        let PageParts { first, others } = parts(self, "longest-wait", &named);
+        let (first, others) = parts(self, "longest-wait", &named);
         let others: String = others.iter().map(|(heading, below)| format!("<h2>{heading}</h2>\n{below}")).collect();
         let title = "Where the host waits";
         let head = page_head(title, &format!("{style}\n{GROUND}"), "");
@@ -51,7 +36,7 @@ impl AuditReport {
     /// The same as the Markdown of a chapter, below its title. `id` is that of the picture; `chapter` makes of a chapter's
     /// identifier what names it.
     pub fn to_chapter(&self, id: &str, chapter: &dyn Fn(&str) -> String) -> String {
-        let PageParts { first, others } = parts(self, id, chapter);
+        let (first, others) = parts(self, id, chapter);
         let others = others.iter().map(|(heading, below)| format!("## {heading}\n\n{below}\n"));
         format!("{first}\n{}", others.collect::<String>())
     }
@@ -79,7 +64,7 @@ fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> String) -> Pa
     let processes = report.processes.iter().filter(|process| process.wall_ns > 0).take(PROCESSES);
     let times: String = processes.map(|process| tables::time_of(process).to_html() + &overhead(process)).collect();
     others.push(("Where the time went", times + &rest(report.processes.len(), PROCESSES, "processes")));
-    PageParts { first, others }
+    (first, others)
 }
 
 fn rest(count: usize, shown: usize, what: &str) -> String {
@@ -104,16 +89,9 @@ fn explained(place: &WaitPlace, chapter: &dyn Fn(&str) -> String) -> String {
     out.push_str(&format!(".</p>\n<p>{advice} (chapter {}).</p>\n", chapter(&place.chapter)));
     if !place.stack.is_empty() {
         let frames = place.stack.iter().take(FRAMES).map(|frame| {
-            let line = format!(
-                "<li>{} <span class=\"muted\">{}</span></li>\n",
-                escape(&frame.place()),
-                escape(&frame.function)
-            );
-            if frame.place() == place.place {
-                line.replacen("<li>", "<li><strong>", 1).replacen(" <span", "</strong> <span", 1)
-            } else {
-                line
-            }
+            let (at, function) = (escape(&frame.place()), escape(&frame.function));
+            let at = if frame.place() == place.place { format!("<strong>{at}</strong>") } else { at };
+            format!("<li>{at} <span class=\"muted\">{function}</span></li>\n")
         });
         out.push_str(&format!("<ol>\n{}</ol>\n", frames.collect::<String>()));
     }

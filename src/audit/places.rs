@@ -131,21 +131,9 @@ struct Gathered<'a> {
     of_longest: (usize, &'a RecordedCall, &'a CallJudgement),
 }
 
-/// What of a process is looked up for its places.
-struct PlacesOf<'a> {
-    process: &'a Process,
-    has_threads: bool,
-    /// The innermost range at the begin of the longest call of each place.
-    ranges: BTreeMap<u64, &'a Range>,
-}
-
-impl<'a> PlacesOf<'a> {
-    fn of(process: &'a Process, mut times: Vec<u64>) -> Self {
-        let has_threads = process.calls.windows(2).any(|calls| calls[0].thread != calls[1].thread);
-        times.sort_unstable();
-        Self { process, has_threads, ranges: process.innermost_ranges(&times) }
-    }
-}
+/// What of a process is looked up for its places: whether several of its threads call, and the innermost range at the begin of
+/// the longest call of each place.
+type LookedUp<'a> = (&'a Process, bool, BTreeMap<u64, &'a Range>);
 
 /// The places of all processes, the most time lost first.
 pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<WaitPlace> {
@@ -173,8 +161,16 @@ pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<Wa
     for Gathered { of_longest: (number, call, _), .. } in all.values() {
         times[*number].push(call.enter);
     }
-    let known: Vec<PlacesOf<'_>> =
-        recording.processes.iter().zip(times).map(|(process, times)| PlacesOf::of(process, times)).collect();
+    let known: Vec<LookedUp<'_>> = recording
+        .processes
+        .iter()
+        .zip(times)
+        .map(|(process, mut times)| {
+            times.sort_unstable();
+            let has_threads = process.calls.windows(2).any(|calls| calls[0].thread != calls[1].thread);
+            (process, has_threads, process.innermost_ranges(&times))
+        })
+        .collect();
     let mut places: Vec<WaitPlace> = all.into_iter().map(|(key, gathered)| place(key, gathered, &known)).collect();
     places.sort_by(|a, b| {
         b.total_ns.cmp(&a.total_ns).then_with(|| a.place.cmp(&b.place)).then_with(|| a.call.cmp(&b.call))
@@ -185,11 +181,11 @@ pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<Wa
 fn place(
     (place, name, reason): (String, String, Reason),
     mut gathered: Gathered<'_>,
-    known: &[PlacesOf<'_>],
+    known: &[LookedUp<'_>],
 ) -> WaitPlace {
     gathered.times.sort_unstable();
     let (number, call, judgement) = gathered.of_longest;
-    let PlacesOf { process, has_threads, ranges } = &known[number];
+    let (process, has_threads, ranges) = &known[number];
     let (advice, chapter) = advice(call.class, reason);
     let stack = process.stack(call);
     let own = frame(&stack);

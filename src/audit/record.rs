@@ -9,9 +9,9 @@ use super::class::Class;
 use super::format::{self, HEADER, MAGIC, NONE, VERSION, header, note, tag};
 use super::names::readable;
 use super::recording::{
-    Frame, HostMemoryKind, Overhead, Process, ProgramRecording, Range, RecordedCall, RecordedDirection, RecordedWork,
-    WorkKind,
+    Frame, HostMemoryKind, Process, ProgramRecording, Range, RecordedCall, RecordedDirection, RecordedWork, WorkKind,
 };
+use super::report::OverheadReport;
 use crate::units::counted;
 use syncscope_present::FileError;
 
@@ -51,7 +51,8 @@ pub fn read(folder: &Path) -> Result<ProgramRecording, FileError> {
                 continue;
             }
         };
-        let process = with_lines(process);
+        #[cfg(feature = "symbols")]
+        let process = super::symbols::resolve(process);
         let of_process = |reason: String| format!("process {}: {reason}", process.number);
         recording.missing.extend(missing.into_iter().map(of_process));
         recording.processes.push(process);
@@ -63,13 +64,6 @@ pub fn read(folder: &Path) -> Result<ProgramRecording, FileError> {
         recording.warnings.push(WITHOUT_SYMBOLS.to_owned());
     }
     Ok(recording)
-}
-
-/// The process with the lines of its native frames, where the program can read them.
-fn with_lines(process: Process) -> Process {
-    #[cfg(feature = "symbols")]
-    let process = super::symbols::resolve(process);
-    process
 }
 
 /// The fields of a record, one after the other; those that are not there are 0.
@@ -130,10 +124,11 @@ fn parse(bytes: &[u8]) -> Result<(Process, Vec<String>), String> {
     (process.start, process.end) = (at(header::START).u64(), at(header::END).u64());
     process.complete = at(header::ENDED).u32() == 1;
     process.lost = at(header::LOST).u64().saturating_add(at(header::DROPPED).u64());
-    process.overhead = Some(Overhead {
+    process.overhead = Some(OverheadReport {
         calls: at(header::CALLS).u64(),
         own_ns: at(header::OWN).u64(),
         missed_stacks: at(header::MISSED).u64(),
+        ..OverheadReport::default()
     });
     let whole = usize::try_from(at(header::WHOLE).u64()).unwrap_or(usize::MAX);
     let mut rest = &records[..whole.min(records.len())];
@@ -184,20 +179,9 @@ impl RecordReader {
         self.of_calls.push(fields.u32());
         let (stream, context, stack) = (some(fields.u32()), Some(fields.u32()), some(fields.u32()));
         let (bytes, event) = (fields.u64(), fields.u64());
-        let (name, class) = (String::new(), Class::Other);
-        self.process.calls.push(RecordedCall {
-            name,
-            class,
-            enter,
-            exit,
-            correlation,
-            thread,
-            context,
-            stream,
-            stack,
-            bytes,
-            event,
-        });
+        let (name, class) = Default::default();
+        let call = RecordedCall { name, class, enter, exit, correlation, thread, context, stream, stack, bytes, event };
+        self.process.calls.push(call);
     }
 
     fn work(&mut self, fields: &mut Fields<'_>) {
@@ -211,17 +195,9 @@ impl RecordReader {
             _ => WorkKind::Kernel,
         };
         let bytes = fields.u64();
-        self.process.work.push(RecordedWork {
-            name: String::new(),
-            kind,
-            start,
-            end,
-            correlation,
-            context,
-            stream,
-            device,
-            bytes,
-        });
+        let name = String::new();
+        let work = RecordedWork { name, kind, start, end, correlation, context, stream, device, bytes };
+        self.process.work.push(work);
     }
 
     fn frame(&mut self, fields: &mut Fields<'_>) {

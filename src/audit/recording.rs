@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use super::class::Class;
 use super::format::{OTHER_THREAD, is_tool};
 use super::nesting;
+use super::report::OverheadReport;
 
 /// The processes of a program.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +17,18 @@ pub struct ProgramRecording {
     pub(crate) missing: Vec<String>,
     /// What else is to be known, in words.
     pub(crate) warnings: Vec<String>,
+}
+
+impl ProgramRecording {
+    /// Says that the file of another program has no calls, or none with a stack, which `asked` would have recorded.
+    pub(super) fn say_what_lacks(&mut self, what: &str, asked: &str) {
+        if self.processes.iter().all(|process| process.calls.is_empty()) {
+            self.missing.push(format!("the {what} has no calls of CUDA, so no wait can be found"));
+        } else if self.processes.iter().all(|process| process.stacks.is_empty()) {
+            let message = format!("the {what} has no stacks: record it with `{asked}`, or audit the command itself");
+            self.warnings.push(message);
+        }
+    }
 }
 
 /// A process. Times are nanoseconds of one clock.
@@ -34,21 +47,13 @@ pub(crate) struct Process {
     pub(crate) frames: Vec<Frame>,
     /// Stacks as places in `frames`, the innermost first.
     pub(crate) stacks: Vec<Vec<u32>>,
-    pub(crate) overhead: Option<Overhead>,
+    pub(crate) overhead: Option<OverheadReport>,
     /// Records that found no room, or that CUPTI dropped.
     pub(crate) lost: u64,
 }
 
-/// What the injected library cost.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Overhead {
-    pub(crate) calls: u64,
-    pub(crate) own_ns: u64,
-    pub(crate) missed_stacks: u64,
-}
-
 /// A call of the driver or of a library above it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RecordedCall {
     pub(crate) name: String,
     pub(crate) class: Class,
@@ -67,7 +72,7 @@ pub(crate) struct RecordedCall {
 }
 
 /// Work of the device.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RecordedWork {
     pub(crate) name: String,
     pub(crate) kind: WorkKind,
@@ -80,11 +85,15 @@ pub(crate) struct RecordedWork {
     pub(crate) bytes: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum WorkKind {
+    #[default]
     Kernel,
     Fill,
-    Copy { direction: RecordedDirection, host: HostMemoryKind },
+    Copy {
+        direction: RecordedDirection,
+        host: HostMemoryKind,
+    },
 }
 
 impl WorkKind {

@@ -13,7 +13,7 @@ use super::report::{AuditReport, JudgedCalls};
 use super::steps::Budget;
 use super::verdict::{Breach, verdict};
 use crate::device::Device;
-use crate::timeline::{OpenRecording, Timeline};
+use crate::timeline::Timeline;
 use crate::units::counted;
 use syncscope::error::DeviceError;
 
@@ -42,52 +42,11 @@ pub fn region<R, E: From<DeviceError>>(
     device: &Device,
     region: impl FnOnce() -> Result<R, E>,
 ) -> Result<(R, Region), E> {
-    let open = begin(device)?;
+    let place = Location::caller();
+    let recording = device.begin_recording()?;
     let result = region()?;
-    Ok((result, open.end()?))
-}
-
-/// Begins a region that has no closure, such as one of several cells of a notebook. Without
-/// [`end`](OpenRegion::end) it is forgotten.
-///
-/// ```
-/// use syncscope::prelude::*;
-///
-/// let device = Device::open("cpu:0")?;
-/// let stream = device.stream()?;
-/// let open = syncscope_audit::begin(&device)?;
-/// // Beside it, no other recording of the device can begin.
-/// assert!(matches!(device.record(|| Ok::<_, DeviceError>(())), Err(DeviceError::AlreadyRecording { .. })));
-/// let sum = stream.ones::<f32>([64])?.sum()?;
-/// let region = open.end()?;
-/// assert_eq!(region.report.processes.len(), 1);
-/// # drop(sum);
-/// # Ok::<(), DeviceError>(())
-/// ```
-///
-/// # Errors
-/// [`DeviceError::AlreadyRecording`] within or beside another recording of the device.
-#[track_caller]
-pub fn begin(device: &Device) -> Result<OpenRegion, DeviceError> {
-    Ok(OpenRegion { recording: device.begin_recording()?, place: Location::caller() })
-}
-
-/// A region that has begun.
-#[must_use = "what is dropped is forgotten"]
-pub struct OpenRegion {
-    recording: OpenRecording,
-    place: &'static Location<'static>,
-}
-
-impl OpenRegion {
-    /// Waits for the device's work, and says where the region waited for it.
-    ///
-    /// # Errors
-    /// A failure of the work.
-    pub fn end(self) -> Result<Region, DeviceError> {
-        let timeline = self.recording.end()?;
-        Ok(Region::of(timeline, format!("the region at {}:{}", self.place.file(), self.place.line())))
-    }
+    let command = format!("the region at {}:{}", place.file(), place.line());
+    Ok((result, Region::of(recording.end()?, command)))
 }
 
 /// The audit of a region.
@@ -209,15 +168,14 @@ mod tests {
     fn a_region_that_only_enqueues_has_no_place_even_while_its_stream_is_held() {
         let device = Device::open("cpu:0").unwrap();
         let (stream, gate) = (device.stream().unwrap(), device.gate().unwrap());
-        let open = begin(&device).unwrap();
-        stream.wait_gate(&gate).unwrap();
         let enqueued = || -> Result<Tensor<f32>, DeviceError> {
+            stream.wait_gate(&gate)?;
             let x = stream.ones::<f32>([16])?;
-            (0..20).try_fold(x, |x, _| x.add_scalar(1.0))?.sum()
+            let sum = (0..20).try_fold(x, |x, _| x.add_scalar(1.0))?.sum()?;
+            gate.open();
+            Ok(sum)
         };
-        let sum = enqueued().unwrap();
-        gate.open();
-        let region = open.end().unwrap();
+        let (sum, region) = region(&device, enqueued).unwrap();
         assert!(region.report.places.is_empty(), "{:#?}", region.report.places);
         assert_eq!(region.complaint(&Budget { waits: Some(0), ..Budget::default() }), None);
         assert_eq!(sum.item().unwrap(), 16.0 * 21.0);

@@ -98,7 +98,7 @@ pub struct DeviceReport {
 }
 
 /// What the audit itself cost a process, measured in that process.
-#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OverheadReport {
     /// How many calls the injected library was called for.
@@ -167,12 +167,9 @@ fn longest_wait(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Option<
 
 fn process_report(process: &Process, host: Vec<shares::ShareSegment>, devices: &[DeviceTime]) -> ProcessReport {
     let wall_ns = process.wall_ns();
-    let overhead = process.overhead.filter(|overhead| overhead.calls > 0).map(|overhead| OverheadReport {
-        calls: overhead.calls,
-        own_ns: overhead.own_ns,
-        share: overhead.own_ns as f64 / wall_ns.max(1) as f64,
-        missed_stacks: overhead.missed_stacks,
-    });
+    let overhead = process.overhead.clone().filter(|overhead| overhead.calls > 0);
+    let share = |overhead: &OverheadReport| overhead.own_ns as f64 / wall_ns.max(1) as f64;
+    let overhead = overhead.map(|overhead| OverheadReport { share: share(&overhead), ..overhead });
     ProcessReport {
         process: process.number,
         parent: process.parent,

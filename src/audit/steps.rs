@@ -1,13 +1,7 @@
 //! A budget for waits: how many, and how long, a step of a program may wait.
-//!
-//! # Method
-//! A step that begins at a line is told from the next by a call elsewhere in between. Stacks do not tell how often a line ran:
-//! where one call comes twice under the line with nothing else between, that may be two steps or a loop within one, and no
-//! such step is held to anything.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use super::class::Class;
 use super::evidence::Cause;
 use super::places::{self, Reason};
 use super::recording::{Frame, Process, ProgramRecording, RecordedCall};
@@ -44,17 +38,12 @@ pub struct Budget {
     pub allow: Vec<Allowed>,
 }
 
-/// What a step of a program is: one of the two.
+/// What a step of a program is.
 #[derive(Clone, Debug, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// A range of NVTX, or of `torch.profiler.record_function`, of this name.
-    #[serde(default)]
-    pub range: Option<String>,
-    /// From one time that a watched call was made under this line, `train.py:31`, to the next. The line itself makes a call of
-    /// CUDA, once an iteration, and other lines make some, too: else iterations cannot be told apart.
-    #[serde(default)]
-    pub line: Option<String>,
+    pub range: String,
 }
 
 /// A place that may wait.
@@ -76,9 +65,6 @@ impl Budget {
         if self.waits.is_none() && self.milliseconds.is_none() {
             return Err("it limits nothing: state `waits` or `milliseconds`".to_owned());
         }
-        if self.step.as_ref().is_some_and(|step| step.range.is_some() == step.line.is_some()) {
-            return Err("`step` states either `range` or `line`".to_owned());
-        }
         if self.milliseconds.is_some_and(|most| most < 0.0) {
             return Err("`milliseconds` is a number from 0 on".to_owned());
         }
@@ -93,8 +79,7 @@ impl Budget {
 
     /// What of it asks for the stack of each call.
     pub fn asks_for_stacks(&self) -> Option<&'static str> {
-        let of_line = self.step.as_ref().is_some_and(|step| step.line.is_some());
-        of_line.then_some("step.line").or((!self.allow.is_empty()).then_some("allow"))
+        (!self.allow.is_empty()).then_some("allow")
     }
 }
 
@@ -104,70 +89,13 @@ fn is_at(stated: &str, frame: &Frame) -> bool {
     ends(&frame.place()) || ends(&frame.file)
 }
 
-/// The steps of a process, from, to; or why they cannot be told.
-fn steps(process: &Process, step: Option<&Step>) -> Result<Vec<(u64, u64)>, String> {
-    let stated = step.map(|step| (step.range.as_deref(), step.line.as_deref()));
-    match stated {
-        None | Some((None, None)) => Ok(vec![(process.start, process.end)]),
-        Some((Some(name), _)) => {
-            let mut found: Vec<_> = process.ranges.iter().filter(|range| range.name == name).collect();
-            found.sort_by_key(|range| range.start);
-            Ok(found.iter().map(|range| (range.start, range.end)).collect())
-        }
-        Some((None, Some(line))) => of_line(process, line),
-    }
-}
-
-/// What the calls of one thread say of a line.
-#[derive(Default)]
-struct LineRun<'a> {
-    /// The calls under the line since the last elsewhere: their names and stacks.
-    seen: HashSet<(&'a str, &'a [u32])>,
-    was_ever_in: bool,
-    lacks_stacks: bool,
-}
-
-/// The steps that begin at a line.
-fn of_line(process: &Process, line: &str) -> Result<Vec<(u64, u64)>, String> {
-    let mut starts = Vec::new();
-    // Another thread's calls lie between those of the loop, and say nothing of it.
-    let mut threads: HashMap<u32, LineRun<'_>> = HashMap::new();
-    let mut recurs = None;
-    for call in &process.calls {
-        let thread = threads.entry(call.thread).or_default();
-        let stack = call.stack.and_then(|stack| process.stacks.get(stack as usize)).filter(|stack| !stack.is_empty());
-        let Some(frames) = stack else {
-            // Of a call that records an event no stack is taken.
-            thread.lacks_stacks |= call.class != Class::Record;
-            continue;
-        };
-        if !process.stack(call).iter().any(|frame| is_at(line, frame)) {
-            thread.seen.clear();
-            continue;
-        }
-        if thread.seen.is_empty() {
-            starts.push(call.enter);
-        }
-        thread.was_ever_in = true;
-        // A line may enqueue the same work many times in one iteration.
-        if !thread.seen.insert((&call.name, frames)) && call.class != Class::Record {
-            recurs = Some(&call.name);
-        }
-    }
-    let way_out = "name a line that itself makes one call of CUDA in each iteration, such as one that reads a result, or mark \
-                   the steps by a range";
-    if let Some(call) = recurs {
-        return Err(format!(
-            "{call} is called twice under {line} with no call elsewhere in between, so iterations cannot be told apart: {way_out}"
-        ));
-    }
-    if threads.values().any(|thread| thread.was_ever_in && thread.lacks_stacks) {
-        return Err(format!(
-            "calls without a stack lie among those under {line}, so its steps may not be all: {way_out}"
-        ));
-    }
-    let ends = starts.iter().skip(1).copied().chain([process.end]);
-    Ok(starts.iter().copied().zip(ends).collect())
+/// The steps of a process, from, to.
+fn steps(process: &Process, step: Option<&Step>) -> Vec<(u64, u64)> {
+    let Some(Step { range: name }) = step else { return vec![(process.start, process.end)] };
+    let named = process.ranges.iter().filter(|range| range.name == *name);
+    let mut found: Vec<_> = named.map(|range| (range.start, range.end)).collect();
+    found.sort_by_key(|(start, _)| *start);
+    found
 }
 
 /// A wait of a step.
@@ -183,27 +111,15 @@ struct StepWait {
 /// Where each place of a report is in it.
 type Known<'a> = HashMap<(&'a str, &'a str, Reason), usize>;
 
-/// How many waits, and for how long together.
-struct Waited {
-    count: u64,
-    ns: u128,
-}
+/// How many waits, and for how many nanoseconds together.
+type Waited = (u64, u128);
 
-impl Waited {
-    fn milliseconds(&self) -> f64 {
-        self.ns as f64 / 1e6
-    }
-
-    fn words(&self) -> String {
-        match self.count {
-            1 => format!("waits once, for {:.3} ms", self.milliseconds()),
-            count => format!("waits {count} times, for {:.3} ms together", self.milliseconds()),
-        }
-    }
+fn milliseconds((_, ns): Waited) -> f64 {
+    ns as f64 / 1e6
 }
 
 /// Sums over the first of some waits, from which those of any that follow each other are taken: steps may overlap.
-struct Sums(Vec<(u64, u128)>);
+struct Sums(Vec<Waited>);
 
 impl Sums {
     /// Of the waits that count.
@@ -222,7 +138,7 @@ impl Sums {
     fn within(&self, from: usize, to: usize) -> Waited {
         let at = |place: usize| self.0.get(place).copied().unwrap_or_default();
         let ((before, ns_before), (count, ns)) = (at(from), at(to));
-        Waited { count: count - before, ns: ns - ns_before }
+        (count - before, ns - ns_before)
     }
 }
 
@@ -242,9 +158,9 @@ impl Untold {
 
 impl Budget {
     /// Whether a step may not wait so often or so long.
-    fn is_over(&self, waited: &Waited) -> bool {
-        self.waits.is_some_and(|most| waited.count > most)
-            || self.milliseconds.is_some_and(|most| waited.milliseconds() > most)
+    fn is_over(&self, waited: Waited) -> bool {
+        self.waits.is_some_and(|most| waited.0 > most)
+            || self.milliseconds.is_some_and(|most| milliseconds(waited) > most)
     }
 
     fn allows(&self, stack: &[&Frame]) -> bool {
@@ -282,13 +198,7 @@ pub(crate) fn over(
     let known: Known<'_> = report.places.iter().enumerate().map(|(at, place)| (place.key(), at)).collect();
     let mut told = vec![false; report.places.len()];
     for (process, judged) in recording.processes.iter().zip(judged) {
-        let steps = match steps(process, budget.step.as_ref()) {
-            Ok(steps) => steps,
-            Err(reason) => {
-                unheld.push(reason);
-                continue;
-            }
-        };
+        let steps = steps(process, budget.step.as_ref());
         found += steps.len();
         let waits = waits(budget, (process, judged), &known);
         let (all, certain) = (Sums::of(&waits, |_| true), Sums::of(&waits, |wait| !wait.may_be_allowed));
@@ -298,15 +208,19 @@ pub(crate) fn over(
             let place_of = |time: u64| waits.partition_point(|wait| wait.enter < time);
             let (first, end) = (place_of(from), place_of(to));
             let waited = certain.within(first, end);
-            if !budget.is_over(&waited) {
-                undecided += u64::from(budget.is_over(&all.within(first, end)));
+            if !budget.is_over(waited) {
+                undecided += u64::from(budget.is_over(all.within(first, end)));
                 continue;
             }
             let mut next = untold.first(first);
             while next < end {
                 let StepWait { place, may_be_allowed, .. } = waits[next];
                 if !may_be_allowed && !std::mem::replace(&mut told[place], true) {
-                    let why = format!("step {} {}", number + 1, waited.words());
+                    let (step, ms) = (number + 1, milliseconds(waited));
+                    let why = match waited.0 {
+                        1 => format!("step {step} waits once, for {ms:.3} ms"),
+                        count => format!("step {step} waits {count} times, for {ms:.3} ms together"),
+                    };
                     breaches.push(Breach { place: report.places[place].clone(), why });
                 }
                 untold.0[next] = next + 1;

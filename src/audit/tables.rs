@@ -1,9 +1,10 @@
-//! An audit in tables and sentences, for the terminal and for a page.
+//! An audit in tables and sentences, for the terminal, a page and the end of a cell of a notebook.
 
 use super::places::{Reason, WaitPlace};
+use super::region::Region;
 use super::report::{AuditReport, HostShare, ProcessReport};
 use crate::clean::line;
-use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
+use crate::present::{Cell, Column, Page, Role, Show, Table, TableGroup, TableRow, displayed};
 use crate::units::{Scale, Unit, counted};
 
 fn time(ns: u64) -> String {
@@ -158,4 +159,24 @@ pub fn overhead(process: &ProcessReport) -> Option<String> {
         counted(overhead.calls, "call"),
         share(overhead.own_ns, process.wall_ns)
     ))
+}
+
+/// How many places a cell of a notebook lists.
+const LISTED: usize = 20;
+
+displayed!(AuditReport, Region);
+
+impl Show for AuditReport {
+    fn on(&self, page: Page) -> Page {
+        let page = page.note(summary(self));
+        let page = if self.places.is_empty() { page } else { page.show(&places(self, LISTED)) };
+        let page = self.processes.iter().fold(page, |page, process| page.show(&time_of(process)));
+        self.warnings.iter().fold(page, Page::note)
+    }
+}
+
+impl Show for Region {
+    fn on(&self, page: Page) -> Page {
+        page.show(&self.report)
+    }
 }

@@ -38,11 +38,8 @@ impl Verdict {
 
     /// Why it is not known, in sentences.
     pub fn unheld_words(&self) -> impl Iterator<Item = String> + '_ {
-        let begin = match self.held_to {
-            "" => "waits may be missing".to_owned(),
-            held_to => format!("{held_to} {} not held", if held_to.contains(" and ") { "are" } else { "is" }),
-        };
-        self.unheld.iter().map(move |reason| format!("{begin}: {reason}"))
+        let is = if self.held_to.contains(" and ") { "are" } else { "is" };
+        self.unheld.iter().map(move |reason| format!("{} {is} not held: {reason}", self.held_to))
     }
 
     /// Adds breaches, each of another place than the others. A place that was over something already is over both.

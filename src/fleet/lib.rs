@@ -21,7 +21,7 @@ use syncscope_present::{self as present, units};
 use syncscope_results::{self as results, error, files, statistics as measure, store, yaml};
 
 pub use page::page;
-pub use table::{ClaimAt, ClaimRow, Different, Fleet, FleetRow, Member, Newest};
+pub use table::{Different, Fleet, FleetRow, Member, Newest};
 pub use tasks::{MAX_TASKS, MissingTask, PLAN, SCRIPT, missing};
 
 #[cfg(doc)]

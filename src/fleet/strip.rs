@@ -1,4 +1,4 @@
-//! Pictures of a row over all machines: a strip with a mark a machine, and a small histogram.
+//! The picture of a row over all machines: a strip with a mark a machine.
 //!
 //! All whiskers are one path and all marks another, so that a thousand machines take some kilobytes.
 
@@ -11,7 +11,6 @@ use crate::present::escape;
 const WIDTH: f64 = 1040.0;
 const HEIGHT: f64 = 180.0;
 const LEFT: f64 = 64.0;
-const BINS: usize = 32;
 
 /// The strip of a row: the values of `have` by the centre, in percent.
 pub(super) fn strip(row: &FleetRow, outliers: &Outliers, have: &[usize], names: impl Fn(usize) -> String) -> String {
@@ -48,24 +47,4 @@ pub(super) fn strip(row: &FleetRow, outliers: &Outliers, have: &[usize], names: 
         HEIGHT / 2.0 + 4.0,
         y(-extreme / 1.1) + 4.0,
     )
-}
-
-/// How the values of a row are distributed: as many bars as fit.
-pub(super) fn histogram(values: &[f64]) -> String {
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let mut bins = [0_usize; BINS];
-    for value in values {
-        let place = if high > low { (value - low) / (high - low) * BINS as f64 } else { BINS as f64 / 2.0 };
-        bins[(place as usize).min(BINS - 1)] += 1;
-    }
-    let most = bins.iter().max().copied().unwrap_or(1).max(1) as f64;
-    // A bar begins where the one before it ended: that is shorter than a place of its own, and a page has hundreds of these.
-    let (mut path, mut last) = ("M3 30".to_owned(), (0, 0.0));
-    for (place, count) in bins.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let height = (*count as f64 / most * 28.0).ceil();
-        let _ = write!(path, "m{} {:.0}v-{height:.0}", (place - last.0) * 5, last.1);
-        last = (place, height);
-    }
-    format!("<svg viewBox=\"0 0 162 31\" aria-hidden=\"true\"><path class=\"bars\" d=\"{path}\"/></svg>")
 }

@@ -20,7 +20,7 @@ use crate::units::Unit;
 ///
 /// let mut fleet = Fleet::default();
 /// let store = Index::of(Path::new("a-store-that-is-to-be"), &|file: &Path| Results::read(file), |listed, results| {
-///     fleet.add(listed, results, Vec::new()); // no claims are judged
+///     fleet.add(listed, results);
 ///     Ok::<_, FileError>(())
 /// })?;
 /// assert_eq!((store.files.len(), fleet.different().len()), (0, 0));
@@ -33,8 +33,6 @@ pub struct Fleet {
     pub members: Vec<Member>,
     /// The rows, in the order in which files have them.
     pub rows: Vec<FleetRow>,
-    /// The claims, in the order of the documents.
-    pub claims: Vec<ClaimRow>,
     places: BTreeMap<String, usize>,
 }
 
@@ -74,31 +72,6 @@ pub struct Newest {
     pub median: f64,
     /// Its 95 % interval, where it has one.
     pub interval: Option<(f64, f64)>,
-    /// The median of each run.
-    pub runs: Vec<f64>,
-}
-
-/// A claim and how each machine came out.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ClaimRow {
-    /// The claim's identifier, with its document's before it.
-    pub id: String,
-    /// The claim.
-    pub text: String,
-    /// The verdict of each machine, in the order of the machines.
-    pub verdicts: Vec<Option<String>>,
-}
-
-/// The verdict on a claim by one file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClaimAt {
-    /// The claim's identifier, with its document's before it.
-    pub id: String,
-    /// The claim.
-    pub text: String,
-    /// The verdict in a word or two.
-    pub verdict: String,
 }
 
 /// A machine that differs from the rest of its model in a row.
@@ -113,14 +86,23 @@ pub struct Different {
     pub ratio: f64,
     /// Whether it is the slower one; none of a value that is neither.
     pub is_slower: bool,
-    /// The places of machine and row.
-    #[serde(skip)]
-    pub place: (usize, usize),
+}
+
+impl Different {
+    /// Whether it is slower or faster than the rest, in a word.
+    pub fn word(&self) -> &'static str {
+        if self.is_slower { "slower" } else { "faster" }
+    }
+
+    /// By how many percent its value is above that of the rest.
+    pub fn percent(&self) -> f64 {
+        (self.ratio - 1.0) * 100.0
+    }
 }
 
 impl Fleet {
-    /// Adds a file of a store, with what it says of the claims; an older file of the same machine gives way.
-    pub fn add(&mut self, listed: &Listed, results: &Results, judged: Vec<ClaimAt>) {
+    /// Adds a file of a store; an older file of the same machine gives way.
+    pub fn add(&mut self, listed: &Listed, results: &Results) {
         let member =
             Member { name: listed.machine.clone(), model: listed.model.clone(), started: listed.started.clone() };
         let place = match self.members.iter().position(|other| other.name == member.name) {
@@ -128,13 +110,11 @@ impl Fleet {
             Some(place) => {
                 self.members[place] = member;
                 self.rows.iter_mut().for_each(|row| row.values[place] = None);
-                self.claims.iter_mut().for_each(|claim| claim.verdicts[place] = None);
                 place
             }
             None => {
                 self.members.push(member);
                 self.rows.iter_mut().for_each(|row| row.values.push(None));
-                self.claims.iter_mut().for_each(|claim| claim.verdicts.push(None));
                 self.members.len() - 1
             }
         };
@@ -148,15 +128,7 @@ impl Fleet {
                 self.rows.len() - 1
             });
             let interval = estimate.is_interval().then_some((estimate.low, estimate.high));
-            self.rows[row].values[place] =
-                Some(Newest { median: estimate.median, interval, runs: metric.run_medians() });
-        }
-        for ClaimAt { id, text, verdict } in judged {
-            let claim = self.claims.iter().position(|claim| claim.id == id).unwrap_or_else(|| {
-                self.claims.push(ClaimRow { id, text, verdicts: vec![None; self.members.len()] });
-                self.claims.len() - 1
-            });
-            self.claims[claim].verdicts[place] = Some(verdict);
+            self.rows[row].values[place] = Some(Newest { median: estimate.median, interval });
         }
     }
 
@@ -193,7 +165,7 @@ impl Fleet {
     pub fn different(&self) -> Vec<Different> {
         let mut found = Vec::new();
         for machines in self.models().values() {
-            for (place, row) in self.rows.iter().enumerate() {
+            for row in &self.rows {
                 let Some((outliers, have)) = self.outliers_of(row, machines) else { continue };
                 for outlier in outliers.found {
                     let machine = have[outlier.place];
@@ -202,7 +174,6 @@ impl Fleet {
                         row: row.title.clone(),
                         ratio: outlier.ratio,
                         is_slower: (outlier.ratio > 1.0) == (row.direction == Direction::Less),
-                        place: (machine, place),
                     });
                 }
             }

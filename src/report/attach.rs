@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{AppContext, End, UsageError, recorded};
 use crate::book::system_table;
-use crate::error::FileError;
+use crate::error::{FileError, at};
 use crate::files::Target;
 use crate::results::System;
 
@@ -40,18 +40,17 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
         show!("{}\n", system_table(&results, &results.run().system).to_console());
         return Ok(End::Well);
     };
-    let at = |cause| FileError::Io { path: path.clone(), cause };
-    if !fs::metadata(path).map_err(at)?.is_file() {
+    if !fs::metadata(path).map_err(at(path))?.is_file() {
         return Err(UsageError(format!("{}: it is read and replaced, and is no plain file", path.display())).into());
     }
     // From the reading to the writing: of two at once, the second adds to what the first has written.
-    let target = Target::claim_to_add(path).map_err(at)?;
+    let target = Target::claim_to_add(path).map_err(at(path))?;
     let mut results = recorded::sound(path)?;
     let system = System::read(&arguments.system, &recorded::catalog(std::slice::from_ref(&results), context))?;
     let (name, rows) = (system.name.clone(), system.rows.len());
     if let Err(mismatches) = results.attach(system) {
-        let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n{mismatch}")).collect();
-        let (system, results, lines) = (arguments.system.display(), path.display(), lines.concat());
+        let lines: String = mismatches.iter().map(|mismatch| format!("\n{mismatch}")).collect();
+        let (system, results) = (arguments.system.display(), path.display());
         return Err(UsageError(format!("{system} was measured on another machine than {results}:{lines}")).into());
     }
     target.write(&results.to_content(path)?).map_err(FileError::unwritten(path))?;

@@ -8,12 +8,17 @@ use clap::{Args, ValueEnum};
 use super::embedded::STYLE;
 use super::output_file::{self, OutputFile};
 use super::terminal::{self, TerminalColour};
-use super::{End, UsageError, audit_file, audited, output, refuse_input};
+use super::{End, UsageError, audited, output, refuse_input};
 use crate::clean::terminal_line;
-use crate::files::begins_with;
+use crate::error::{FileError, at};
+use crate::files::{begins_with, read_bytes, read_text};
 use crate::present::PAGE_BEGIN;
-use crate::timeline::{TRACE_BEGIN, Timeline, to_trace};
-use syncscope_audit::{self as audit, AuditReport, Breach, Budget, JudgedCalls, ProgramRecording, Verdict};
+use crate::timeline::{TRACE_BEGIN, to_trace};
+use crate::yaml;
+use syncscope_audit::{
+    self as audit, AuditReport, Breach, Budget, JudgedCalls, MAX_AUDIT_BYTES, MAX_TRACE_BYTES, ProgramRecording,
+    trace_of_bytes,
+};
 
 /// Find where a program that uses CUDA waits for its devices, with the line of its code
 #[derive(Args)]
@@ -22,8 +27,7 @@ The program runs as it would without: its input, output, signals and end are its
 standard error when it has ended. Processes that it starts are followed. CUPTI has to be there (pip: nvidia-cuda-cupti, or the \
 CUDA toolkit), of the driver's version or older.
 
-A step of a budget is a range of NVTX, or begins at a line. Name a line that itself makes one call of CUDA in each iteration, \
-such as one that reads a result, and not the line that calls the whole iteration: its iterations cannot be told apart.
+A step of a budget is a range of NVTX.
 
 Each process records up to 1 GiB in the folder for temporary files (TMPDIR); SYNCSCOPE_AUDIT_BYTES sets another limit, in bytes. \
 Records beyond it are lost, and the audit says how many.
@@ -61,12 +65,6 @@ pub(super) struct Arguments {
     /// Also write a trace for <https://ui.perfetto.dev>
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Also write what the budget says as JUnit's XML
-    #[arg(long, value_name = "FILE")]
-    junit: Option<PathBuf>,
-    /// Also write what is over the budget as SARIF
-    #[arg(long, value_name = "FILE")]
-    sarif: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -80,12 +78,8 @@ enum Stacks {
 }
 
 impl Stacks {
-    fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Sample => "sample",
-            Self::None => "none",
-        }
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 }
 
@@ -94,8 +88,6 @@ struct Files {
     json: Option<OutputFile>,
     html: Option<OutputFile>,
     trace: Option<OutputFile>,
-    junit: Option<OutputFile>,
-    sarif: Option<OutputFile>,
 }
 
 impl Files {
@@ -107,11 +99,9 @@ impl Files {
             Ok(OutputFile::asked(path.as_ref(), is_own)?)
         };
         Ok(Self {
-            json: claim(&arguments.json, &|path| audit_file::audit(path).is_ok())?,
+            json: claim(&arguments.json, &|path| kept(path).is_ok())?,
             html: claim(&arguments.html, &begins_with(PAGE_BEGIN))?,
             trace: claim(&arguments.trace, &begins_with(TRACE_BEGIN))?,
-            junit: claim(&arguments.junit, &begins_with(audit::JUNIT_BEGIN))?,
-            sarif: claim(&arguments.sarif, &audit_file::is_own_sarif)?,
         })
     }
 }
@@ -120,25 +110,27 @@ impl Files {
 const PRINTED: usize = 20;
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
-    let budget = arguments.budget.as_deref().map(audit_file::budget).transpose()?;
-    let baseline = arguments.baseline.as_deref().map(audit_file::audit).transpose()?;
+    let budget = arguments.budget.as_deref().map(budget).transpose()?;
+    let baseline = arguments.baseline.as_deref().map(kept).transpose()?;
     let stacks = stacks(arguments, budget.as_ref())?;
     let files = Files::claim(arguments)?;
-    if let Some(kept) = kept(arguments)? {
-        return again(&kept, &files);
+    if let Some(report) = kept_before(arguments)? {
+        tell(&report, true);
+        write(&files, &ProgramRecording::default(), &report, &[])?;
+        return Ok(End::Well);
     }
     let (recording, of, status) = match &arguments.from {
-        Some(file) => (audit_file::trace(file)?, file.display().to_string(), None),
+        Some(file) => (trace(file)?, file.display().to_string(), None),
         None => {
             let words: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
-            let (recording, status) = audited::run(&arguments.command, stacks.name())?;
+            let (recording, status) = audited::run(&arguments.command, &stacks.name())?;
             (recording, words.join(" "), Some(status))
         }
     };
     let (report, judged) = AuditReport::of(&recording, &of);
     let verdict = audit::verdict((budget.as_ref(), baseline.as_ref()), &recording, &judged, &report);
     tell(&report, arguments.from.is_some());
-    write(&files, &recording, &report, &judged, &verdict)?;
+    write(&files, &recording, &report, &judged)?;
     for Breach { place, why } in &verdict.breaches {
         alert!("error: {} ({}): {why}", place.name(), place.call);
     }
@@ -169,28 +161,15 @@ fn stacks(arguments: &Arguments, budget: Option<&Budget>) -> Result<Stacks, Usag
 }
 
 /// The audit that `--from` names, where it names one and not a trace.
-fn kept(arguments: &Arguments) -> anyhow::Result<Option<AuditReport>> {
-    let is_audit = |path: &&PathBuf| path.is_file() && audit_file::text(path).is_ok_and(|text| audit::is_audit(&text));
+fn kept_before(arguments: &Arguments) -> anyhow::Result<Option<AuditReport>> {
+    let is_audit = |path: &&PathBuf| path.is_file() && text(path).is_ok_and(|text| audit::is_audit(&text));
     let Some(path) = arguments.from.as_ref().filter(is_audit) else { return Ok(None) };
-    let Arguments { budget, baseline, trace, junit, sarif, .. } = arguments;
-    if [budget, baseline, trace, junit, sarif].into_iter().any(Option::is_some) {
+    if [&arguments.budget, &arguments.baseline, &arguments.trace].into_iter().any(Option::is_some) {
         let message = "an audit that was kept can be printed, and written by `--json` and `--html`: it has no single calls. For \
                        the rest, audit the program again, or read the trace that `--trace` wrote";
         return Err(UsageError(format!("{}: {message}", path.display())).into());
     }
-    Ok(Some(audit_file::audit(path)?))
-}
-
-/// Says once more what an audit found.
-fn again(report: &AuditReport, files: &Files) -> anyhow::Result<End> {
-    tell(report, true);
-    if let Some(file) = &files.json {
-        file.write(output::json(report)?.as_bytes())?;
-    }
-    if let Some(file) = &files.html {
-        file.write(report.to_html(STYLE).as_bytes())?;
-    }
-    Ok(End::Well)
+    Ok(Some(kept(path)?))
 }
 
 /// Says what was found: on standard output where that is this program's own, else on standard error.
@@ -246,7 +225,6 @@ fn write(
     recording: &ProgramRecording,
     report: &AuditReport,
     judged: &[JudgedCalls],
-    verdict: &Verdict,
 ) -> anyhow::Result<()> {
     let keep = |file: &Option<OutputFile>, text: &dyn Fn() -> anyhow::Result<String>| match file {
         Some(file) => Ok(file.write(text()?.as_bytes())?),
@@ -254,15 +232,35 @@ fn write(
     };
     let trace = || {
         let timelines = audit::timelines(recording, judged);
-        let named: Vec<(&str, &Timeline)> =
-            timelines.iter().map(|(name, timeline)| (name.as_str(), timeline)).collect();
+        let named: Vec<_> = timelines.iter().map(|(name, timeline)| (name.as_str(), timeline)).collect();
         Ok(to_trace(&named))
     };
     output_file::each([
         keep(&files.json, &|| Ok(output::json(report)?)),
         keep(&files.html, &|| Ok(report.to_html(STYLE))),
-        keep(&files.junit, &|| Ok(audit::junit(report, verdict))),
-        keep(&files.sarif, &|| Ok(output::json(&audit::sarif(verdict))?)),
         keep(&files.trace, &trace),
     ])
+}
+
+/// The text of a file that may hold an audit.
+pub(super) fn text(path: &Path) -> Result<String, FileError> {
+    read_text(path, MAX_AUDIT_BYTES).map_err(at(path))
+}
+
+/// An audit that `--json` kept.
+pub(super) fn kept(path: &Path) -> Result<AuditReport, FileError> {
+    AuditReport::parse(&text(path)?, &path.display().to_string())
+}
+
+/// A trace of another program, which may be packed.
+fn trace(path: &Path) -> Result<ProgramRecording, FileError> {
+    let bytes = read_bytes(path, MAX_TRACE_BYTES).map_err(at(path))?;
+    trace_of_bytes(bytes, &path.display().to_string())
+}
+
+/// A budget.
+fn budget(path: &Path) -> Result<Budget, FileError> {
+    let origin = path.display().to_string();
+    let budget: Budget = yaml::parse(&yaml::read(path)?, &origin)?;
+    budget.checked().map_err(|message| FileError::whole(origin, message))
 }

@@ -29,7 +29,7 @@ use signal_hook::iterator::exfiltrator::WithRawSiginfo;
 use signal_hook::low_level::emulate_default_handler;
 
 use super::UsageError;
-use super::ending::{THREAD, is_ignored};
+use super::interrupt::{THREAD, is_ignored};
 use crate::files::Scratch;
 use syncscope_audit::{self as audit, LIBRARY, ProgramRecording};
 

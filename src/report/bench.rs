@@ -1,7 +1,7 @@
 //! `report bench`: runs one experiment and prints its summary.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -10,13 +10,12 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::course::{self, CourseArgument};
-use super::ending::AskedBy;
-use super::interrupt::Interrupt;
+use super::interrupt::{AskedBy, Interrupt};
 use super::output_file::OutputFile;
 use super::processes::{command_line, say_failures};
 use super::progress::RunBar;
 use super::run::count;
-use super::{AppContext, End, UsageError, device, export, job};
+use super::{AppContext, End, UsageError, device, job};
 use crate::experiment::{AnyExperiment, Bench, RunObserver, has_scenarios, record_scenarios};
 use crate::files::begins_with;
 use crate::measure::{Protocol, Sampler};
@@ -27,9 +26,7 @@ use syncscope::device::{Device, FloatType};
 
 /// Run one experiment and print its summary
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  report bench sync-points --device cuda:0 --dtype fp16 --iters 50\n  report bench idle-device --export csv > idle.csv"
-)]
+#[command(after_help = "Example:\n  report bench sync-points --device cuda:0 --dtype fp16 --iters 50")]
 pub(super) struct Arguments {
     /// The experiment: see `report experiments`
     experiment: String,
@@ -51,9 +48,6 @@ pub(super) struct Arguments {
     /// Record the experiment's scenarios after its rows, and write them as a Chrome trace
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Print the rows as a table of this format, in place of the summary
-    #[arg(long, value_name = "FORMAT", help_heading = "Output")]
-    export: Option<export::Format>,
     #[command(flatten)]
     course: CourseArgument,
 }
@@ -70,16 +64,19 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
     protocol.validate().map_err(|error| UsageError(error.to_string()))?;
     let book = arguments.course.project(context)?;
     course::check(&book, context)?;
-    let device = device::open(arguments.device.as_deref(), None)?;
+    let device = device::open(arguments.device.as_deref())?;
     let engine = device.properties().engine;
     let mut experiment = entry.default_for(engine);
     choose(experiment.as_mut(), arguments)?;
-    let trace = arguments.trace.as_deref().map(|path| claim_trace(experiment.as_ref(), &device, path)).transpose()?;
+    let trace = OutputFile::asked(arguments.trace.as_ref(), begins_with(TRACE_BEGIN))?;
+    if trace.is_some() && !has_scenarios(experiment.as_ref(), &device) {
+        return Err(UsageError(format!("{name} has no scenarios to record")).into());
+    }
 
     // Nothing is kept of one experiment: where a sample goes on, the program ends.
     let interrupt = Interrupt::listen(AskedBy::User, || true)?;
     let interrupted = || interrupt.flag.load(Ordering::Relaxed);
-    let bar = Arc::new(RunBar::new());
+    let bar = Arc::new(RunBar::new(None));
     let observer: Arc<dyn RunObserver> = Arc::clone(&bar) as Arc<dyn RunObserver>;
     let sampler = Sampler::new(protocol.clone()).interrupted_by(Arc::clone(&interrupt.flag));
     let suite = serde_json::json!({ "title": entry.summary, "sampling": protocol, "experiments": [{ (name): {} }] });
@@ -87,7 +84,7 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
         suite,
         Selection::default(),
         Plan::default(),
-        crate::environment::environment(&device, command_line()),
+        crate::device::environment(&device, command_line()),
     );
     let run = results.run().id.clone();
     observer.experiment(0, 1, name);
@@ -97,10 +94,7 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
     interrupt.ended();
     results.runs[0].order.push(left);
     results.rows = rows.into();
-    match arguments.export {
-        Some(format) => export::print(&results, format)?,
-        None => job::print_summary(&results, &book, context)?,
-    }
+    job::print_summary(&results, &book, context)?;
     say_failures(&results);
 
     if let Some(file) = trace.filter(|_| !interrupted()) {
@@ -125,15 +119,6 @@ fn choose(experiment: &mut dyn AnyExperiment, arguments: &Arguments) -> Result<(
         *iterations.ok_or_else(|| UsageError(format!("{name} has no loop whose iterations could be chosen")))? = iters;
     }
     Ok(())
-}
-
-/// Claims the file of the trace before anything is done for it; refuses an experiment that has nothing to record.
-fn claim_trace(experiment: &dyn AnyExperiment, device: &Device, path: &Path) -> anyhow::Result<OutputFile> {
-    let file = OutputFile::claim(path, begins_with(TRACE_BEGIN))?;
-    if !has_scenarios(experiment, device) {
-        return Err(UsageError(format!("{} has no scenarios to record", experiment.name())).into());
-    }
-    Ok(file)
 }
 
 /// Records the experiment's scenarios; the trace of those that could be.

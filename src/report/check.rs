@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::course::{self, CourseArgument};
-use super::facts::{Facts, Form};
+use super::output::Form;
 use super::planned::Planned;
 use super::terminal::TerminalColour;
 use super::{AppContext, End, UsageError, output, recorded, told};
@@ -54,70 +55,40 @@ pub(super) struct Arguments {
 struct Checked {
     documents: Vec<String>,
     suites: Vec<Planned>,
-    results: Option<Kept>,
-    audit: Option<KeptAudit>,
+    /// A results file. `current`: this program's code measured it, and a commit holds that code; `whole`: all runs are there.
+    results: Option<Value>,
+    audit: Option<Value>,
     /// What is wrong; where something is, nothing else was looked at.
-    problem: Option<Problem>,
-}
-
-/// A results file.
-#[derive(Serialize)]
-struct Kept {
-    file: String,
-    rows: usize,
-    runs: usize,
-    /// Whether this program's code measured it, and a commit holds that code.
-    current: bool,
-    /// Whether all of its runs are there.
-    whole: bool,
+    problem: Option<Value>,
+    /// What is said of a file with results or an audit.
+    #[serde(skip)]
+    read: Option<String>,
+    #[serde(skip)]
     warnings: Vec<String>,
 }
 
-/// A file with an audit.
-#[derive(Serialize)]
-struct KeptAudit {
-    file: String,
-    places: usize,
-    processes: usize,
-    warnings: Vec<String>,
+/// What is wrong, and where: no file where it is in none, and no line, from 1, where a file as a whole is meant.
+fn problem(error: &anyhow::Error) -> Value {
+    let file = error.downcast_ref::<FileError>();
+    let file = file.or_else(|| match error.downcast_ref()? {
+        BookError::File(error) => Some(error),
+        _ => None,
+    });
+    let (file, place, message) = match file {
+        Some(FileError::Invalid { origin, line, column, message, hint }) => {
+            (Some(origin.clone()), Some((line, column)).filter(|_| *line > 0), format!("{message}{hint}"))
+        }
+        Some(FileError::Io { path, cause } | FileError::Unwritten { path, cause }) => {
+            (Some(path.display().to_string()), None, cause.to_string())
+        }
+        Some(error @ FileError::Version { origin, .. }) => (Some(origin.clone()), None, error.to_string()),
+        None => (None, None, told(error)),
+    };
+    let (line, column) = place.unzip();
+    json!({ "file": file, "line": line, "column": column, "message": message })
 }
 
-/// What is wrong, and where.
-#[derive(Serialize)]
-struct Problem {
-    /// None where what is wrong is in no file.
-    file: Option<String>,
-    /// From 1; none where the file as a whole is meant.
-    line: Option<usize>,
-    column: Option<usize>,
-    message: String,
-}
-
-impl Problem {
-    fn of(error: &anyhow::Error) -> Self {
-        let file = error.downcast_ref::<FileError>();
-        let file = file.or_else(|| match error.downcast_ref()? {
-            BookError::File(error) => Some(error),
-            _ => None,
-        });
-        let (file, message) = match file {
-            Some(FileError::Invalid { origin, line, column, message, hint }) => {
-                let [line, column] = [line, column].map(|number| Some(*number).filter(|_| *line > 0));
-                return Self { file: Some(origin.clone()), line, column, message: format!("{message}{hint}") };
-            }
-            Some(FileError::Io { path, cause } | FileError::Unwritten { path, cause }) => {
-                (Some(path.display().to_string()), cause.to_string())
-            }
-            Some(error @ FileError::Version { origin, .. }) => (Some(origin.clone()), error.to_string()),
-            None => (None, told(error)),
-        };
-        Self { file, line: None, column: None, message }
-    }
-}
-
-impl Facts for Checked {
-    const COMMAND: &'static str = "check";
-
+impl Checked {
     fn say(&self) {
         match self.documents.as_slice() {
             [] => {}
@@ -125,33 +96,24 @@ impl Facts for Checked {
             documents => say!("The documents are good: {}.", documents.join(", ")),
         }
         self.suites.iter().for_each(Planned::say);
-        if let Some(results) = &self.results {
-            let (rows, runs) = (counted(results.rows, "row"), counted(results.runs, "run"));
-            say!("{}: {rows} of {runs} can be read.", results.file);
-            results.warnings.iter().for_each(|warning| output::message(warning, Some(TerminalColour::Warning)));
-        }
-        if let Some(kept) = &self.audit {
-            let (places, processes) = (counted(kept.places, "place"), audit::of_processes(kept.processes));
-            say!("{}: {places} of {processes} can be read.", kept.file);
-            kept.warnings.iter().for_each(|warning| output::message(warning, Some(TerminalColour::Warning)));
-        }
+        self.read.iter().for_each(|read| say!("{read}"));
+        self.warnings.iter().for_each(|warning| output::message(warning, Some(TerminalColour::Warning)));
     }
 }
 
 pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     match checked(arguments, context) {
         Ok(checked) => {
-            arguments.form.print(&checked)?;
-            let fails = checked
-                .results
-                .is_some_and(|results| (arguments.current && !results.current) || (arguments.whole && !results.whole));
+            arguments.form.print("check", &checked, || checked.say())?;
+            let fails = checked.results.is_some_and(|results| {
+                arguments.current && results["current"] == false || arguments.whole && results["whole"] == false
+            });
             Ok(if fails { End::Failed } else { End::Well })
         }
         // Whoever asks for JSON gets the place of what is wrong as JSON; the words for a person go to standard error.
         Err(error) => {
-            if arguments.form.json {
-                arguments.form.print(&Checked { problem: Some(Problem::of(&error)), ..Checked::default() })?;
-            }
+            let checked = Checked { problem: Some(problem(&error)), ..Checked::default() };
+            arguments.form.print("check", &checked, || ())?;
             Err(error)
         }
     }
@@ -175,24 +137,33 @@ fn checked(arguments: &Arguments, context: &AppContext) -> anyhow::Result<Checke
             let path = path.display();
             return Err(UsageError(format!("{path}: this is checked with its course, whose folder it is in")).into());
         }
-        Some(path) if is_json(path) && crate::audit_file::text(path).is_ok_and(|text| audit::is_audit(&text)) => {
-            let AuditReport { places, processes, warnings, .. } = crate::audit_file::audit(path)?;
-            let file = path.display().to_string();
-            checked.audit = Some(KeptAudit { file, places: places.len(), processes: processes.len(), warnings });
+        Some(path) if is_json(path) && crate::audit::text(path).is_ok_and(|text| audit::is_audit(&text)) => {
+            let AuditReport { places, processes, warnings, .. } = crate::audit::kept(path)?;
+            let (places, processes, file) = (places.len(), processes.len(), path.display().to_string());
+            let (counted, of) = (counted(places, "place"), audit::of_processes(processes));
+            checked.read = Some(format!("{file}: {counted} of {of} can be read."));
+            checked.audit =
+                Some(json!({ "file": file, "places": places, "processes": processes, "warnings": warnings }));
+            checked.warnings = warnings;
         }
         Some(path) if is_json(path) => {
             let results = recorded::sound(path)?;
             let declared = recorded::catalog(&[], context);
             let warnings: Vec<Warning> =
                 Warning::of(&results).into_iter().chain(Warning::of_units(&results, &declared)).collect();
-            checked.results = Some(Kept {
-                file: path.display().to_string(),
-                rows: results.rows.len(),
-                runs: results.runs.len(),
-                current: !warnings.iter().any(|warning| warning.about == WarningSubject::Code),
-                whole: !results.is_partial(),
-                warnings: results.missing_runs().into_iter().chain(warnings.iter().map(ToString::to_string)).collect(),
-            });
+            let said = results.missing_runs().into_iter().chain(warnings.iter().map(ToString::to_string)).collect();
+            let (file, rows, runs) = (path.display().to_string(), results.rows.len(), results.runs.len());
+            let (counted_rows, counted_runs) = (counted(rows, "row"), counted(runs, "run"));
+            checked.read = Some(format!("{file}: {counted_rows} of {counted_runs} can be read."));
+            checked.results = Some(json!({
+                "file": file,
+                "rows": rows,
+                "runs": runs,
+                "current": !warnings.iter().any(|warning| warning.about == WarningSubject::Code),
+                "whole": !results.is_partial(),
+                "warnings": said,
+            }));
+            checked.warnings = said;
         }
         Some(path) => {
             let name = path.display().to_string();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::facts::{Facts, Form};
+use super::output::Form;
 use super::output_file::OutputFile;
 use super::{End, argument, recorded};
 use crate::error::FileError;
@@ -49,10 +49,10 @@ pub(super) struct Arguments {
 
 /// What became of the sources, and what the store holds then.
 #[derive(Serialize)]
-struct Report {
-    store: PathBuf,
+struct Report<'a> {
+    store: &'a Path,
     #[serde(flatten)]
-    collected: Collected,
+    collected: &'a Collected,
     /// The tasks of jobs that left no results.
     missing: Vec<MissingTask>,
     files: usize,
@@ -60,11 +60,9 @@ struct Report {
     written: Vec<PathBuf>,
 }
 
-impl Facts for Report {
-    const COMMAND: &'static str = "collect";
-
+impl Report<'_> {
     fn say(&self) {
-        let Collected { added, duplicates, refused, .. } = &self.collected;
+        let Collected { added, duplicates, refused, .. } = self.collected;
         for duplicate in duplicates {
             say!("duplicate: {}: the same samples as {}", duplicate.file.display(), duplicate.of.display());
         }
@@ -116,9 +114,10 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     }
     let mut machines: Vec<&str> = index.files.iter().map(|file| file.machine.as_str()).collect();
     machines.dedup();
-    let (files, machines, store) = (index.files.len(), machines.len(), store.clone());
+    let (files, machines) = (index.files.len(), machines.len());
     let is_whole = collected.refused.is_empty() && left.is_empty();
-    arguments.form.print(&Report { store, collected, missing: left, files, machines, written })?;
+    let report = Report { store, collected: &collected, missing: left, files, machines, written };
+    arguments.form.print("collect", &report, || report.say())?;
     Ok(if is_whole { End::Well } else { End::Failed })
 }
 

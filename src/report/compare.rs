@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::facts::{self, Form};
+use super::output::Form;
 use super::terminal::TerminalColour;
 use super::{End, UsageError, output, recorded};
 use crate::book::{Wording, agreement, compared, over_the_file, tally};
 use crate::present::in_markdown;
-use crate::results::{Agreement, Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
+use crate::results::{Agreement, Compared, Mismatch, Shift, Tolerance, compare, mismatches, remarks};
 
 /// Compare two results files row by row: slower, faster, same or uncertain
 #[derive(Args)]
@@ -39,19 +39,6 @@ pub(super) struct Arguments {
     /// The results file that is compared
     #[arg(value_name = "B.json")]
     b: PathBuf,
-    #[command(flatten)]
-    judging: Judging,
-    /// Compare although the device model, driver, engine or suite differ
-    #[arg(long)]
-    allow_mismatch: bool,
-    /// Exit with 1 where a row is one of these, changes with the error held over the whole file; may be given again
-    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
-    fail_on: Vec<FailOn>,
-}
-
-/// What matters, how sure it must be, and how it is shown.
-#[derive(Args)]
-pub(super) struct Judging {
     /// A change that is of interest: 5% or 0.05
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = threshold)]
     threshold: f64,
@@ -64,10 +51,16 @@ pub(super) struct Judging {
     format: Format,
     #[command(flatten)]
     form: Form,
+    /// Compare although the device model, driver, engine or suite differ
+    #[arg(long)]
+    allow_mismatch: bool,
+    /// Exit with 1 where a row is one of these, changes with the error held over the whole file; may be given again
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    fail_on: Vec<FailOn>,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Format {
+pub(super) enum Format {
     /// Aligned columns, for a terminal
     Text,
     /// Tables, for a pull request
@@ -104,75 +97,54 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let (a, b) = (recorded::sound(&arguments.a)?, recorded::sound(&arguments.b)?);
     let mismatches = mismatches(&a, &b);
     if !mismatches.is_empty() && !arguments.allow_mismatch {
-        let lines: Vec<String> = mismatches.iter().map(|mismatch| format!("\n{mismatch}")).collect();
-        let message = format!(
-            "these runs measured different things (--allow-mismatch compares them nevertheless):{}",
-            lines.concat()
-        );
+        let lines: String = mismatches.iter().map(|mismatch| format!("\n{mismatch}")).collect();
+        let message =
+            format!("these runs measured different things (--allow-mismatch compares them nevertheless):{lines}");
         return Err(UsageError(message).into());
     }
-    let compared = arguments.judging.compare(&a, &b, Wording::Compare)?;
+    let differs: Vec<Mismatch> = mismatches.into_iter().chain(remarks(&a, &b)).collect();
+    let tolerance = Tolerance { threshold: arguments.threshold, level: arguments.level, ..Tolerance::default() };
+    let compared = compare(&a, &b, tolerance);
+    let facts = Facts { differs: &differs, compared: &compared, agreement: compared.agreement() };
+    arguments
+        .form
+        .print("compare", &facts, || say(&compared, &differs, tolerance, arguments.format, Wording::Compare))?;
     let fails = arguments.fail_on.iter().any(|what| what.holds(&compared));
     Ok(if fails { End::Failed } else { End::Well })
 }
 
-/// As where nothing is said of it.
-impl Default for Judging {
-    fn default() -> Self {
-        let Tolerance { threshold, level, .. } = Tolerance::default();
-        Self { threshold, level, format: Format::Text, form: Form { json: false } }
+/// Says what came of a comparison, and before it what differs about the runs.
+pub(super) fn say(result: &Compared, differs: &[Mismatch], tolerance: Tolerance, format: Format, wording: Wording) {
+    for mismatch in differs {
+        match format {
+            Format::Markdown => say!("- {}", in_markdown(&mismatch.to_string())),
+            Format::Text => say!("{mismatch}"),
+        }
     }
-}
-
-impl Judging {
-    /// Compares two results files and prints what came of it.
-    pub(super) fn compare(&self, a: &Results, b: &Results, wording: Wording) -> anyhow::Result<Compared> {
-        let differs: Vec<Mismatch> = mismatches(a, b).into_iter().chain(remarks(a, b)).collect();
-        let tolerance = Tolerance { threshold: self.threshold, level: self.level, ..Tolerance::default() };
-        let result = compare(a, b, tolerance);
-        if self.form.json {
-            let command = match wording {
-                Wording::Compare | Wording::Last => "compare",
-                Wording::Reproduce => "reproduce",
-            };
-            facts::print_json(
-                command,
-                &Document { differs: &differs, compared: &result, agreement: result.agreement() },
-            )?;
-            return Ok(result);
-        }
-        for mismatch in &differs {
-            match self.format {
-                Format::Markdown => say!("- {}", in_markdown(&mismatch.to_string())),
-                Format::Text => say!("{mismatch}"),
-            }
-        }
-        if !differs.is_empty() {
-            say!();
-        }
-        for table in compared(&result, wording) {
-            match self.format {
-                Format::Markdown => output::whole(&format!("{}\n", table.to_markdown())),
-                Format::Text => output::titled(&format!("{}\n", table.to_console()), TerminalColour::Title),
-            }
-        }
-        let [a, b] = wording.names();
-        for (systems, file) in [(&result.systems_of_a, a), (&result.systems_of_b, b)] {
-            systems.iter().for_each(|system| say!("{system} is in {file} alone, and not compared"));
-        }
-        for found in result.agreement() {
-            agreement(&found, wording).iter().for_each(|line| say!("{line}"));
-        }
-        let (threshold, level) = (self.threshold * 100.0, self.level * 100.0);
-        say!("{} (a change of {threshold} % matters; intervals of {level} %)", tally(&result, wording));
-        say!("{}", over_the_file(&result));
-        Ok(result)
+    if !differs.is_empty() {
+        say!();
     }
+    for table in compared(result, wording) {
+        match format {
+            Format::Markdown => output::whole(&format!("{}\n", table.to_markdown())),
+            Format::Text => output::titled(&format!("{}\n", table.to_console()), TerminalColour::Title),
+        }
+    }
+    let [a, b] = wording.names();
+    for (systems, file) in [(&result.systems_of_a, a), (&result.systems_of_b, b)] {
+        systems.iter().for_each(|system| say!("{system} is in {file} alone, and not compared"));
+    }
+    for found in result.agreement() {
+        agreement(&found, wording).iter().for_each(|line| say!("{line}"));
+    }
+    let (threshold, level) = (tolerance.threshold * 100.0, tolerance.level * 100.0);
+    say!("{} (a change of {threshold} % matters; intervals of {level} %)", tally(result));
+    say!("{}", over_the_file(result));
 }
 
 /// The comparison for a program.
 #[derive(Serialize)]
-struct Document<'a> {
+struct Facts<'a> {
     /// What differs between the two runs.
     differs: &'a [Mismatch],
     #[serde(flatten)]

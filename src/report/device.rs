@@ -1,14 +1,13 @@
-//! Which device a command means, and why there is none of CUDA's.
+//! Which device a command means, why there is none of CUDA's, and the environment of a run on it.
 
 use std::env;
 
-use crate::runner::Suite;
+use crate::results::Environment;
 use syncscope::device::Device;
 
-/// The device that the command names, else the one that the suite asks for. Says what it is, and why it is no GPU.
-pub(super) fn open(named: Option<&str>, suite: Option<&Suite>) -> anyhow::Result<Device> {
-    let asked = named.or(suite.map(|suite| suite.device.as_str()));
-    let device = match asked.filter(|name| *name != "auto") {
+/// The device that the command names, else the best there is. Says what it is, and why it is no GPU.
+pub(super) fn open(named: Option<&str>) -> anyhow::Result<Device> {
+    let device = match named.filter(|name| *name != "auto") {
         Some(name) => Device::open(name)?,
         None => {
             if let Some(reason) = why_no_gpu() {
@@ -33,4 +32,12 @@ pub(super) fn hidden() -> String {
         Some(format!("; {name} is `{}`, which may hide GPUs", value.to_string_lossy()))
     };
     ["CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"].into_iter().filter_map(said).collect()
+}
+
+/// The environment of a run on `device`, started by `command`.
+pub(crate) fn environment(device: &Device, command: Vec<String>) -> Environment {
+    let mut environment = Environment::now(device, command);
+    environment.program.commit = option_env!("SYNCSCOPE_COMMIT").map(str::to_owned);
+    environment.program.dirty = option_env!("SYNCSCOPE_DIRTY").map(|dirty| dirty == "true");
+    environment
 }

@@ -1,11 +1,11 @@
 //! `report devices`: lists the devices of this machine.
 
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
 use super::End;
 use super::device::why_no_gpu;
-use super::facts::{Facts, Form};
+use super::output::Form;
 use syncscope::device::Device;
 
 /// List the devices of this machine, and say why there is no GPU where there is none
@@ -16,35 +16,15 @@ pub(super) struct Arguments {
     form: Form,
 }
 
-#[derive(Serialize)]
-struct Devices {
-    devices: Vec<Named>,
-    /// Why there is no CUDA device, where there is none.
-    cuda_unavailable: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Named {
-    name: String,
-    model: String,
-}
-
-impl Facts for Devices {
-    const COMMAND: &'static str = "devices";
-
-    fn say(&self) {
-        for device in &self.devices {
-            say!("{:<8} {}", device.name, device.model);
-        }
-        if let Some(reason) = &self.cuda_unavailable {
+pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
+    let (devices, unavailable) = (Device::list(), why_no_gpu());
+    let named = devices.iter().map(|device| json!({ "name": device.name, "model": device.model }));
+    let facts = json!({ "devices": named.collect::<Vec<_>>(), "cuda_unavailable": unavailable });
+    arguments.form.print("devices", &facts, || {
+        devices.iter().for_each(|device| say!("{:<8} {}", device.name, device.model));
+        if let Some(reason) = &unavailable {
             say!("no GPU: {reason}");
         }
-    }
-}
-
-pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
-    let devices = Device::list().into_iter().map(|device| Named { name: device.name, model: device.model }).collect();
-    let cuda_unavailable = why_no_gpu();
-    arguments.form.print(&Devices { devices, cuda_unavailable })?;
+    })?;
     Ok(End::Well)
 }

@@ -1,4 +1,4 @@
-//! An error in words.
+//! Errors of the other crates, and how they are made.
 
 pub(crate) use syncscope_book::error::BookError;
 pub(crate) use syncscope_results::error::{DeviceError, FileError};
@@ -23,4 +23,9 @@ mod tests {
         let apart = anyhow::Error::new(io()).context("b.yaml");
         assert_eq!(explained(&apart), "b.yaml: the disk is full");
     }
+}
+
+/// That a file cannot be read, or claimed.
+pub(crate) fn at(path: &std::path::Path) -> impl Fn(std::io::Error) -> FileError + '_ {
+    |cause| FileError::Io { path: path.to_owned(), cause }
 }

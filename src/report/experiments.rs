@@ -2,8 +2,9 @@
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::json;
 
-use super::facts::{Facts, Form};
+use super::output::Form;
 use super::terminal::TerminalColour;
 use super::{AppContext, End, output};
 use crate::experiment::RegistryEntry;
@@ -22,11 +23,6 @@ pub(super) struct Arguments {
     form: Form,
 }
 
-#[derive(Serialize)]
-struct Experiments {
-    experiments: Vec<Listed>,
-}
-
 /// An experiment with the rows that it has on a GPU.
 #[derive(Serialize)]
 struct Listed {
@@ -35,31 +31,25 @@ struct Listed {
     rows: Vec<MetricSpec>,
 }
 
-impl Facts for Experiments {
-    const COMMAND: &'static str = "experiments";
-
-    fn say(&self) {
-        for Listed { name, summary, rows } in &self.experiments {
-            output::message(&format!("{name}: {summary}"), Some(TerminalColour::Title));
-            let width = rows.iter().map(|spec| spec.id.len()).max().unwrap_or(0);
-            for (heading, rows) in by_heading(rows) {
-                say!("  {heading}");
-                for spec in rows {
-                    say!("    {:width$}  {:<6}  {:<13}  {}", spec.id, spec.unit.base(), taken_by(spec), spec.label);
-                }
-            }
-        }
-    }
-}
-
 pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let listed = |entry: &RegistryEntry| {
         let rows = entry.default_for("cuda").plan("cuda");
         Listed { name: entry.name, summary: entry.summary, rows }
     };
-    let experiments = context.registry.entries().iter().map(listed).collect();
-    arguments.form.print(&Experiments { experiments })?;
+    let experiments: Vec<Listed> = context.registry.entries().iter().map(listed).collect();
+    arguments.form.print("experiments", &json!({ "experiments": experiments }), || experiments.iter().for_each(say))?;
     Ok(End::Well)
+}
+
+fn say(Listed { name, summary, rows }: &Listed) {
+    output::message(&format!("{name}: {summary}"), Some(TerminalColour::Title));
+    let width = rows.iter().map(|spec| spec.id.len()).max().unwrap_or(0);
+    for (heading, rows) in by_heading(rows) {
+        say!("  {heading}");
+        for spec in rows {
+            say!("    {:width$}  {:<6}  {:<13}  {}", spec.id, spec.unit.base(), taken_by(spec), spec.label);
+        }
+    }
 }
 
 /// The rows under each heading, in their order; of those that differ in parameters alone the first.

@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::json;
 
 use super::compare::threshold;
-use super::facts::{Facts, Form};
+use super::output::Form;
 use super::output_file::OutputFile;
 use super::terminal::TerminalColour;
 use super::{End, output, recorded};
 use crate::error::FileError;
 use crate::files::begins_with;
 use crate::present::PAGE_BEGIN;
-use crate::results::Shift;
-use crate::store::{Index, Refused};
-use syncscope_fleet::history::{History, JUNIT_BEGIN, MachineHistory, RowHistory, SeriesChange, junit, page};
+use crate::store::Index;
+use syncscope_fleet::history::{History, MachineHistory, RowHistory, SeriesChange, page};
 
 /// Follow each row of a store over time: when did it change its level, and by how much?
 #[derive(Args)]
@@ -27,15 +27,15 @@ Exit codes: 0, 1 where a change of what --fail-on names is new, 2 where the stor
 it was found with the last file of its machine, or with one of --since or later.
 
 Examples:
-  report history results --fail-on slower --junit history.xml
+  report history results --fail-on slower
   report history results --since 2026-11-01 --page history.html")]
 pub(super) struct Arguments {
     /// The store
     #[arg(value_name = "DIR", default_value = "results")]
     store: PathBuf,
     /// Exit with 1 where a new change is one of these; may be given again
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "slower")]
-    fail_on: Vec<FailOn>,
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "slower", value_parser = FAILING)]
+    fail_on: Vec<String>,
     /// A change that is of interest: 5% or 0.05; a smaller one is shown and never slower or faster
     #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = threshold)]
     threshold: f64,
@@ -45,46 +45,53 @@ pub(super) struct Arguments {
     /// Write a page
     #[arg(long, value_name = "FILE.html")]
     page: Option<PathBuf>,
-    /// Write the rows as tests (JUnit's XML); those with a new change of what --fail-on names fail
-    #[arg(long, value_name = "FILE.xml")]
-    junit: Option<PathBuf>,
     #[command(flatten)]
     form: Form,
 }
 
-/// Which new changes fail.
-#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum FailOn {
-    /// A time that grew or a rate that fell
-    Slower,
-    /// A time that fell or a rate that grew
-    Faster,
-    /// Another value of a kind that is neither fast nor slow
-    Different,
-    /// No change fails
-    Nothing,
-}
+/// The changes that `--fail-on` names.
+const FAILING: [&str; 4] = ["slower", "faster", "different", "nothing"];
 
-impl FailOn {
-    fn is(self, shift: Shift) -> bool {
-        matches!(
-            (self, shift),
-            (FailOn::Slower, Shift::Slower) | (FailOn::Faster, Shift::Faster) | (FailOn::Different, Shift::Different)
-        )
+pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
+    let own_page = OutputFile::asked(arguments.page.as_ref(), begins_with(PAGE_BEGIN))?;
+    let mut history = History::default();
+    let index = Index::of(&arguments.store, &recorded::sound, |listed, results| {
+        history.add(listed, results);
+        Ok::<_, FileError>(())
+    })?;
+    recorded::some_in(&arguments.store, &index)?;
+    history.finish(arguments.threshold);
+    if let Some(file) = own_page {
+        file.write(page(&history, arguments.threshold).as_bytes())?;
     }
+    let is_meant = |change: &SeriesChange| arguments.fail_on.iter().any(|what| what == change.shift.name());
+    let failing: Vec<*const SeriesChange> = history
+        .found_since(arguments.since.as_deref())
+        .filter(|(.., change)| is_meant(change))
+        .map(|(.., change)| std::ptr::from_ref(change))
+        .collect();
+    let (files, rows) = (index.files.len(), history.machines.iter().map(|machine| machine.tracks.len()).sum::<usize>());
+    let (mut changes, mut lines) = (Vec::new(), Vec::new());
+    for (machine, track, change) in history.changes() {
+        let (when, fails) = (change.when(machine, track), failing.contains(&std::ptr::from_ref(change)));
+        lines.push((line((machine, track, change), &when), fails));
+        changes.push(Listed { machine: &machine.name, row: &track.title, change, when, fails });
+    }
+    let facts = json!({ "files": files, "rows": rows, "changes": changes, "refused": index.refused });
+    arguments.form.print("history", &facts, || {
+        recorded::say_left_out(&index);
+        for (line, fails) in &lines {
+            output::message(line, Some(if *fails { TerminalColour::Bad } else { TerminalColour::Title }));
+        }
+        let (changes, failing) = (lines.len(), failing.len());
+        say!("{files} files, {rows} rows over time: {changes} changes of level, {failing} of them new and to fail");
+    })?;
+    Ok(if failing.is_empty() { End::Well } else { End::Failed })
 }
 
-/// What there is over time.
+/// A change of a row, for a program.
 #[derive(Serialize)]
-struct Report<'a> {
-    files: usize,
-    rows: usize,
-    changes: Vec<Line<'a>>,
-    refused: &'a [Refused],
-}
-
-#[derive(Serialize)]
-struct Line<'a> {
+struct Listed<'a> {
     machine: &'a str,
     row: &'a str,
     #[serde(flatten)]
@@ -93,65 +100,13 @@ struct Line<'a> {
     when: String,
     /// Whether it is new and one that --fail-on names.
     fails: bool,
-    #[serde(skip)]
-    text: String,
 }
 
-impl Facts for Report<'_> {
-    const COMMAND: &'static str = "history";
-
-    fn say(&self) {
-        for refused in self.refused {
-            say!("left out: {}: {}", refused.file.display(), refused.reason);
-        }
-        for line in &self.changes {
-            let also = match line.change.facts.as_slice() {
-                [] => String::new(),
-                facts => format!("; also changed: {}", facts.join("; ")),
-            };
-            let text = format!("{} {} {} since {}{also}", line.machine, line.row, line.text, line.when);
-            output::message(&text, Some(if line.fails { TerminalColour::Bad } else { TerminalColour::Title }));
-        }
-        let failing = self.changes.iter().filter(|line| line.fails).count();
-        let changes = self.changes.len();
-        say!(
-            "{} files, {} rows over time: {changes} changes of level, {failing} of them new and to fail",
-            self.files,
-            self.rows
-        );
-    }
-}
-
-pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
-    let own_page = OutputFile::asked(arguments.page.as_ref(), begins_with(PAGE_BEGIN))?;
-    let own_junit = OutputFile::asked(arguments.junit.as_ref(), begins_with(JUNIT_BEGIN))?;
-    let mut history = History::default();
-    let index = Index::of(&arguments.store, &recorded::sound, |listed, results| {
-        history.add(listed, results);
-        Ok::<_, FileError>(())
-    })?;
-    recorded::some_in(&arguments.store, &index)?;
-    history.finish(arguments.threshold);
-    let is_meant = |change: &SeriesChange| arguments.fail_on.iter().any(|what| what.is(change.shift));
-    let failed: Vec<(&MachineHistory, &RowHistory, &SeriesChange)> =
-        history.found_since(arguments.since.as_deref()).filter(|(.., change)| is_meant(change)).collect();
-    if let Some(file) = own_page {
-        file.write(page(&history, arguments.threshold).as_bytes())?;
-    }
-    if let Some(file) = own_junit {
-        file.write(junit(&history, &failed).as_bytes())?;
-    }
-    let fails = |change: &SeriesChange| failed.iter().any(|(.., other)| std::ptr::eq(*other, change));
-    let changes = history.changes().map(|(machine, track, change)| Line {
-        machine: &machine.name,
-        row: &track.title,
-        when: change.when(machine, track),
-        text: change.text(track.unit),
-        change,
-        fails: fails(change),
-    });
-    let rows = history.machines.iter().map(|machine| machine.tracks.len()).sum();
-    let report = Report { files: index.files.len(), rows, changes: changes.collect(), refused: &index.refused };
-    arguments.form.print(&report)?;
-    Ok(if failed.is_empty() { End::Well } else { End::Failed })
+/// A change in words.
+fn line((machine, track, change): (&MachineHistory, &RowHistory, &SeriesChange), when: &str) -> String {
+    let also = match change.facts.as_slice() {
+        [] => String::new(),
+        facts => format!("; also changed: {}", facts.join("; ")),
+    };
+    format!("{} {} {} since {when}{also}", machine.name, track.title, change.text(track.unit))
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{argument, output, program};
-use crate::error::FileError;
+use crate::error::{FileError, at};
 use crate::files::Target;
 use crate::results::{Piece, Results, Row};
 
@@ -20,7 +20,8 @@ const CHECKPOINT: &str = ".checkpoint";
 
 /// Keeps the results of one run.
 pub(super) struct Keeper {
-    out: PathBuf,
+    /// The results file.
+    pub(super) out: PathBuf,
     state: Mutex<State>,
 }
 
@@ -129,11 +130,6 @@ impl Keeper {
         let checkpoint = Checkpoint { stem, places, current: None, written: Vec::new(), failed: false };
         let state = State { target: Some(target), checkpoint, kept: None, is_in_target: true, running: Vec::new() };
         Self { out: out.to_owned(), state: Mutex::new(state) }
-    }
-
-    /// The results file.
-    pub(super) fn out(&self) -> &Path {
-        &self.out
     }
 
     /// Adds a piece of the run to the checkpoint; where that cannot be done, writes all again, there or elsewhere.
@@ -327,10 +323,6 @@ impl Place {
     }
 }
 
-fn at(path: &Path) -> impl Fn(io::Error) -> FileError + '_ {
-    move |cause| FileError::Io { path: path.to_owned(), cause }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -355,7 +347,7 @@ mod tests {
 
         let folder = tempfile::tempdir().unwrap();
         let device = syncscope::device::Device::open("cpu:0").unwrap();
-        let environment = crate::environment::environment(&device, Vec::new());
+        let environment = crate::device::environment(&device, Vec::new());
         let results =
             crate::runner::empty_results(serde_json::json!({}), Selection::default(), Plan::default(), environment);
         let out = folder.path().join("r.json");

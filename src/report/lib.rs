@@ -11,7 +11,6 @@ mod output;
 
 mod attach;
 mod audit;
-mod audit_file;
 mod audited;
 mod bench;
 mod benchmark;
@@ -19,18 +18,13 @@ mod check;
 mod claims;
 mod collect;
 mod compare;
-mod completions;
 mod course;
 mod device;
 mod devices;
 mod embedded;
-mod ending;
-mod environment;
 mod error;
 mod exit;
 mod experiments;
-mod export;
-mod facts;
 mod first_steps;
 mod fleet;
 mod history;
@@ -42,7 +36,6 @@ mod kernel;
 mod lab;
 mod library;
 mod machines;
-mod man;
 mod naming;
 mod next_run;
 mod output_file;
@@ -53,7 +46,6 @@ mod processes;
 mod progress;
 mod recorded;
 mod render;
-mod reproduce;
 mod run;
 mod schema;
 mod serve;
@@ -179,14 +171,16 @@ impl App {
     /// The exit code is 0 where all is well, 1 where something failed on the way, 2 where what the user gave is wrong, and
     /// 130 after Ctrl-C.
     pub fn main(self) -> ExitCode {
-        ending::settle();
+        interrupt::settle();
         // Where it is not known, what starts it says so.
         let _ = std::env::current_exe().map(crate::experiment::start_anew);
         let command = self.command().color(terminal::named(std::env::args_os()));
         let matches = command.clone().try_get_matches().and_then(|matches| reject_misplaced_flags(matches, &command));
-        let matches =
-            matches.and_then(|matches| reject_empty_values(&matches, &built(&command)).map_or(Ok(matches), Err));
-        let context = AppContext { registry: self.registry, book: self.book, command };
+        // With what clap works out of itself, without which an argument cannot be named in a message.
+        let mut built = command.clone();
+        built.build();
+        let matches = matches.and_then(|matches| reject_empty_values(&matches, &built).map_or(Ok(matches), Err));
+        let context = AppContext { registry: self.registry, book: self.book };
         let end = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
             Ok(cli) => execute(cli, &context).unwrap_or_else(|error| failed(&error)),
             Err(error) => refuse(error),
@@ -199,7 +193,6 @@ impl App {
 struct AppContext {
     registry: Registry,
     book: BookProject,
-    command: clap::Command,
 }
 
 /// Measures where a host and a GPU wait for each other, and publishes the answer as a book.
@@ -232,7 +225,6 @@ enum Command {
     Check(check::Arguments),
     Schema(schema::Arguments),
     Compare(compare::Arguments),
-    Reproduce(reproduce::Arguments),
     Kernel(kernel::Arguments),
     Lab(lab::Arguments),
     Attach(attach::Arguments),
@@ -242,8 +234,6 @@ enum Command {
     Machines(machines::Arguments),
     Fleet(fleet::Arguments),
     Plan(plan::Arguments),
-    Completions(completions::Arguments),
-    Man(man::Arguments),
     NextRun(next_run::Arguments),
     FirstSteps(first_steps::Arguments),
 }
@@ -265,18 +255,15 @@ fn execute(cli: Cli, context: &AppContext) -> anyhow::Result<End> {
         Command::Check(arguments) => check::execute(&arguments, context),
         Command::Schema(arguments) => schema::execute(&arguments, context),
         Command::Compare(arguments) => compare::execute(&arguments),
-        Command::Reproduce(arguments) => reproduce::execute(&arguments, context),
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Lab(arguments) => lab::execute(arguments, context),
         Command::Attach(arguments) => attach::execute(&arguments, context),
         Command::Collect(arguments) => collect::execute(&arguments),
         Command::Submit(arguments) => submit::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),
-        Command::Machines(arguments) => machines::execute(&arguments, context),
+        Command::Machines(arguments) => machines::execute(&arguments),
         Command::Fleet(arguments) => fleet::execute(&arguments, context),
         Command::Plan(arguments) => plan::execute(&arguments, context),
-        Command::Completions(arguments) => Ok(completions::execute(&arguments, &context.command, context)),
-        Command::Man(arguments) => man::execute(&arguments, context.command.clone()),
         Command::NextRun(arguments) => next_run::execute(&arguments, context),
         Command::FirstSteps(arguments) => first_steps::execute(&arguments),
     }
@@ -298,16 +285,8 @@ fn reject_misplaced_flags(matches: ArgMatches, command: &clap::Command) -> Resul
     }
 }
 
-/// The command with what clap works out of itself: the name of each subcommand as it is written, and how many values each
-/// argument takes. An argument without that cannot be named in a message.
-fn built(command: &clap::Command) -> clap::Command {
-    let mut built = command.clone();
-    built.build();
-    built
-}
-
 /// Refuses an empty text in the place of a name or a value. What another program is handed may be empty. `command` is
-/// [`built`].
+/// built.
 fn reject_empty_values(matches: &ArgMatches, command: &clap::Command) -> Option<clap::Error> {
     let is_empty = |argument: &&clap::Arg| {
         let of_another = argument.is_last_set() || argument.is_trailing_var_arg_set();

@@ -25,25 +25,7 @@ pub(super) fn dependency(folder: Option<&Path>, place: &str, more: &str) -> Resu
 
 /// The repository's folder: the one that is named, or the one that this program was built from, where that is there.
 pub(super) fn source(folder: Option<&Path>) -> Result<Option<PathBuf>, UsageError> {
-    match folder {
-        Some(path) => {
-            let found = fs::canonicalize(path).ok().filter(|path| path.join("src/syncscope/Cargo.toml").exists());
-            found.map(Some).ok_or_else(|| UsageError(format!("{} is not the folder of a clone", path.display())))
-        }
-        None => Ok(fs::canonicalize(SOURCE).ok().filter(|path| path.join("src/syncscope/Cargo.toml").exists())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_dependency_is_a_path_where_the_source_is_there() {
-        let text = dependency(Some(Path::new(SOURCE)), "src/syncscope", ", features = [\"cuda\"]").unwrap();
-        assert!(text.starts_with("{ path = \"/") && text.ends_with("\", features = [\"cuda\"] }"), "{text}");
-        let own = fs::canonicalize(SOURCE).unwrap().join("src/report");
-        assert_eq!(dependency(None, "src/report", "").unwrap(), format!("{{ path = \"{}\" }}", own.display()));
-        assert!(dependency(Some(Path::new("/nowhere")), "", "").is_err());
-    }
+    let clone = |path: &Path| fs::canonicalize(path).ok().filter(|path| path.join("src/syncscope/Cargo.toml").exists());
+    let Some(path) = folder else { return Ok(clone(Path::new(SOURCE))) };
+    clone(path).map(Some).ok_or_else(|| UsageError(format!("{} is not the folder of a clone", path.display())))
 }

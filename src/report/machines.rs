@@ -3,21 +3,18 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
-use super::course::CourseArgument;
-use super::facts::{Facts, Form};
+use super::output::Form;
 use super::output_file::OutputFile;
-use super::{AppContext, End, recorded};
-use crate::book::document::Document;
+use super::{End, recorded};
 use crate::error::FileError;
 use crate::files::begins_with;
 use crate::present::PAGE_BEGIN;
 use crate::results::statistics::FEWEST;
-use crate::results::{Catalog, Results};
-use crate::store::{Index, Refused};
+use crate::store::Index;
 use crate::units::counted;
-use syncscope_fleet::{ClaimAt, Different, Fleet, page};
+use syncscope_fleet::{Fleet, page};
 
 /// Show the machines of a store beside each other: which of them differ from the rest?
 #[derive(Args)]
@@ -37,76 +34,42 @@ pub(super) struct Arguments {
     /// Write a page
     #[arg(long, value_name = "FILE.html")]
     page: Option<PathBuf>,
-    /// Judge the documents' claims on each machine, too, for the page: this takes longer
-    #[arg(long, requires = "page")]
-    claims: bool,
     #[command(flatten)]
     form: Form,
-    #[command(flatten)]
-    course: CourseArgument,
 }
 
-/// What there is.
-#[derive(Serialize)]
-struct Report<'a> {
-    machines: usize,
-    rows: usize,
-    different: Vec<Different>,
-    /// The machines of models that have too few for a judgement.
-    not_judged: usize,
-    refused: &'a [Refused],
-}
-
-impl Facts for Report<'_> {
-    const COMMAND: &'static str = "machines";
-
-    fn say(&self) {
-        for refused in self.refused {
-            say!("left out: {}: {}", refused.file.display(), refused.reason);
-        }
-        for different in &self.different {
-            let word = if different.is_slower { "slower" } else { "faster" };
-            let percent = (different.ratio - 1.0) * 100.0;
-            say!("{}: {word}: {percent:+.1} % of the rest: {}", different.machine, different.row);
-        }
-        let (machines, rows) = (counted(self.machines, "machine"), counted(self.rows, "row"));
-        say!("{machines}, {rows}: {} values differ from the rest", self.different.len());
-        if self.not_judged > 0 {
-            say!("not judged: {}, of models with fewer than {FEWEST}", counted(self.not_judged, "machine"));
-        }
-    }
-}
-
-pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
+pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let own_page = OutputFile::asked(arguments.page.as_ref(), begins_with(PAGE_BEGIN))?;
-    let book = arguments.course.project(context)?;
-    let mut documents: Option<Vec<Document>> = None;
     let mut fleet = Fleet::default();
     let index = Index::of(&arguments.store, &recorded::sound, |listed, results| {
-        if arguments.claims && documents.is_none() {
-            let catalog: Catalog = recorded::catalog_of(&book, std::slice::from_ref(results), context);
-            documents = Some(book.documents(&catalog)?);
-        }
-        let judged = documents.iter().flatten().flat_map(|document| judged(document, results)).collect();
-        fleet.add(listed, results, judged);
+        fleet.add(listed, results);
         Ok::<_, FileError>(())
     })?;
     recorded::some_in(&arguments.store, &index)?;
+    let different = fleet.different();
     if let Some(file) = own_page {
-        file.write(page(&fleet).as_bytes())?;
+        file.write(page(&fleet, &different).as_bytes())?;
     }
-    let (machines, rows, different) = (fleet.members.len(), fleet.rows.len(), fleet.different());
-    let not_judged = fleet.models().values().map(Vec::len).filter(|machines| *machines < FEWEST).sum();
-    arguments.form.print(&Report { machines, rows, different, not_judged, refused: &index.refused })?;
-    Ok(End::Well)
-}
-
-/// What a file says of the claims of a document.
-fn judged(document: &Document, results: &Results) -> Vec<ClaimAt> {
-    let judged = document.claims.iter().map(|claim| ClaimAt {
-        id: format!("{}: {}", document.id, claim.id),
-        text: claim.claim.trim().to_owned(),
-        verdict: claim.judge(document, results).verdict.name(),
+    let (machines, rows) = (fleet.members.len(), fleet.rows.len());
+    // The machines of models that have too few for a judgement.
+    let not_judged: usize = fleet.models().values().map(Vec::len).filter(|machines| *machines < FEWEST).sum();
+    let facts = json!({
+        "machines": machines,
+        "rows": rows,
+        "different": different,
+        "not_judged": not_judged,
+        "refused": index.refused,
     });
-    judged.collect()
+    arguments.form.print("machines", &facts, || {
+        recorded::say_left_out(&index);
+        for own in &different {
+            say!("{}: {}: {:+.1} % of the rest: {}", own.machine, own.word(), own.percent(), own.row);
+        }
+        let (machines, rows) = (counted(machines, "machine"), counted(rows, "row"));
+        say!("{machines}, {rows}: {} values differ from the rest", different.len());
+        if not_judged > 0 {
+            say!("not judged: {}, of models with fewer than {FEWEST}", counted(not_judged, "machine"));
+        }
+    })?;
+    Ok(End::Well)
 }

@@ -30,13 +30,10 @@ pub(super) fn in_all(command: Command, program: &str) -> Command {
     command.mut_subcommands(|command| in_all(command, program))
 }
 
-/// A text with the name `program` in the places where help names the program: at the beginning of a line of an example, in
-/// a command within a sentence, and as the name of a file that a shell or `man` looks for.
+/// A text with the name `program` in the places where help names the program: at the beginning of a line of an example, and
+/// in a command within a sentence.
 fn in_help(text: &str, program: &str) -> String {
-    const BEFORE: [&str; 2] = ["\n  ", "`"];
-    let named = BEFORE.iter().fold(text.to_owned(), |text, before| {
-        text.replace(&format!("{before}report "), &format!("{before}{program} "))
-    });
-    const FILES: [&str; 3] = ["completions/", "/_", "man1/"];
-    FILES.iter().fold(named, |text, before| text.replace(&format!("{before}report"), &format!("{before}{program}")))
+    ["\n  ", "`"]
+        .iter()
+        .fold(text.to_owned(), |text, before| text.replace(&format!("{before}report "), &format!("{before}{program} ")))
 }

@@ -10,16 +10,15 @@ use anyhow::Context;
 use clap::Args;
 use rustix::process::{getpid, kill_process};
 
-use super::ending::{AskedBy, HANDED_ON, THREAD};
 use super::interrupt::Interrupt;
+use super::interrupt::{AskedBy, HANDED_ON, THREAD};
 use super::keep::Keeper;
 use super::processes::command_line;
 use super::progress::RunBar;
 use super::run::same_place;
 use super::{AppContext, End, device, output};
 use crate::experiment::RunObserver;
-use crate::measure::Progress;
-use crate::results::{Parameters, Piece, Results, Row};
+use crate::results::Results;
 use crate::runner::{Session, Suite};
 use syncscope::device::Device;
 
@@ -37,15 +36,15 @@ pub(super) struct Arguments {
 
 pub(super) fn execute(arguments: &Arguments, carried: &AppContext) -> anyhow::Result<End> {
     if let Some(name) = &arguments.device {
-        let device = device::open(Some(name), None)?;
-        output::print_json(&crate::environment::environment(&device, Vec::new()))?;
+        let device = device::open(Some(name))?;
+        output::print_json(&crate::device::environment(&device, Vec::new()))?;
         return Ok(End::Well);
     }
     let Some(file) = &arguments.file else { return Ok(End::Refused) };
     let results = Results::read(file)?;
     let suite = Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
     let device = Device::open(&results.environment().device.name)?;
-    let mut environment = crate::environment::environment(&device, command_line());
+    let mut environment = crate::device::environment(&device, command_line());
     environment.program.command = results.environment().program.command.clone();
     if let Some(machine) = results.environment().host.machine() {
         environment.host.name_machine(machine);
@@ -61,8 +60,8 @@ pub(super) fn execute(arguments: &Arguments, carried: &AppContext) -> anyhow::Re
         written.is_some()
     })?;
     end_with_parent()?;
-    let watch = Arc::new(Watch { bar: RunBar::new(), keeper: Arc::clone(&keeper) });
-    let observer: Arc<dyn RunObserver> = Arc::clone(&watch) as Arc<dyn RunObserver>;
+    let bar = Arc::new(RunBar::new(Some(Arc::clone(&keeper))));
+    let observer = Arc::clone(&bar) as Arc<dyn RunObserver>;
     let session = Session {
         suite: &suite,
         registry: &carried.registry,
@@ -71,7 +70,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &AppContext) -> anyhow::Re
         interrupt: Arc::clone(&interrupt.flag),
     };
     let results = session.next(results, environment);
-    watch.bar.finish();
+    bar.finish();
     let written = keeper.finish(&results)?;
     interrupt.ended();
     if written != *file {
@@ -90,32 +89,4 @@ fn end_with_parent() -> anyhow::Result<()> {
     };
     thread::Builder::new().spawn(wait).context(THREAD)?;
     Ok(())
-}
-
-/// Shows what a run does and keeps what it leaves.
-struct Watch {
-    bar: RunBar,
-    keeper: Arc<Keeper>,
-}
-
-impl RunObserver for Watch {
-    fn experiment(&self, place: usize, of: usize, name: &str) {
-        self.bar.experiment(place, of, name);
-    }
-
-    fn group(&self, rows: &[&str], parameters: &Parameters) {
-        self.bar.group(rows, parameters);
-    }
-
-    fn progress(&self, progress: Progress) {
-        self.bar.progress(progress);
-    }
-
-    fn measured(&self, rows: &[Row]) {
-        self.keeper.measured(rows);
-    }
-
-    fn keep(&self, piece: &Piece) {
-        self.keeper.keep(piece);
-    }
 }

@@ -7,6 +7,9 @@
 //! was to be done is done, without a word. Output that cannot be written for another reason, such as a full disk, makes the
 //! program fail at its end. Where a file that the user names is standard output itself, the file has it alone, and what would
 //! be said there goes to standard error.
+//!
+//! With `--json`, what was found is written as it is, with the version of the schema and the command before it ([`Form`]). A
+//! version goes up where a name goes or changes its meaning, not where one comes.
 
 use std::fmt::{Arguments, Write as _};
 use std::io::{self, ErrorKind, Write};
@@ -14,6 +17,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use clap::Args;
 use serde::Serialize;
 
 use super::terminal::{self, TerminalColour, To};
@@ -107,12 +111,6 @@ pub(super) fn error(text: &str) {
     let _ = io::stderr().lock().write_all(terminal::formed(&text, paint, To::Error).as_bytes());
 }
 
-/// A question on standard error, whose answer stands behind it.
-pub(super) fn ask(question: &str) {
-    // Nobody is left to ask.
-    let _ = io::stderr().lock().write_all(clean::terminal_line(question).as_bytes());
-}
-
 /// Notes that standard output could not be written.
 pub(super) fn failed(error: io::Error) {
     if error.kind() != ErrorKind::BrokenPipe {
@@ -123,6 +121,42 @@ pub(super) fn failed(error: io::Error) {
 /// Why standard output could not be written, where it could not.
 pub(super) fn failure() -> Option<io::Error> {
     FAILED.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// The version of what `--json` prints.
+const SCHEMA_VERSION: u32 = 1;
+
+/// How facts are printed.
+#[derive(Args)]
+pub(super) struct Form {
+    /// Print JSON, for a program; `schema_version` says what its names mean
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+#[derive(Serialize)]
+struct Document<'a, F> {
+    schema_version: u32,
+    command: &'static str,
+    #[serde(flatten)]
+    facts: &'a F,
+}
+
+impl Form {
+    /// Prints the facts that a command found, or has them said in words.
+    pub(super) fn print(
+        &self,
+        command: &'static str,
+        facts: &impl Serialize,
+        say: impl FnOnce(),
+    ) -> anyhow::Result<()> {
+        if self.json {
+            print_json(&Document { schema_version: SCHEMA_VERSION, command, facts })?;
+        } else {
+            say();
+        }
+        Ok(())
+    }
 }
 
 /// A value as JSON on standard output.

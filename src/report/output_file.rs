@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{failed, output};
-use crate::error::FileError;
+use crate::error::{FileError, at};
 use crate::files::Target;
 
 /// The file, claimed before the work: a place where nothing can be put is known then, and costs none.
@@ -47,8 +47,4 @@ pub(super) fn each<const N: usize>(written: [anyhow::Result<()>; N]) -> anyhow::
     let Some(first) = errors.next() else { return Ok(()) };
     errors.for_each(|error| _ = failed(&error));
     Err(first)
-}
-
-fn at(path: &Path) -> impl FnOnce(std::io::Error) -> FileError {
-    |cause| FileError::Io { path: path.to_owned(), cause }
 }

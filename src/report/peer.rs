@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::Context;
@@ -11,7 +10,8 @@ use include_dir::{Dir, include_dir};
 use serde::Serialize;
 
 use super::interrupt::Forward;
-use super::processes::{self, Multicast};
+use super::processes;
+use super::run::Limits;
 use super::{AppContext, UsageError, recorded};
 use crate::files::Scratch;
 use crate::measure::Protocol;
@@ -52,8 +52,13 @@ impl PeerPlan {
 impl OtherSystem {
     /// Its name in results files.
     pub(super) fn name(self) -> &'static str {
+        self.facts().0
+    }
+
+    /// Its name, and its script.
+    fn facts(self) -> (&'static str, &'static str) {
         match self {
-            OtherSystem::PyTorch => "PyTorch",
+            OtherSystem::PyTorch => ("PyTorch", "pytorch.py"),
         }
     }
 
@@ -62,20 +67,12 @@ impl OtherSystem {
         let known = |name: &String| Self::value_variants().iter().copied().find(|peer| name == peer.name());
         match names {
             [] => Ok(None),
-            [name] => match known(name) {
-                Some(peer) => Ok(Some(peer)),
-                None => Err(UsageError(format!("this program cannot measure {name}"))),
-            },
-            _ => Err(UsageError(format!(
-                "this program measures one system beside its own, and not {}",
-                names.join(", ")
-            ))),
-        }
-    }
-
-    fn script(self) -> &'static str {
-        match self {
-            OtherSystem::PyTorch => "pytorch.py",
+            [name] if known(name).is_some() => Ok(known(name)),
+            [name] => Err(UsageError(format!("this program cannot measure {name}"))),
+            _ => {
+                let names = names.join(", ");
+                Err(UsageError(format!("this program measures one system beside its own, and not {names}")))
+            }
         }
     }
 
@@ -85,7 +82,7 @@ impl OtherSystem {
     /// Why it cannot be measured here.
     pub(super) fn measure(
         self,
-        (python, multicast): (&Path, Multicast),
+        limits: &Limits,
         results: &Results,
         number: usize,
         forward: &Forward,
@@ -98,12 +95,12 @@ impl OtherSystem {
         SCRIPTS.extract(folder.path()).context("cannot write the other system's script")?;
         let (planned, measured) = (folder.path().join("plan.json"), folder.path().join("measured.json"));
         fs::write(&planned, serde_json::to_string(&plan)?).context("cannot write the plan of the other system")?;
-        let mut command = processes::measuring(python, multicast);
-        command.arg(folder.path().join(self.script())).arg("--plan").arg(&planned).arg("--out").arg(&measured);
+        let mut command = processes::measuring(&limits.python, limits);
+        command.arg(folder.path().join(self.facts().1)).arg("--plan").arg(&planned).arg("--out").arg(&measured);
         command.arg("--attended").stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
-        let child = command.spawn().with_context(|| format!("{} cannot be started", python.display()))?;
+        let child = command.spawn().with_context(|| format!("{} cannot be started", limits.python.display()))?;
         let status = forward.attend(child)?.status;
-        anyhow::ensure!(measured.is_file(), "{} ended with {status}", self.script());
+        anyhow::ensure!(measured.is_file(), "{} ended with {status}", self.facts().1);
         let catalog = recorded::catalog(std::slice::from_ref(results), context);
         let system = System::read(&measured, &catalog)?;
         match system.mismatches(results).first() {

@@ -80,7 +80,8 @@ impl OnEngine {
             let own = self.experiments.iter().filter(|experiment| experiment.named == named);
             own.map(|own| format!("{} ({})", own.name, counted(own.rows, "row"))).collect::<Vec<_>>().join(", ")
         };
-        let (place, unnamed) = (place(self.engine), list(false));
+        let place = if self.engine == "cpu" { "on the CPU engine" } else { "on a GPU" };
+        let unnamed = list(false);
         let unnamed = if unnamed.is_empty() { unnamed } else { format!("; not named, and run: {unnamed}") };
         let (times, most) = (if runs == 1 { "run" } else { "runs" }, words(self.seconds));
         say!("  {place}, {runs} {times}, sampling at most about {most}: {}{unnamed}", list(true));
@@ -88,10 +89,6 @@ impl OnEngine {
             .iter()
             .for_each(|warning| output::message(&format!("  warning: {warning}"), Some(TerminalColour::Warning)));
     }
-}
-
-fn place(engine: &str) -> &'static str {
-    if engine == "cpu" { "on the CPU engine" } else { "on a GPU" }
 }
 
 /// What is said of a run that takes long.

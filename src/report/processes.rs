@@ -17,6 +17,7 @@ use anyhow::Context;
 use super::interrupt::Forward;
 use super::keep::Keeper;
 use super::peer::OtherSystem;
+use super::run::Limits;
 use super::terminal::OutputOptions;
 use super::{AlreadyReported, AppContext, End, argument, program, told};
 use crate::book::{Warning, WarningSubject};
@@ -34,8 +35,8 @@ pub(super) struct FinishedRuns {
 
 /// Where a run on a device is made: asked of a process of its own, so that this one never holds the device beside those
 /// that measure.
-pub(super) fn describe(device: &str, multicast: Multicast) -> anyhow::Result<Environment> {
-    let mut command = measuring(own_program()?, multicast);
+pub(super) fn describe(device: &str, limits: &Limits) -> anyhow::Result<Environment> {
+    let mut command = measuring(own_program()?, limits);
     let output = command
         .args(["next-run", "--device", device])
         .args(OutputOptions::handed_on())
@@ -58,29 +59,17 @@ pub(super) fn command_line() -> Vec<String> {
     std::iter::once(program()).chain(arguments).collect()
 }
 
-/// Whether libraries may use NVLink multicast between GPUs. It can disturb a host that others share, so it takes a word of
-/// the user's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Multicast {
-    /// It is off in every library that has a variable for it.
-    #[default]
-    Off,
-    /// As the libraries and the user's variables have it.
-    Allowed,
-}
-
-impl Multicast {
-    /// The variables that turn it off: NCCL's, PyTorch's symmetric memory, NVSHMEM's.
-    pub(super) const OFF: [(&str, &str); 3] =
-        [("NCCL_NVLS_ENABLE", "0"), ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1"), ("NVSHMEM_DISABLE_NVLS", "1")];
-}
+/// The variables that turn NVLink multicast between GPUs off: NCCL's, PyTorch's symmetric memory, NVSHMEM's. It can disturb a
+/// host that others share, so it takes a word of the user's.
+pub(super) const WITHOUT_MULTICAST: [(&str, &str); 3] =
+    [("NCCL_NVLS_ENABLE", "0"), ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1"), ("NVSHMEM_DISABLE_NVLS", "1")];
 
 /// A program that measures, with as many queues of a GPU as there are, unless the user says otherwise: where streams share
 /// one, a gate that holds a stream can hold another, and a call seems to wait that does not.
-pub(super) fn measuring(program: impl AsRef<OsStr>, multicast: Multicast) -> Command {
+pub(super) fn measuring(program: impl AsRef<OsStr>, limits: &Limits) -> Command {
     let mut command = Command::new(program);
-    if multicast == Multicast::Off {
-        command.envs(Multicast::OFF);
+    if !limits.allow_multicast {
+        command.envs(WITHOUT_MULTICAST);
     }
     if std::env::var_os("CUDA_DEVICE_MAX_CONNECTIONS").is_none() {
         command.env("CUDA_DEVICE_MAX_CONNECTIONS", "32");
@@ -92,27 +81,17 @@ fn own_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("cannot find this program")
 }
 
-/// How the runs of a file are measured.
-#[derive(Default)]
-pub(super) struct RunOptions {
-    /// The other system that is measured by turns, and what runs its script.
-    pub(super) peer: Option<(OtherSystem, PathBuf)>,
-    /// After how long no further process is begun.
-    pub(super) budget: Option<Duration>,
-    /// Whether its processes may use NVLink multicast.
-    pub(super) multicast: Multicast,
-}
-
-/// Measures what `results` lack, and has `keeper` write the results file, also where an error ends the runs before their end.
+/// Measures what `results` lack, by turns with another system where there is one, and has `keeper` write the results file, also where an error ends the runs before their end.
 pub(super) fn measure(
     results: Results,
     keeper: &Keeper,
-    options: &RunOptions,
+    peer: Option<OtherSystem>,
+    limits: &Limits,
     carried: &AppContext,
 ) -> anyhow::Result<FinishedRuns> {
     let forward = Forward::listen()?;
     let file = keeper.checkpoint(&results)?;
-    let mut runs = Runs { results, file, keeper, options, carried, forward };
+    let mut runs = Runs { results, file, keeper, peer, limits, carried, forward };
     let ended = runs.measure();
     let Runs { results, forward, .. } = runs;
     if results.rows.is_empty() {
@@ -138,7 +117,9 @@ struct Runs<'a> {
     /// Where the process of the next run reads it, and leaves more.
     file: PathBuf,
     keeper: &'a Keeper,
-    options: &'a RunOptions,
+    /// The other system that is measured by turns.
+    peer: Option<OtherSystem>,
+    limits: &'a Limits,
     carried: &'a AppContext,
     forward: Forward,
 }
@@ -146,17 +127,20 @@ struct Runs<'a> {
 impl Runs<'_> {
     /// Measures them until all are there, an interrupt, the end of the budget, or an error that the next one would meet, too.
     fn measure(&mut self) -> anyhow::Result<()> {
-        let (begun, mut lengths) = (Instant::now(), Lengths::default());
+        let begun = Instant::now();
+        // How long the longest run of each system took.
+        let mut longest: BTreeMap<String, Duration> = BTreeMap::new();
         while self.results.is_partial() && !self.forward.is_interrupted() {
             let system = next_system(&self.results);
-            if self.options.budget.is_some_and(|budget| begun.elapsed() + lengths.expected(&system) > budget) {
+            if self.limits.budget.is_some_and(|budget| begun.elapsed() + expected(&longest, &system) > budget) {
                 alert!("the budget leaves no time for another run of {system}");
                 break;
             }
             let start = Instant::now();
             self.next(&system)?;
             self.file = self.keeper.checkpoint(&self.results)?;
-            lengths.add(system, start.elapsed());
+            let longest = longest.entry(system).or_default();
+            *longest = start.elapsed().max(*longest);
         }
         Ok(())
     }
@@ -165,28 +149,23 @@ impl Runs<'_> {
     fn next(&mut self, system: &str) -> anyhow::Result<()> {
         let number = over(&self.results, system) + 1;
         note!("run {number} of {}: {system}", self.results.plan.runs);
-        match &self.options.peer {
-            Some((peer, python)) if system != SYNCSCOPE => {
-                let by = (python.as_path(), self.options.multicast);
-                match peer.measure(by, &self.results, number, &self.forward, self.carried) {
-                    Ok(measured) => self.results.add_run(measured),
-                    // It may be whole when the runs go on.
-                    Err(_) if self.forward.is_interrupted() => {}
-                    Err(reason) => {
-                        alert!("{system} is not measured: {}", explained(&reason));
-                        self.results.plan.with.clear();
-                    }
-                }
-                Ok(())
+        let Some(peer) = self.peer.filter(|_| system != SYNCSCOPE) else { return self.next_own(number) };
+        match peer.measure(self.limits, &self.results, number, &self.forward, self.carried) {
+            Ok(measured) => self.results.add_run(measured),
+            // It may be whole when the runs go on.
+            Err(_) if self.forward.is_interrupted() => {}
+            Err(reason) => {
+                alert!("{system} is not measured: {}", explained(&reason));
+                self.results.plan.with.clear();
             }
-            _ => self.next_own(number),
         }
+        Ok(())
     }
 
     /// Measures the next run of this program, the `number`th, in a process of its own.
     fn next_own(&mut self, number: usize) -> anyhow::Result<()> {
-        let ended = own_process(&self.file, self.options.multicast, &self.forward)?;
-        if let Some(elsewhere) = ended.elsewhere {
+        let (status, elsewhere) = own_process(&self.file, self.limits, &self.forward)?;
+        if let Some(elsewhere) = elsewhere {
             self.keeper.take_over(&elsewhere);
             self.file = elsewhere;
         }
@@ -195,37 +174,20 @@ impl Runs<'_> {
             self.keeper.leave(&self.file);
             anyhow::anyhow!("run {number} left what cannot be read, and it stays as it is: {error}")
         })?;
-        if self.forward.is_interrupted() || ended.status.code() == Some(End::Interrupted as i32) {
+        if self.forward.is_interrupted() || status.code() == Some(End::Interrupted as i32) {
             return Ok(());
         }
-        let how = how_it_ended(ended.status);
+        let how = how_it_ended(status);
         // Of one that was killed no row may be left that could say it.
         if self.results.end_open_run(&how) {
             alert!("run {number}: {how}; what it had not measured by then is missing");
         }
         // An error that a process could tell is the next one's, too.
-        let is_told = self.results.rows.is_empty() && ended.status.code().is_some_and(|code| code != 0);
+        let is_told = self.results.rows.is_empty() && status.code().is_some_and(|code| code != 0);
         anyhow::ensure!(!is_told, AlreadyReported(End::Failed));
         let is_measured = over(&self.results, self.results.run().system.as_str()) >= number;
         anyhow::ensure!(is_measured, "run {number} did not begin: {how}");
         Ok(())
-    }
-}
-
-/// How long the longest run of each system took.
-#[derive(Default)]
-struct Lengths(BTreeMap<String, Duration>);
-
-impl Lengths {
-    fn add(&mut self, system: String, length: Duration) {
-        let longest = self.0.entry(system).or_default();
-        *longest = length.max(*longest);
-    }
-
-    /// How long the next run of a system may take: as long as its longest, and as long as that of any while it had none.
-    fn expected(&self, system: &str) -> Duration {
-        let longest = || self.0.values().max();
-        self.0.get(system).or_else(longest).copied().unwrap_or_default()
     }
 }
 
@@ -235,7 +197,12 @@ pub(super) fn finish(results: Results, keeper: &Keeper) -> anyhow::Result<Finish
     for warning in Warning::of(&results).iter().filter(|warning| warning.about == WarningSubject::Sharing) {
         alert!("{warning}");
     }
-    Ok(FinishedRuns { is_elsewhere: file != keeper.out(), is_failed: false, results, file })
+    Ok(FinishedRuns { is_elsewhere: file != keeper.out, is_failed: false, results, file })
+}
+
+/// How long the next run of a system may take: as long as its longest, and as long as that of any while it had none.
+fn expected(longest: &BTreeMap<String, Duration>, system: &str) -> Duration {
+    longest.get(system).or_else(|| longest.values().max()).copied().unwrap_or_default()
 }
 
 /// The system whose turn it is: of those with the fewest runs the first.
@@ -250,28 +217,16 @@ fn over(results: &Results, system: &str) -> usize {
     results.runs_of(system).filter(|run| run.is_over()).count()
 }
 
-struct Ended {
-    status: ExitStatus,
-    /// Where the process left the results, where that is another file.
-    elsewhere: Option<PathBuf>,
-}
-
-/// Runs this program to measure the next run of `file`.
-fn own_process(file: &Path, multicast: Multicast, forward: &Forward) -> anyhow::Result<Ended> {
-    let mut command = measuring(own_program()?, multicast);
-    command
-        .arg("next-run")
-        .args(OutputOptions::handed_on())
-        .arg("--")
-        .arg(file)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
+/// Runs this program to measure the next run of `file`: how it ended, and where it left the results, if in another file.
+fn own_process(file: &Path, limits: &Limits, forward: &Forward) -> anyhow::Result<(ExitStatus, Option<PathBuf>)> {
+    let mut command = measuring(own_program()?, limits);
+    command.arg("next-run").args(OutputOptions::handed_on()).arg("--").arg(file);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
     // Its own group: a signal of the terminal reaches it through this process alone, once.
     let child = command.process_group(0).spawn().context("cannot start a process for the run")?;
     let output = forward.attend(child)?;
     let elsewhere = PathBuf::from(OsString::from_vec(output.stdout));
-    let elsewhere = Some(elsewhere).filter(|path| fs::metadata(path).is_ok());
-    Ok(Ended { status: output.status, elsewhere })
+    Ok((output.status, Some(elsewhere).filter(|path| fs::metadata(path).is_ok())))
 }
 
 fn how_it_ended(status: ExitStatus) -> String {
@@ -333,18 +288,17 @@ mod tests {
 
     #[test]
     fn a_run_is_expected_to_take_as_long_as_the_longest_of_its_system() {
-        let (mut lengths, seconds) = (Lengths::default(), Duration::from_secs);
-        assert_eq!(lengths.expected("own"), Duration::ZERO);
-        for (system, length) in [("own", 170), ("other", 20), ("own", 160), ("other", 25)] {
-            lengths.add(system.to_owned(), seconds(length));
-        }
-        let expected = ["own", "other", "third"].map(|system| lengths.expected(system));
-        assert_eq!(expected, [170, 25, 170].map(seconds));
+        let seconds = Duration::from_secs;
+        assert_eq!(expected(&BTreeMap::new(), "own"), Duration::ZERO);
+        let longest = [("own", 170), ("other", 25)].map(|(system, length)| (system.to_owned(), seconds(length)));
+        let found = ["own", "other", "third"].map(|system| expected(&longest.clone().into(), system));
+        assert_eq!(found, [170, 25, 170].map(seconds));
     }
 
     #[test]
     fn a_process_that_measures_may_use_multicast_only_where_the_user_allows_it() {
-        let (off, allowed) = (measuring("report", Multicast::default()), measuring("report", Multicast::Allowed));
+        let limits = |allow_multicast| Limits { budget: None, python: PathBuf::new(), allow_multicast };
+        let (off, allowed) = (measuring("report", &limits(false)), measuring("report", &limits(true)));
         for (name, value) in
             [("NCCL_NVLS_ENABLE", "0"), ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1"), ("NVSHMEM_DISABLE_NVLS", "1")]
         {

@@ -1,26 +1,31 @@
 //! Progress of a run: a bar on a terminal, lines where standard error is none.
 
+use std::sync::Arc;
+
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::keep::Keeper;
 use super::terminal::is_quiet;
 use crate::experiment::RunObserver;
 use crate::measure::Progress;
-use crate::results::{Parameters, titled};
+use crate::results::{Parameters, Piece, Row, titled};
 
-/// Shows which rows are being measured and how far their sampling has come.
+/// Shows which rows are being measured and how far their sampling has come, and keeps what a run leaves.
 pub(super) struct RunBar {
     bar: ProgressBar,
+    /// Where what is measured is kept, if it is.
+    keeper: Option<Arc<Keeper>>,
 }
 
 impl RunBar {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(keeper: Option<Arc<Keeper>>) -> Self {
         let bar = if is_quiet() { ProgressBar::hidden() } else { ProgressBar::new(1000) };
         // The template is a constant: were it wrong, indicatif's own style would do.
         let template = "[{elapsed_precise}] {prefix} {bar:24} {wide_msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        Self { bar }
+        Self { bar, keeper }
     }
 
     pub(super) fn finish(&self) {
@@ -52,5 +57,13 @@ impl RunObserver for RunBar {
 
     fn progress(&self, progress: Progress) {
         self.bar.set_position((progress.share * 1000.0) as u64);
+    }
+
+    fn measured(&self, rows: &[Row]) {
+        self.keeper.iter().for_each(|keeper| keeper.measured(rows));
+    }
+
+    fn keep(&self, piece: &Piece) {
+        self.keeper.iter().for_each(|keeper| keeper.keep(piece));
     }
 }

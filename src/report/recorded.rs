@@ -56,6 +56,13 @@ pub(super) fn some_in(store: &Path, index: &Index) -> Result<(), UsageError> {
     Err(UsageError(message))
 }
 
+/// Says which files of a store do not count, and why.
+pub(super) fn say_left_out(index: &Index) {
+    for Refused { file, reason } in &index.refused {
+        say!("left out: {}: {reason}", file.display());
+    }
+}
+
 /// The rows that there could be: those of the files, which may hold experiments that this program does not have, and
 /// those of its own experiments.
 pub(super) fn catalog(all: &[Results], context: &AppContext) -> Catalog {

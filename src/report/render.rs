@@ -44,7 +44,7 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
 fn with_audits(book: BookProject, files: &[PathBuf]) -> anyhow::Result<BookProject> {
     let names = names(files, "audits")?;
     files.iter().zip(names).try_fold(book, |book, (path, name)| {
-        Ok(course::with_audit(book, name, &path.display().to_string(), crate::audit_file::text(path)?)?)
+        Ok(course::with_audit(book, name, &path.display().to_string(), crate::audit::text(path)?)?)
     })
 }
 

@@ -10,7 +10,7 @@ use clap::Args;
 use super::course::CourseArgument;
 use super::keep::{self, Keeper};
 use super::peer::OtherSystem;
-use super::processes::{self, FinishedRuns, Multicast, RunOptions};
+use super::processes::{self, FinishedRuns};
 use super::{AppContext, End, UsageError, argument, program};
 use crate::book::BookProject;
 use crate::results::{Environment, Plan, Results, Selection};
@@ -111,14 +111,14 @@ pub(super) struct MeasureArgs {
 pub(super) struct Limits {
     /// Begin no process that would end after this time: 540s, 9m
     #[arg(long, value_name = "TIME", value_parser = duration)]
-    budget: Option<Duration>,
+    pub(super) budget: Option<Duration>,
     /// The Python that has PyTorch
     #[arg(long, value_name = "PATH", default_value = "python3")]
-    python: PathBuf,
+    pub(super) python: PathBuf,
     /// Let NCCL, PyTorch and NVSHMEM use NVLink multicast, which can disturb a host that others share. Without it their
     /// variables turn it off
     #[arg(long)]
-    allow_multicast: bool,
+    pub(super) allow_multicast: bool,
 }
 
 /// A count of what is made once at least.
@@ -129,12 +129,9 @@ pub(super) fn count<T: FromStr>(text: &str) -> Result<T, String> {
 /// A time as `540s`, `9m` or `1h`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "expected a time such as 540s or 9m".to_owned();
-    let (number, factor) = match text.char_indices().last() {
-        Some((end, 's')) => (&text[..end], 1.0),
-        Some((end, 'm')) => (&text[..end], 60.0),
-        Some((end, 'h')) => (&text[..end], 3600.0),
-        _ => return Err(wrong()),
-    };
+    let units = [('s', 1.0), ('m', 60.0), ('h', 3600.0)];
+    let found = units.into_iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
+    let (number, factor) = found.ok_or_else(wrong)?;
     let seconds: f64 = number.trim().parse().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(seconds * factor).map_err(|_| wrong())
 }
@@ -166,13 +163,13 @@ pub(super) fn measure(
     let with = what.with.iter().map(|peer| peer.name().to_owned()).collect();
     let plan = Plan { runs: choice.runs.unwrap_or(suite.runs).get(), with };
     let device = choice.device.as_deref().unwrap_or(&suite.device);
-    let mut environment = processes::describe(device, what.limits.multicast())?;
+    let mut environment = processes::describe(device, &what.limits)?;
     if let Some(machine) = &what.machine {
         environment.host.name_machine(machine);
     }
     choice.check_rows(&suite, &selection, &[&environment.device.engine], carried)?;
     let results = empty_results(suite.source.clone(), selection, plan, environment);
-    processes::measure(results, &Keeper::begin(out)?, &what.limits.options(what.with), carried)
+    processes::measure(results, &Keeper::begin(out)?, what.with, &what.limits, carried)
 }
 
 /// Goes on with what an interrupted run did not finish, and writes the results file; `named` is the one that the user names.
@@ -196,13 +193,13 @@ fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &AppConte
     let peer = OtherSystem::named(&results.plan.with)
         .map_err(|UsageError(why)| UsageError(format!("{}: {why}", file.display())))?;
     let was = results.environment();
-    let mut is = processes::describe(&was.device.name, limits.multicast())?;
+    let mut is = processes::describe(&was.device.name, limits)?;
     // The user's name for the machine is the file's.
     if let Some(machine) = was.host.machine() {
         is.host.name_machine(machine);
     }
     same_place(file, was, &is)?;
-    processes::measure(results, &keeper, &limits.options(peer), carried)
+    processes::measure(results, &keeper, peer, limits, carried)
 }
 
 /// Refuses to replace a results file that the user did not name, where it holds another run or more of this one.
@@ -216,17 +213,6 @@ fn check_other(out: &Path, results: &Results) -> Result<(), UsageError> {
         true => return Ok(()),
     };
     Err(UsageError(format!("{}: {why}, so it is not replaced; name the results file by --out", out.display())))
-}
-
-impl Limits {
-    fn options(&self, peer: Option<OtherSystem>) -> RunOptions {
-        let multicast = self.multicast();
-        RunOptions { peer: peer.map(|peer| (peer, self.python.clone())), budget: self.budget, multicast }
-    }
-
-    fn multicast(&self) -> Multicast {
-        if self.allow_multicast { Multicast::Allowed } else { Multicast::Off }
-    }
 }
 
 /// Refuses to go on with what another machine, device or program began.

@@ -40,14 +40,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Those of which a course has files, by their names.
-    pub(super) const OF_A_COURSE: [(&'static str, Self); 5] = [
-        ("suite", Kind::Suite),
-        ("document", Kind::Document),
-        ("lessons", Kind::Lessons),
-        ("texts", Kind::Texts),
-        ("hardware", Kind::Hardware),
-    ];
+    /// Those of which a course has files.
+    pub(super) const OF_A_COURSE: [Self; 5] = [Self::Suite, Self::Document, Self::Lessons, Self::Texts, Self::Hardware];
 
     pub(super) fn schema(self, context: &AppContext) -> schemars::Schema {
         match self {

@@ -21,7 +21,7 @@ use percent_encoding::percent_decode_str;
 use tokio::net::TcpListener;
 use tower_http::services::ServeDir;
 
-use super::ending::{self, AskedBy};
+use super::interrupt::{self, AskedBy};
 use super::{End, UsageError, argument, program};
 
 /// The names of this machine for itself. A page from elsewhere can give its own name this machine's address, and would read
@@ -64,7 +64,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     runtime.block_on(async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).await;
         let listener = listener.map_err(|error| taken(arguments, error))?;
-        ending::listen(AskedBy::User, || std::process::exit(End::Well as i32))?;
+        interrupt::listen(AskedBy::User, || std::process::exit(End::Well as i32))?;
         say!("{}: http://{}/ (Ctrl-C ends it)", site.display(), listener.local_addr()?);
         // An answer is sent at once, not when the last one has been acknowledged.
         let listener = listener.tap_io(|stream| _ = stream.set_nodelay(true));

@@ -1,17 +1,15 @@
 //! `report submit`: a results file that can be handed on, without what says whose it is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::facts::{Facts, Form};
+use super::output::Form;
 use super::output_file::OutputFile;
-use super::{End, UsageError, argument, output, program, recorded, refuse_input};
-use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
+use super::{End, UsageError, argument, program, recorded, refuse_input};
 use crate::results::Results;
 
 /// Make a results file that can be handed on: checked, and without what says whose it is
@@ -23,12 +21,12 @@ operating system, GPU, driver and versions; the commit and digests of the code; 
 the machine, the command, values of variables, flags of the compiler, paths, places in a program and reasons of failures go. \
 What stays and what goes is shown first; of the rows, whose words are the program's own, a few, and all of them with --json.
 
-Without --out it is shown and nothing is written.
+Without --out and --yes it is shown and nothing is written.
 
-Exit codes: 0, 2 where the file cannot be handed on: it did not end or contradicts itself, or nobody said yes.
+Exit codes: 0, 2 where the file cannot be handed on: it did not end or contradicts itself, or --yes is missing.
 
 Example:
-  report submit results.json --out submitted.json")]
+  report submit results.json --out submitted.json --yes")]
 pub(super) struct Arguments {
     /// The results file
     #[arg(value_name = "RESULTS.json")]
@@ -36,7 +34,7 @@ pub(super) struct Arguments {
     /// Write the file that can be handed on
     #[arg(long, value_name = "FILE.json")]
     out: Option<PathBuf>,
-    /// Write it without asking
+    /// Agree that what stays is handed on: without it nothing is written
     #[arg(long, requires = "out")]
     yes: bool,
     #[command(flatten)]
@@ -51,33 +49,17 @@ struct Report {
     places: BTreeMap<String, Texts>,
 }
 
-impl Facts for Report {
-    const COMMAND: &'static str = "submit";
-
+impl Report {
     fn say(&self) {
-        let row = |(place, texts): (&String, &Texts)| {
-            let gone = texts.taken_out.iter().cloned().collect::<Vec<_>>().join("; ");
-            let cells = [staying(place, texts), gone].map(Cell::Text).into();
-            TableRow { id: None, label: place.clone(), cells }
-        };
         // What loses something is to be seen first.
         let (changed, same): (Vec<_>, Vec<_>) = self.places.iter().partition(|(_, texts)| !texts.taken_out.is_empty());
-        let group = |label: &str, places: Vec<(&String, &Texts)>| TableGroup {
-            label: Some(label.to_owned()),
-            rows: places.into_iter().map(row).collect(),
-        };
-        let groups = [group("Something is taken out", changed), group("All of it stays", same)];
-        let columns = [
-            Column::new(Role::Label, "place"),
-            Column::new(Role::Fact, "stays"),
-            Column::new(Role::Fact, "is taken out"),
-        ];
-        let table = Table {
-            title: "What is handed on".to_owned(),
-            columns: columns.into(),
-            groups: groups.into_iter().filter(|group| !group.rows.is_empty()).collect(),
-        };
-        show!("{}", table.to_console());
+        for (place, texts) in changed.into_iter().chain(same) {
+            let gone = texts.taken_out.iter().cloned().collect::<Vec<_>>().join("; ");
+            let words = [("stays", staying(place, texts)), ("is taken out", gone)];
+            let words =
+                words.into_iter().filter(|(_, own)| !own.is_empty()).map(|(what, own)| format!("\n{what}: {own}"));
+            say!("{place}{}", words.collect::<String>());
+        }
         say!("All samples of {} rows and {} runs stay as they are.", self.rows, self.runs);
     }
 }
@@ -139,11 +121,11 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     }
     let handed_on = checked(path, &results, &results.anonymous())?;
     let places = texts(&serde_json::to_value(&results)?, &serde_json::to_value(&handed_on)?);
-    arguments.form.print(&Report { rows: handed_on.rows.len(), runs: handed_on.runs.len(), places })?;
+    let report = Report { rows: handed_on.rows.len(), runs: handed_on.runs.len(), places };
+    arguments.form.print("submit", &report, || report.say())?;
     let Some((out, file)) = out.zip(file) else { return Ok(End::Well) };
-    if !arguments.yes && !is_agreed(out)? {
-        alert!("nothing is written");
-        return Ok(End::Refused);
+    if !arguments.yes {
+        return Err(UsageError("nothing is written: with `--yes`, this file is".to_owned()).into());
     }
     file.write(&handed_on.to_content(out)?)?;
     note!("written: {}", out.display());
@@ -156,16 +138,4 @@ fn checked(path: &Path, results: &Results, handed_on: &Results) -> anyhow::Resul
     let is_same = read.samples_digest() == results.samples_digest() && read.rows.len() == results.rows.len();
     anyhow::ensure!(is_same, "{}: its samples would not stay as they are", path.display());
     recorded::contradiction(path, &read).map_or(Ok(read), |error| Err(error.into()))
-}
-
-/// Asks whether the file is to be written, where somebody is there to answer.
-fn is_agreed(out: &Path) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        let message = "nobody is there to be asked; `--yes` writes the file".to_owned();
-        return Err(UsageError(message).into());
-    }
-    output::ask(&format!("Write {}? [y/N] ", out.display()));
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }

@@ -18,32 +18,18 @@ fn a_budget_fails_on_a_planted_wait_with_its_place_and_passes_where_it_is_allowe
     let folder = tempfile::tempdir().unwrap();
     let place = at("cuda.cuMemcpyDtoHAsync_v2(PAGEABLE");
     let budget = "step: { range: step }\nwaits: 0\n";
-    let output = held(folder.path(), budget, &["--junit", "j.xml", "--sarif", "s.json"]);
+    let output = held(folder.path(), budget, &[]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains(&format!("error: {place} (cuMemcpyDtoHAsync_v2): step 1 waits once, for 2.001 ms")));
-    let sarif = json(&folder.path().join("s.json"));
-    let results = sarif["runs"][0]["results"].as_array().unwrap();
-    let location = &results[0]["locations"][0]["physicalLocation"];
-    assert_eq!(results.len(), 1);
-    assert!(place.ends_with(&format!("train.py:{}", location["region"]["startLine"])));
-    let address = location["artifactLocation"]["uri"].as_str().unwrap();
-    assert!(address.starts_with("file:///") && address.ends_with("/tests/audit/train.py"), "{address}");
-    let junit = fs::read_to_string(folder.path().join("j.xml")).unwrap();
-    assert!(junit.contains("failures=\"1\"") && junit.matches("<failure").count() == 1, "{junit}");
+    assert_eq!(said(&output).matches("error: ").count(), 1, "{}", said(&output));
 
     // Two places wait in the whole run, one of them in steps.
     let allow = "allow:\n  - { place: train.py, reason: it is a test }\n";
     assert_eq!(held(folder.path(), &format!("{budget}{allow}"), &[]).status.code(), Some(0));
-    let marked = at("item()  # the planted wait");
-    let number = marked.rsplit(':').next().unwrap();
-    let line = |waits: u32| format!("step: {{ line: \"train.py:{number}\" }}\nwaits: {waits}\n");
     for (budget, code) in [
         ("step: { range: step }\nskip_first: 2\nwaits: 0\n", 1),
         ("step: { range: step }\nmilliseconds: 2.5\n", 0),
         ("step: { range: step }\nmilliseconds: 1.5\n", 1),
-        // The last step goes on to the end, where memory is freed.
-        (&line(2), 0),
-        (&line(1), 1),
         ("waits: 4\n", 0),
         ("waits: 3\n", 1),
         // What finds nothing to hold is no pass.
@@ -61,7 +47,7 @@ fn an_empty_or_misspelt_budget_is_refused_before_the_program_runs() {
     for (budget, word) in [
         ("skip_first: 1\n", "it limits nothing"),
         ("waitz: 1\n", "waitz"),
-        ("waits: 1\nstep: {}\n", "either"),
+        ("waits: 1\nstep: {}\n", "missing field `range`"),
         ("milliseconds: -1\n", "from 0 on"),
         ("waits: 1\nallow:\n  - { place: train.py, reason: \" \" }\n", "`allow[0]` states no `reason`"),
         ("waits: 1\nallow:\n  - { place: \"\", reason: it is a test }\n", "`allow[0]` states no `place`"),

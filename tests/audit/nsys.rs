@@ -18,11 +18,11 @@ fn kineto() -> Export {
 }
 
 fn report(export: Export) -> AuditReport {
-    AuditReport::of_nsys(&export.bytes(), "t.sqlite").unwrap()
+    AuditReport::of_trace(&export.bytes(), "t.sqlite").unwrap()
 }
 
 fn refusal(bytes: &[u8]) -> String {
-    AuditReport::of_nsys(bytes, "t.sqlite").unwrap_err().to_string()
+    AuditReport::of_trace(bytes, "t.sqlite").unwrap_err().to_string()
 }
 
 /// Place, call, reason, count and time of all places. A frame of Nsight Systems has its function and its module, and no line.

@@ -260,15 +260,12 @@ deep(cuda.cuCtxSynchronize, int(sys.argv[2]))
     std::fs::write(folder.path().join("budget.yaml"), "waits: 0\n").unwrap();
     let budget = folder.path().join("budget.yaml");
     for frames in ["15", "60", "200"] {
-        let arguments = ["--stacks", "all", "--budget", budget.to_str().unwrap(), "--sarif", "s.json"];
+        let arguments = ["--stacks", "all", "--budget", budget.to_str().unwrap()];
         let program = ["python3", script.to_str().unwrap(), package.to_str().unwrap(), frames];
         let audited = Audited::of(&program, &arguments, &[]);
         let found = &audited.report.places[0];
         assert_eq!(found.place, format!("{}:7", script.display()), "{frames}: {:?}", found.stack);
         assert_eq!(of_frame(found.stack.last().unwrap()), found.place, "{frames}");
-        let sarif = super::json(&audited.file("s.json"));
-        let location = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
-        assert_eq!(location["region"]["startLine"], 7, "{frames}: {sarif}");
     }
 }
 

@@ -41,38 +41,6 @@ fn every_command_has_an_example_in_its_help() {
     }
 }
 
-#[test]
-fn the_manual_has_a_page_for_the_program_and_for_each_command_that_a_page_refers_to() {
-    let folder = tempfile::tempdir().unwrap();
-    let page = |path: &[String]| {
-        let arguments: Vec<&str> = ["man"].into_iter().chain(path.iter().map(String::as_str)).collect();
-        let output = report(&arguments, folder.path());
-        assert_eq!(code(&output), 0, "{path:?}: {}", stderr(&output));
-        stdout(&output)
-    };
-    assert!(page(&[]).contains(".TH report 1"), "{}", page(&[]));
-    for path in paths() {
-        let name = format!("report-{}", path.join("-"));
-        assert!(page(&path).contains(&format!(".TH {name} 1")), "{name}");
-        let referred = format!("{}(1)", name.replace('-', "\\-"));
-        assert!(page(&path[..path.len() - 1]).contains(&referred), "{name}");
-    }
-}
-
-#[test]
-fn a_page_of_the_manual_that_is_not_there_is_refused_with_the_nearest_one() {
-    let folder = tempfile::tempdir().unwrap();
-    for (asked, said) in [
-        (&["man", "bnech"][..], "report: no command `bnech`; did you mean `bench`?"),
-        (&["man", "kernel", "instal"], "report kernel: no command `instal`; did you mean `install`?"),
-        (&["man", "bench", "more"], "report bench: no command `more`"),
-    ] {
-        let output = report(asked, folder.path());
-        assert_eq!(code(&output), 2);
-        assert!(stderr(&output).contains(said), "{}", stderr(&output));
-    }
-}
-
 /// Runs the program by its other name where nothing is installed.
 fn syncscope(arguments: &[&str], folder: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_syncscope"));
@@ -84,19 +52,17 @@ fn syncscope(arguments: &[&str], folder: &Path) -> Output {
 #[track_caller]
 fn names_no_other_program(said: &str, what: &str) {
     let words = said.replace(['\n', '\r'], " ");
-    let of_another = ["`report ", "  report ", "completions/report", "/_report", "man1/report"];
+    let of_another = ["`report ", "  report "];
     let found = of_another.iter().find(|other| words.contains(*other));
     assert_eq!(found, None, "{what}: {said}");
 }
 
 #[test]
-fn help_and_the_manual_name_the_program_that_was_started() {
+fn help_names_the_program_that_was_started() {
     let folder = tempfile::tempdir().unwrap();
     for path in [vec![vec![]], paths()].concat() {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        for arguments in
-            [[&path[..], &["--help"]].concat(), [&path[..], &["-h"]].concat(), [&["man"], &path[..]].concat()]
-        {
+        for arguments in [[&path[..], &["--help"]].concat(), [&path[..], &["-h"]].concat()] {
             let output = syncscope(&arguments, folder.path());
             assert_eq!(code(&output), 0, "{arguments:?}: {}", stderr(&output));
             names_no_other_program(&stdout(&output), &arguments.join(" "));
@@ -114,9 +80,7 @@ fn a_refusal_names_the_program_that_was_started() {
     )
     .unwrap();
     for arguments in [
-        &["kernel", "list"][..],
-        &["kernel", "uninstall"],
-        &["kernel", "install", "--library", "nowhere"],
+        &["kernel", "install", "--library", "nowhere"][..],
         &["lab", "check", "lab.ipynb"],
         &["audit", "--from", "a.nsys-rep"],
         &["bench", "nothing"],
@@ -128,7 +92,6 @@ fn a_refusal_names_the_program_that_was_started() {
         &["machines", "nothing"],
         &["serve", "nothing"],
         &["check", "nothing"],
-        &["man", "nothing"],
         &["--suite", "quick", "bench", "overlap"],
     ] {
         let output = syncscope(arguments, folder.path());

@@ -32,8 +32,6 @@ fn facts_of(command: &str) -> FactsOf {
         "claims" => FactsOf::Arguments(vec!["claims", "r.json"]),
         "check" => FactsOf::Arguments(vec!["check", "r.json"]),
         "compare" => FactsOf::Arguments(vec!["compare", "r.json", "r.json"]),
-        "reproduce" => FactsOf::Arguments(vec!["reproduce", "r.json", "--out", "again.json"]),
-        "kernel list" => FactsOf::Arguments(vec!["kernel", "list"]),
         // Collected in this order: the store is made by the first.
         "collect" => FactsOf::Arguments(vec!["collect", "r.json"]),
         "history" => FactsOf::Arguments(vec!["history", "results"]),
@@ -44,8 +42,8 @@ fn facts_of(command: &str) -> FactsOf {
         // What they print is the work itself, a text for a shell, or JSON in any case.
         // Of an audit, the standard output is the audited program's, so its JSON goes to a file.
         "audit" | "run" | "render" | "slides" | "serve" | "init" | "bench" | "attach" | "fleet" => FactsOf::None,
-        "kernel" | "kernel install" | "kernel uninstall" | "lab" | "lab release" => FactsOf::None,
-        "schema" | "plan" | "completions" | "man" => FactsOf::None,
+        "kernel" | "kernel install" | "lab" | "lab release" => FactsOf::None,
+        "schema" | "plan" => FactsOf::None,
         other => panic!("does `{other}` print facts? Then it has --json, and stands here with its arguments"),
     }
 }
@@ -93,31 +91,6 @@ fn the_facts_are_those_that_are_said_in_words() {
         assert!(said.contains(experiment["summary"].as_str().unwrap()));
         let rows = experiment["rows"].as_array().unwrap();
         assert!(!rows.is_empty() && rows.iter().all(|row| said.contains(row["id"].as_str().unwrap())));
-    }
-}
-
-#[test]
-fn an_experiments_rows_export_in_each_format_and_nothing_else() {
-    let folder = tempfile::tempdir().unwrap();
-    let export = |format| {
-        let bench = ["bench", "launch-path", "--device", "cpu:0", "--iters", "1", "--samples", "6", "--export", format];
-        let output = report(&bench, folder.path());
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
-        stdout(&output)
-    };
-    let facts: Value = serde_json::from_str(&export("json")).unwrap();
-    let rows = facts["rows"].as_array().unwrap();
-    let ids: Vec<&str> = rows.iter().map(|row| row["id"].as_str().unwrap()).collect();
-    assert!(rows.iter().any(|row| row["estimate"]["median"].as_f64().is_some_and(|median| median > 0.0)), "{facts}");
-    assert!(rows.iter().all(|row| row["estimate"].is_null() != row["missing"].is_null()), "{facts}");
-    let csv = export("csv");
-    assert!(csv.starts_with("row,what,parameters,unit,value,low,high,n,state\n"), "{csv}");
-    let first: Vec<&str> = csv.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
-    assert_eq!(first, ids);
-    let markdown = export("markdown");
-    assert_eq!(markdown.lines().filter(|line| line.starts_with("| ")).count(), ids.len() + 2, "{markdown}");
-    for id in ids {
-        assert!(markdown.contains(&format!("({id})")), "{id} as it is written: {markdown}");
     }
 }
 
@@ -183,23 +156,6 @@ fn lines_are_no_wider_than_the_terminal_and_lose_nothing() {
     assert_eq!(too_wide, None);
     let words = |output: &Output| stdout(output).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(words(&narrow), words(&wide));
-}
-
-#[test]
-fn shells_complete_the_commands_and_the_names_of_experiments() {
-    let folder = tempfile::tempdir().unwrap();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = with(("COLUMNS", "40"), &["completions", shell], folder.path());
-        assert_eq!(code(&script), 0, "{}", stderr(&script));
-        let script = stdout(&script);
-        for name in ["report", "reproduce", "allow-mismatch"] {
-            assert!(script.contains(name), "{shell}: {name}");
-        }
-        // Behind `bench`, without a flag before it.
-        let names_experiments = ["bash", "zsh"].contains(&shell);
-        assert!(!names_experiments || script.contains("launch-path"), "{shell}");
-        assert!(!script.contains("next-run"), "{shell}: what is hidden is not completed");
-    }
 }
 
 #[test]

@@ -19,8 +19,6 @@ fn loud() -> Vec<Vec<&'static str>> {
         vec!["compare", "results.json", "results.json", "--json"],
         vec!["check", "suite.yaml"],
         vec!["check", "suite.yaml", "--json"],
-        vec!["completions", "bash"],
-        vec!["man"],
         vec!["--version"],
         vec!["render", "results.json", "--out", "out"],
         vec!["bench", "launch-path", "--device", "cpu:0", "--iters", "1", "--samples", "2"],

@@ -19,7 +19,6 @@ fn a_file_of_another_kind_is_not_replaced_and_nothing_is_measured() {
         [&RUN[..], &["--out", "suite.yaml"]].concat(),
         [&RUN[..], &["--out", "notes.txt"]].concat(),
         vec!["run", "--resume", "part.json", "--out", "notes.txt"],
-        vec!["reproduce", "results.json", "--out", "notes.txt"],
         [&bench[..], &["notes.txt"]].concat(),
         [&bench[..], &["results.json"]].concat(),
     ] {
@@ -43,21 +42,14 @@ fn outputs_replace_only_files_of_their_own_kind() {
     let folder = measured();
     let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     put("page.html", "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>Mine</title>\n");
-    put(
-        "tests.xml",
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"mine\"></testsuite>\n",
-    );
     put("mine.json", "{\n  \"mine\": true\n}\n");
     assert_eq!(code(&report(&["collect", "results.json", "--into", "store"], folder.path())), 0);
     let audit = &["audit", "--from", TRACE][..];
     let (history, machines) = (&["history", "store"][..], &["machines", "store"][..]);
     for (command, flag, own, others) in [
         (audit, "--json", "own.json", &["mine.json", "results.json"][..]),
-        (audit, "--sarif", "own.sarif", &["mine.json", "results.json"]),
         (audit, "--html", "audit.html", &["page.html"]),
-        (audit, "--junit", "audit.xml", &["tests.xml"]),
         (history, "--page", "history.html", &["page.html"]),
-        (history, "--junit", "history.xml", &["tests.xml"]),
         (machines, "--page", "machines.html", &["page.html"]),
     ] {
         for other in others {
@@ -91,12 +83,10 @@ fn a_place_where_nothing_can_be_put_is_refused_before_the_work() {
         (&["slides", "none.json", "--out", "mine/deeper"], "mine/deeper"),
         (&["render", "none.json", "--out", "mine/deeper"], "mine/deeper"),
         (&["history", "none", "--page", "mine"], "mine"),
-        (&["history", "none", "--junit", "mine"], "mine"),
         (&["machines", "none", "--page", "mine"], "mine"),
         (&["collect", "none", "--into", "none", "--csv", "mine"], "mine"),
         (&["submit", "none.json", "--yes", "--out", "mine"], "mine"),
         (&["audit", "--from", "none.json", "--html", "mine"], "mine"),
-        (&["reproduce", "results.json", "--device", "cpu:0", "--out", "mine"], "mine"),
         (&["lab", "release", "first.ipynb", "last.ipynb", "--out", "labs"], "labs/last.ipynb"),
     ] {
         let output = report(arguments, folder.path());
@@ -132,7 +122,6 @@ fn a_file_that_a_command_reads_is_not_what_it_writes_to() {
         (&["submit", "results.json", "--yes", "--out", "results.json"][..], "results.json"),
         (&["submit", "results.json", "--yes", "--out", "link.json"], "results.json"),
         (&["submit", "results.json", "--yes", "--out", "same.json"], "results.json"),
-        (&["reproduce", "results.json", "--out", "./results.json"], "results.json"),
         (&[&audit[..], &["--trace", "trace.json"]].concat(), "trace.json"),
         (&[&audit[..], &["--baseline", "audit.json", "--json", "audit.json"]].concat(), "audit.json"),
         (&["lab", "release", "lab.ipynb", "--out", "."], "lab.ipynb"),

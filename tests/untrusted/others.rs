@@ -284,7 +284,7 @@ fn mutated_nsys_exports_are_refused_or_give_a_readable_audit() {
         let length = bytes.len();
         changes.iter().for_each(|(place, byte)| bytes[place % length] = *byte);
         bytes.truncate(cut.map_or(length, |cut| cut % length));
-        match AuditReport::of_nsys(&bytes, "t.sqlite") {
+        match AuditReport::of_trace(&bytes, "t.sqlite") {
             Err(error) => prop_assert!(error.to_string().starts_with("t.sqlite"), "{error}"),
             Ok(audit) => uses.turn(|_| {
                 let kept = serde_json::to_string(&audit).unwrap();

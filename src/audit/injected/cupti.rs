@@ -40,7 +40,7 @@ pub(crate) struct Call {
     pub(crate) site: c_int,
     pub(crate) function: *const c_char,
     pub(crate) arguments: *const c_void,
-    pub(crate) status: *const c_int,
+    status: *const c_int,
     symbol: *const c_char,
     pub(crate) context: *mut c_void,
     pub(crate) context_number: u32,
@@ -77,7 +77,6 @@ functions! {
     subscribe: "cuptiSubscribe", fn(*mut *mut c_void, Callback, *mut c_void);
     watch: "cuptiEnableCallback", fn(u32, *mut c_void, u32, u32);
     time: "cuptiGetTimestamp", fn(*mut u64);
-    version: "cuptiGetVersion", fn(*mut u32);
     stream: "cuptiGetStreamIdEx", fn(*mut c_void, *mut c_void, u8, *mut u32);
     register: "cuptiActivityRegisterCallbacks", fn(Request, Complete);
     enable: "cuptiActivityEnable", fn(u32);
@@ -167,13 +166,6 @@ impl Cupti {
         // Safety: writes one number.
         unsafe { (self.time)(&mut now) };
         now
-    }
-
-    pub(crate) fn version(&self) -> u32 {
-        let mut version = 0;
-        // Safety: writes one number.
-        unsafe { (self.version)(&mut version) };
-        version
     }
 
     /// The number of a stream in the activity records. That of the stream before is not asked for again.

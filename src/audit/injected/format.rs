@@ -42,7 +42,7 @@ pub(crate) mod header {
 /// The kinds of records.
 pub(crate) mod tag {
     /// A watched call: `u64` enter, `u64` exit, `u32` correlation, `u32` thread, `u32` function, `u32` stream, `u32` context,
-    /// `u32` stack, `u64` bytes, `u64` event, `u32` result.
+    /// `u32` stack, `u64` bytes, `u64` event.
     pub(crate) const CALL: u16 = 1;
     /// The name of a function: `u32` function, text.
     pub(crate) const FUNCTION: u16 = 2;
@@ -81,8 +81,6 @@ pub(crate) mod note {
     pub(crate) const TAKEN: u32 = 3;
     /// CUPTI refused something else.
     pub(crate) const REFUSED: u32 = 4;
-    /// The version of CUPTI.
-    pub(crate) const CUPTI: u32 = 5;
 }
 
 /// No stream, no stack.

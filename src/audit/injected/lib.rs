@@ -93,7 +93,6 @@ fn begin(folder: &Path) {
         Ok(cupti) => cupti,
         Err(reason) => return say(note::NO_CUPTI, &reason),
     };
-    say(note::CUPTI, &cupti.version().to_string());
     WHICH.store(
         match env::var(STACKS).as_deref() {
             Ok("none") => 0,
@@ -179,12 +178,10 @@ fn left(cupti: &cupti::Cupti, function: u32, call: &cupti::Call, enter: u64, exi
     // Safety: the arguments of this function.
     let given = unsafe { arguments.read(call.arguments) };
     let stream = given.stream.map_or(NONE, |stream| cupti.stream(call.context, stream, arguments.of_thread));
-    // Safety: null, or the status that the call returned.
-    let status = unsafe { call.status.as_ref() }.map_or(0, |status| *status as u32);
     named(function, call);
     let stack = if arguments.records { NONE } else { stack(cupti, exit.saturating_sub(enter), exit) };
     let fields = Fields::new().u64(enter).u64(exit).u32(call.correlation).u32(system::thread()).u32(function);
-    let fields = fields.u32(stream).u32(call.context_number).u32(stack).u64(given.bytes).u64(given.event).u32(status);
+    let fields = fields.u32(stream).u32(call.context_number).u32(stack).u64(given.bytes).u64(given.event);
     fields.write(tag::CALL, &[]);
 }
 

@@ -11,35 +11,15 @@ use crate::units::{Scale, Unit};
 pub enum Wording {
     /// Is the second run faster or slower than the first?
     Compare,
-    /// Does the second run agree with the first?
-    Reproduce,
     /// What of a benchmark is faster or slower than the last time?
     Last,
 }
 
 impl Wording {
-    fn word(self, shift: Shift) -> String {
-        match (self, shift) {
-            (Wording::Compare | Wording::Last, shift) => shift.name().to_owned(),
-            (Wording::Reproduce, Shift::Same) => "agrees".to_owned(),
-            (Wording::Reproduce, Shift::Uncertain) => "uncertain".to_owned(),
-            (Wording::Reproduce, Shift::Different) => "differs".to_owned(),
-            (Wording::Reproduce, shift) => format!("differs ({})", shift.name()),
-        }
-    }
-
-    fn unpaired(self) -> &'static str {
-        match self {
-            Wording::Compare | Wording::Last => "not compared",
-            Wording::Reproduce => "not measured",
-        }
-    }
-
     /// What the two files are called.
     pub fn names(self) -> [&'static str; 2] {
         match self {
             Wording::Compare => ["A", "B"],
-            Wording::Reproduce => ["recorded", "here"],
             Wording::Last => ["last", "now"],
         }
     }
@@ -67,13 +47,13 @@ pub fn compared(compared: &Compared, wording: Wording) -> Vec<Table> {
         tables.push(Table {
             title: format!("{b} beside {a}"),
             columns: columns().into_iter().chain(of_change).collect(),
-            groups: by_system(compared, &pairs, |pair| &pair.system, |pair| row(pair, wording)),
+            groups: by_system(compared, &pairs, |pair| &pair.system, row),
         });
     }
     if !compared.unpaired.is_empty() {
         let rows: Vec<&Unpaired> = compared.unpaired.iter().collect();
         tables.push(Table {
-            title: format!("Rows {}", wording.unpaired()),
+            title: "Rows not compared".to_owned(),
             columns: columns(),
             groups: by_system(compared, &rows, |row| &row.system, unpaired),
         });
@@ -97,9 +77,9 @@ fn by_system<T>(
 }
 
 /// The number of rows of each verdict, each row by itself, in a line.
-pub fn tally(compared: &Compared, wording: Wording) -> String {
-    let counts = Shift::ALL.iter().map(|shift| (wording.word(*shift), compared.count(*shift)));
-    let all = counts.chain([(wording.unpaired().to_owned(), compared.unpaired.len())]);
+pub fn tally(compared: &Compared) -> String {
+    let counts = Shift::ALL.iter().map(|shift| (shift.name(), compared.count(*shift)));
+    let all = counts.chain([("not compared", compared.unpaired.len())]);
     all.filter(|(_, count)| *count > 0).map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
@@ -147,14 +127,14 @@ pub fn agreement(found: &Agreement, wording: Wording) -> Vec<String> {
     lines
 }
 
-fn row(pair: &Pair, wording: Wording) -> TableRow {
+fn row(pair: &Pair) -> TableRow {
     let ratio = pair.ratio.map_or(Cell::Nothing, |ratio| {
         let plain = Value::plain(ratio.value, Unit::Ratio, Precision::Interval);
         let is_withheld = pair.no_interval.iter().any(Option::is_some);
         let interval = Some((ratio.low, ratio.high)).filter(|_| !is_withheld);
         Cell::Value(Box::new(Value { interval, ..plain }))
     });
-    let word = wording.word(pair.shift);
+    let word = pair.shift.name().to_owned();
     let shift = Cell::Text(if pair.shift.is_change() && !pair.survives { format!("{word} (row alone)") } else { word });
     let cells = values(pair).into_iter().chain([ratio, shift]).collect();
     TableRow::new(titled(&pair.id, &pair.parameters), cells).of(&pair.id)

@@ -6,16 +6,12 @@
 //! | file | what |
 //! |---|---|
 //! | `series` | the rows of a store over time, and their changes |
-//! | `junit` | the same for CI: JUnit's XML |
 //! | `page`, `picture` | a page that stands alone |
 
-mod junit;
 mod page;
 mod picture;
 mod series;
 
-pub use junit::JUNIT_BEGIN;
-pub use junit::junit;
 pub use page::page;
 pub use series::{History, HistoryEntry, HistoryValue, MachineHistory, RowHistory, SeriesChange};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::picture::{changes_of_facts, panel, small};
+use super::picture::{changes_of_facts, panel};
 use super::series::{History, MachineHistory, RowHistory};
 use crate::present::{escape, page_head};
 
@@ -60,14 +60,12 @@ fn of_machine(machine: &MachineHistory, out: &mut String) {
         out.push_str("</div>\n");
     }
     if !without.is_empty() {
-        let _ =
-            writeln!(out, "<details><summary>{} rows without a change</summary>\n<div class=\"small\">", without.len());
+        let _ = writeln!(out, "<details><summary>{} rows without a change</summary>\n<ul>", without.len());
         for track in without {
             let last = track.values.last().map(|value| track.unit.format(value.median, 3)).unwrap_or_default();
-            let (title, picture) = (escape(&track.title), small(machine, track));
-            let _ = writeln!(out, "<figure><figcaption>{title} <b>{last}</b></figcaption>{picture}</figure>");
+            let _ = writeln!(out, "<li>{} <b>{last}</b></li>", escape(&track.title));
         }
-        out.push_str("</div></details>\n");
+        out.push_str("</ul></details>\n");
     }
 }
 

@@ -17,16 +17,12 @@ const TOP: f64 = 34.0;
 const BOTTOM: f64 = 158.0;
 /// The most whiskers of a panel: more would be one grey area.
 const WHISKERS: usize = 120;
-/// The most points of the small picture of a row without changes.
-const BINS: usize = 80;
 
 /// Where things lie.
 struct Frame {
     entries: usize,
     low: f64,
     high: f64,
-    bottom: f64,
-    top: f64,
 }
 
 impl Frame {
@@ -35,7 +31,7 @@ impl Frame {
     }
 
     fn y(&self, value: f64) -> f64 {
-        self.bottom - (self.bottom - self.top) * (value - self.low) / (self.high - self.low)
+        BOTTOM - (BOTTOM - TOP) * (value - self.low) / (self.high - self.low)
     }
 }
 
@@ -52,7 +48,7 @@ pub(super) fn panel(machine: &MachineHistory, track: &RowHistory) -> String {
     let ends = track.values.iter().filter_map(|value| value.interval.filter(|_| whiskers));
     let medians = track.values.iter().map(|value| value.median);
     let (low, high) = range(medians.chain(ends.flat_map(|(low, high)| [low, high])));
-    let frame = Frame { entries: machine.entries.len(), low, high, bottom: BOTTOM, top: TOP };
+    let frame = Frame { entries: machine.entries.len(), low, high };
     let mut body = String::new();
     facts(machine, &frame, &mut body);
     bands(track, &frame, &mut body);
@@ -87,8 +83,8 @@ pub(super) fn panel(machine: &MachineHistory, track: &RowHistory) -> String {
 fn facts(machine: &MachineHistory, frame: &Frame, body: &mut String) {
     for (number, place) in changes_of_facts(machine).into_iter().enumerate() {
         let x = frame.x(place as f64 - 0.5);
-        let (top, bottom, number) = (frame.top - 4.0, frame.bottom, number + 1);
-        let _ = writeln!(body, "<line class=\"fact\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top}\" y2=\"{bottom}\"/>");
+        let (top, number) = (TOP - 4.0, number + 1);
+        let _ = writeln!(body, "<line class=\"fact\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top}\" y2=\"{BOTTOM}\"/>");
         let _ = writeln!(
             body,
             "<text class=\"fact\" x=\"{x:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{number}</text>",
@@ -107,12 +103,12 @@ fn bands(track: &RowHistory, frame: &Frame, body: &mut String) {
     for change in &track.changes {
         let x = |place: usize| frame.x(track.values.get(place).map_or(frame.entries, |value| value.entry) as f64 - 0.5);
         let (from, to) = (x(change.point.earliest), x(change.point.latest));
-        let (width, height) = ((to - from).max(2.0), frame.bottom - frame.top);
+        let (width, height) = ((to - from).max(2.0), BOTTOM - TOP);
         let _ = writeln!(
             body,
             "<rect class=\"band {}\" x=\"{from:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{height}\"/>",
             change.shift.name(),
-            frame.top
+            TOP
         );
     }
 }
@@ -127,31 +123,4 @@ fn levels(track: &RowHistory, frame: &Frame, body: &mut String) {
         let _ = writeln!(body, "<line class=\"level\" x1=\"{x1:.1}\" x2=\"{x2:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>");
         from = to;
     }
-}
-
-/// A row without changes, small: the means of neighbouring files as a line.
-pub(super) fn small(machine: &MachineHistory, track: &RowHistory) -> String {
-    let frame = |low, high| Frame { entries: machine.entries.len(), low, high, bottom: 36.0, top: 4.0 };
-    let size = track.values.len().div_ceil(BINS).max(1);
-    let means: Vec<(f64, f64)> = track
-        .values
-        .chunks(size)
-        .map(|values| {
-            let count = values.len() as f64;
-            let place = values.iter().map(|value| value.entry as f64).sum::<f64>() / count;
-            (place, values.iter().map(|value| value.median).sum::<f64>() / count)
-        })
-        .collect();
-    let (low, high) = range(means.iter().map(|(_, mean)| *mean));
-    // What scatters by less than 2 % is to look flat.
-    let middle = (low + high) / 2.0;
-    let half = ((high - low) / 2.0).max(middle.abs() * 0.01).max(f64::MIN_POSITIVE);
-    let frame = frame(middle - half, middle + half);
-    let points: Vec<String> =
-        means.iter().map(|(place, mean)| format!("{:.0},{:.0}", frame.x(*place), frame.y(*mean))).collect();
-    let title = escape(&format!("{} over time", track.title));
-    format!(
-        "<svg viewBox=\"0 0 {WIDTH} 40\" role=\"img\" aria-label=\"{title}\"><polyline points=\"{}\"/></svg>",
-        points.join(" ")
-    )
 }

@@ -136,20 +136,9 @@ impl History {
 
     /// All changes, by machine and row.
     pub fn changes(&self) -> impl Iterator<Item = (&MachineHistory, &RowHistory, &SeriesChange)> {
-        let of_machine = |machine| tracks(machine).flat_map(move |track| with(machine, track));
-        self.machines.iter().flat_map(of_machine)
+        let tracks = self.machines.iter().flat_map(|machine| machine.tracks.iter().map(move |track| (machine, track)));
+        tracks.flat_map(|(machine, track)| track.changes.iter().map(move |change| (machine, track, change)))
     }
-}
-
-fn tracks(machine: &MachineHistory) -> impl Iterator<Item = &RowHistory> {
-    machine.tracks.iter()
-}
-
-fn with<'a>(
-    machine: &'a MachineHistory,
-    track: &'a RowHistory,
-) -> impl Iterator<Item = (&'a MachineHistory, &'a RowHistory, &'a SeriesChange)> {
-    track.changes.iter().map(move |change| (machine, track, change))
 }
 
 impl MachineHistory {

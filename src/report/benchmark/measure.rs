@@ -10,7 +10,8 @@ use super::super::processes::command_line;
 use super::{Benchmarks, Function};
 use crate::measure::{Case, Clock, Protocol, Sampler};
 use crate::results::{
-    Environment, ExperimentRun, MetricSpec, Outcome, Plan, Provenance, Results, Row, RunOutcome, Selection, Series,
+    Environment, ExperimentRun, MetricSpec, Outcome, Parameters, Plan, Provenance, Results, Row, RunOutcome, Selection,
+    Series,
 };
 use crate::runner::empty_results;
 use crate::units::Unit;
@@ -72,7 +73,7 @@ fn protocol() -> Protocol {
 /// Where and with what the run is made: the program is the user's.
 fn environment(name: &str) -> anyhow::Result<Environment> {
     let device = Device::open("cpu:0").context("the host as a device")?;
-    let mut environment = crate::environment::environment(&device, command_line());
+    let mut environment = crate::device::environment(&device, command_line());
     let program = &mut environment.program;
     program.libraries =
         vec![(std::mem::replace(&mut program.name, name.to_owned()), std::mem::take(&mut program.version))];
@@ -92,8 +93,8 @@ fn sampled(
     results: &Results,
 ) -> anyhow::Result<Vec<Row>> {
     let (mut specs, mut cases) = (Vec::new(), Vec::new());
-    for Function { heading, parameters, case } in group {
-        let spec = spec(name, heading, parameters, &case);
+    for Function { heading, case } in group {
+        let spec = spec(name, heading, &case);
         // The calls of a sample are those of the first run: so the runs are of one measurement.
         let known = results.rows.iter().find(|row| row.spec.is(&spec.id, &spec.parameters));
         cases.push(match known.map(|row| &row.spec.provenance) {
@@ -120,14 +121,14 @@ fn sampled(
         .collect())
 }
 
-fn spec(name: &str, group: String, parameters: crate::results::Parameters, case: &Case<'_>) -> MetricSpec {
+fn spec(name: &str, group: String, case: &Case<'_>) -> MetricSpec {
     let unit = if case.clock() == Clock::Observed { Unit::Number } else { Unit::Seconds };
     MetricSpec {
         id: format!("{name}.{}", case.name()),
         group,
         label: case.name().to_owned(),
         unit,
-        parameters,
+        parameters: Parameters::new(),
         provenance: Provenance::measured(case.clock()),
         work: None,
         floor: None,

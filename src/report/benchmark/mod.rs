@@ -11,10 +11,10 @@
 //! the whole machine since then, such as a clock rate or a neighbour, is in no interval: only another side, measured now,
 //! shows it.
 
-mod harness;
 mod measure;
-mod table;
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -22,17 +22,17 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use self::harness::{HarnessOptions, with_the_rest};
-use super::compare::{FailOn, Judging};
-use super::interrupt::Forward;
+use super::compare::{self, FailOn, Format};
+use super::interrupt::{self, Forward};
 use super::job::print_diagnoses;
 use super::output_file::OutputFile;
 use super::terminal::{OutputOptions, TerminalColour};
-use super::{AlreadyReported, End, UsageError, ending, exit_code, failed, output, refuse, terminal, told};
-use crate::book::Wording;
+use super::{AlreadyReported, End, UsageError, exit_code, failed, output, refuse, terminal, told};
+use crate::book::{Wording, summary};
 use crate::files::Scratch;
 use crate::measure::Case;
-use crate::results::{Parameter, Parameters, Results, Row};
+use crate::results::{Results, Row, Tolerance, compare, mismatches, remarks};
+use crate::units::counted;
 
 /// Functions that `cargo bench` measures.
 ///
@@ -55,12 +55,10 @@ use crate::results::{Parameter, Parameters, Results, Row};
 ///     let text = "the quick brown fox jumps over the lazy dog";
 ///     Benchmarks::new("words")
 ///         .function("count", || black_box(text).split(' ').count())
-///         .bytes(text.len())
 ///         .function_with("sort", || text.split(' ').collect::<Vec<_>>(), |mut words| {
 ///             words.sort_unstable();
 ///             words
 ///         })
-///         .elements(9)
 ///         .main()
 /// }
 /// ```
@@ -80,7 +78,6 @@ pub struct Benchmarks<'a> {
 #[derive(Debug)]
 struct Function<'a> {
     heading: String,
-    parameters: Parameters,
     case: Case<'a>,
 }
 
@@ -115,25 +112,7 @@ impl<'a> Benchmarks<'a> {
     /// Any other case: of a function that can fail ([`Case::try_batched`]), of single calls ([`Case::host_timed`]), by the
     /// clock of a device ([`Case::device_timed`]).
     pub fn case(mut self, case: Case<'a>) -> Self {
-        let (heading, parameters) = (self.heading.clone(), Parameters::new());
-        self.functions.push(Function { heading, parameters, case });
-        self
-    }
-
-    /// States how many bytes a call of the last function handles, for its throughput.
-    pub fn bytes(self, count: usize) -> Self {
-        self.handles(table::BYTES, count)
-    }
-
-    /// States how many elements a call of the last function handles, for its throughput.
-    pub fn elements(self, count: usize) -> Self {
-        self.handles(table::ELEMENTS, count)
-    }
-
-    fn handles(mut self, what: &str, count: usize) -> Self {
-        if let Some(last) = self.functions.last_mut() {
-            last.parameters.insert(what.to_owned(), Parameter::from(count));
-        }
+        self.functions.push(Function { heading: self.heading.clone(), case });
         self
     }
 
@@ -142,10 +121,8 @@ impl<'a> Benchmarks<'a> {
     /// The exit code is 0 where all is well, 1 where a function failed or is what `--fail-on` names, and 2 where the command
     /// line is wrong.
     pub fn main(self) -> ExitCode {
-        ending::settle();
-        let command = with_the_rest(Arguments::command()).color(terminal::named(std::env::args_os()));
-        let arguments = command.try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
-        let end = match arguments {
+        interrupt::settle();
+        let end = match Arguments::parsed(std::env::args_os().collect()) {
             Ok(arguments) => self.execute(&arguments).unwrap_or_else(|error| failed(&error)),
             Err(error) => refuse(error),
         };
@@ -178,10 +155,9 @@ impl<'a> Benchmarks<'a> {
 
     /// Finds what forbids to measure.
     fn check(&self) -> Result<(), UsageError> {
-        let mut names: Vec<&str> = self.functions.iter().map(|function| function.case.name()).collect();
-        names.sort_unstable();
-        match names.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(UsageError(format!("two functions are named `{}`; give each its own name", pair[0]))),
+        let mut names = HashSet::new();
+        match self.functions.iter().map(|function| function.case.name()).find(|name| !names.insert(*name)) {
+            Some(name) => Err(UsageError(format!("two functions are named `{name}`; give each its own name"))),
             None => Ok(()),
         }
     }
@@ -207,12 +183,11 @@ impl<'a> Benchmarks<'a> {
             None if out.exists() => Some(Results::read(&out)?),
             None => None,
         };
-        let (functions, runs) = (self.functions.len(), arguments.runs);
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
-        note!("{}: {functions} function{}, {runs} run{}", self.name, plural(functions), plural(runs as usize));
+        let (functions, runs) = (counted(self.functions.len(), "function"), counted(arguments.runs, "run"));
+        note!("{}: {functions}, {runs}", self.name);
         let program = std::env::current_exe().context("cannot find this program")?;
         let (now, ended) = all_runs(&program, &Forward::listen()?, arguments)?;
-        output::titled(&format!("{}\n", table::of(&now).to_console()), TerminalColour::Title);
+        output::titled(&summary(&now, &self.name), TerminalColour::Title);
         print_diagnoses(&now.diagnoses());
         let mut fails = false;
         if let Some(mut last) = last {
@@ -222,7 +197,10 @@ impl<'a> Benchmarks<'a> {
                 last.rows.retain(is_measured);
             }
             say!("beside the last: {}", last.run().started);
-            let compared = Judging::default().compare(&last, &now, Wording::Last)?;
+            let differs: Vec<_> = mismatches(&last, &now).into_iter().chain(remarks(&last, &now)).collect();
+            let tolerance = Tolerance::default();
+            let compared = compare(&last, &now, tolerance);
+            compare::say(&compared, &differs, tolerance, Format::Text, Wording::Last);
             if compared.pairs.iter().any(|pair| pair.a.runs.min(pair.b.runs) < 2) {
                 say!("of one run nothing follows for another: `--runs 5` measures what a comparison needs");
             }
@@ -316,8 +294,15 @@ struct Arguments {
     /// What `cargo bench` says; without it each function is called once
     #[arg(long, hide = true)]
     bench: bool,
-    #[command(flatten)]
-    harness: HarnessOptions,
+    /// Only functions of exactly these names
+    #[arg(long, hide = true)]
+    exact: bool,
+    /// No functions whose name holds this
+    #[arg(long, hide = true, value_name = "WORD")]
+    skip: Vec<String>,
+    /// Only functions that are not called otherwise: there are none
+    #[arg(long, hide = true)]
+    ignored: bool,
     #[arg(long, hide = true, value_name = "RESULTS.json")]
     next_run: Option<PathBuf>,
     #[command(flatten)]
@@ -325,30 +310,39 @@ struct Arguments {
 }
 
 impl Arguments {
+    /// Reads the command line. As a test, as which `cargo bench` does not call it, a program is told what the harness of tests
+    /// knows: what chooses functions does so here, and the rest means nothing where each function is called once.
+    fn parsed(words: Vec<OsString>) -> Result<Self, clap::Error> {
+        let command = Self::command().color(terminal::named(words.iter().cloned()));
+        let is_test = !words.iter().any(|word| word == "--bench");
+        let mut parsed = Self::from_arg_matches(&command.ignore_errors(is_test).try_get_matches_from(&words)?)?;
+        // What is not known ends the reading.
+        parsed.ignored |= words.iter().any(|word| word == "--ignored");
+        Ok(parsed)
+    }
+
     fn chooses(&self, name: &str) -> bool {
-        let is_named = |word: &String| if self.harness.exact { name == word } else { name.contains(word.as_str()) };
+        let is_named = |word: &String| if self.exact { name == word } else { name.contains(word.as_str()) };
         let is_asked_for = self.filters.is_empty() || self.filters.iter().any(is_named);
-        is_asked_for && !self.harness.skip.iter().any(is_named) && !self.harness.ignored
+        is_asked_for && !self.skip.iter().any(is_named) && !self.ignored
     }
 
     /// The arguments by which another process of this program chooses the same functions.
     fn choice(&self) -> Vec<String> {
-        let exact = self.harness.exact.then(|| "--exact".to_owned());
-        let skipped = self.harness.skip.iter().map(|word| format!("--skip={word}"));
+        let exact = self.exact.then(|| "--exact".to_owned());
+        let skipped = self.skip.iter().map(|word| format!("--skip={word}"));
         exact.into_iter().chain(skipped).chain(["--".to_owned()]).chain(self.filters.iter().cloned()).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
     use std::fs;
 
     use super::*;
 
-    fn parsed<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> Result<Arguments, clap::Error> {
-        let matches = with_the_rest(Arguments::command()).try_get_matches_from(arguments)?;
-        Arguments::from_arg_matches(&matches)
+    fn parsed<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> Result<Arguments, clap::Error> {
+        Arguments::parsed(arguments.into_iter().map(Into::into).collect())
     }
 
     #[test]
@@ -383,11 +377,12 @@ mod tests {
             &["--nocapture"],
             &["--no-capture", "--show-output"],
             &["-q", "--format", "terse", "--logfile", "log"],
-            &["--bench", "--test", "-Z", "unstable-options", "--report-time", "--shuffle", "--shuffle-seed", "1"],
+            &["--test", "-Z", "unstable-options", "--report-time", "--shuffle", "--shuffle-seed", "1"],
             &["--list", "--format=terse"],
         ] {
             assert_eq!(chosen(all), names, "{all:?}");
         }
+        assert!(parsed(["words", "--bench", "--nocapture"]).is_err(), "of a benchmark each word means something");
         let ignored = parsed(["words", "--list", "--format", "terse", "--ignored"]).unwrap();
         assert!(!names.into_iter().any(|name| ignored.chooses(name)), "no function is ignored");
     }

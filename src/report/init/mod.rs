@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::library::dependency;
 use super::schema::Kind;
@@ -51,9 +51,10 @@ pub(super) fn execute(arguments: Arguments, context: &AppContext) -> anyhow::Res
         say!("to judge its claims: cargo run --release -- claims target/report/results.json");
         return Ok(End::Well);
     }
-    let schema = |(name, kind): (&'static str, Kind)| Ok((name, output::json(&kind.schema(context))?));
-    let schemas: Vec<(&str, String)> = Kind::OF_A_COURSE.into_iter().map(schema).collect::<anyhow::Result<_>>()?;
-    let schemas = schemas.iter().map(|(name, schema)| (*name, schema.as_str()));
+    let name = |kind: Kind| kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+    let schema = |kind: Kind| Ok((name(kind), output::json(&kind.schema(context))?));
+    let schemas: Vec<(String, String)> = Kind::OF_A_COURSE.into_iter().map(schema).collect::<anyhow::Result<_>>()?;
+    let schemas = schemas.iter().map(|(name, schema)| (name.as_str(), schema.as_str()));
     context.book.clone().with_schemas(schemas).write(&folder)?;
     say!("course: {place}");
     say!("to measure and render it: {program} --course {place} --out target/course");

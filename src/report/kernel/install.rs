@@ -7,7 +7,6 @@
 //! The library is copied, with the versions that the clone's lock file names, and the kernel's program compiles the copy as
 //! each kernel does. Cargo takes what is linked for its own as long as sources, profile and flags are the same.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -80,44 +79,16 @@ pub(super) fn is_kernel(folder: &Path) -> bool {
 /// Compiles the kernel's program and says where it is.
 fn build(source: &Path) -> anyhow::Result<PathBuf> {
     let mut command = Command::new("cargo");
-    command.args([
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        PROGRAM,
-        "--message-format",
-        "json-render-diagnostics",
-    ]);
-    let own = source.join("target");
-    // A clone that cannot be written has no place for what is compiled.
-    let beside = match fs::create_dir_all(&own).and_then(|()| tempfile::tempfile_in(&own)) {
-        Ok(_) => None,
-        Err(_) if std::env::var_os("CARGO_TARGET_DIR").is_some() => None,
-        Err(_) => Some(cache(|name| std::env::var_os(name))?.join("build")),
-    };
-    if let Some(beside) = beside {
-        command.arg("--target-dir").arg(beside);
-    }
-    let output = command.current_dir(source).stderr(Stdio::inherit()).output();
-    let output = output.context("cargo does not start; a notebook needs it, too")?;
+    command.args(["build", "--release", "--locked", "--package", PROGRAM]);
+    command.args(["--message-format", "json-render-diagnostics"]).current_dir(source).stderr(Stdio::inherit());
+    let output = command.output().context("cargo does not start; a notebook needs it, too")?;
     if !output.status.success() {
-        bail!("the kernel does not compile");
+        bail!("the kernel does not compile; where the clone cannot be written, CARGO_TARGET_DIR names another place");
     }
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut programs = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
     programs.next_back().context("cargo does not say where the kernel is")
-}
-
-/// The user's folder for what can be made again. A folder that all users share is none: who made it first would decide what
-/// is compiled.
-fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, UsageError> {
-    let variable = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")));
-    let none = "there is no place to compile in: the clone cannot be written, and there is no home folder; name a folder by \
-                the variable CARGO_TARGET_DIR";
-    cache.map(|cache| cache.join("syncscope")).ok_or_else(|| UsageError(none.to_owned()))
 }
 
 /// What of the repository a cell needs: the library, what it shows, and the audit.
@@ -204,19 +175,6 @@ mod tests {
         let table: Table = toml::from_str(&fs::read_to_string(copy.join("Cargo.toml")).unwrap()).unwrap();
         assert_eq!(table["workspace"]["members"].as_array().map(Vec::len), Some(3));
         assert!(table["workspace"].get("dependencies").is_some() && !copy.join("src/report").exists());
-    }
-
-    #[test]
-    fn what_is_compiled_of_a_clone_that_cannot_be_written_lies_in_a_folder_of_the_user() {
-        let cache = |set: &[(&str, &str)]| {
-            let value = |name: &str| set.iter().find(|(own, _)| *own == name).map(|(_, value)| OsString::from(value));
-            cache(value).ok()
-        };
-        let home = ("HOME", "/home/u");
-        assert_eq!(cache(&[home]), Some(PathBuf::from("/home/u/.cache/syncscope")));
-        assert_eq!(cache(&[("XDG_CACHE_HOME", "/c"), home]), Some(PathBuf::from("/c/syncscope")));
-        assert_eq!(cache(&[("XDG_CACHE_HOME", ""), home]), Some(PathBuf::from("/home/u/.cache/syncscope")));
-        assert_eq!(cache(&[]), None);
     }
 
     #[test]

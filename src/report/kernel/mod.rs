@@ -2,25 +2,18 @@
 
 mod install;
 
-use std::fs;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
-use serde::Serialize;
 
-use super::facts::{Facts, Form};
-use super::{End, UsageError, program};
+use super::{End, UsageError};
 
 /// The variable by which the kernel's program, which advises to install the kernel anew, knows the name of this one.
 pub(super) const NAMED: &str = "SYNCSCOPE_PROGRAM";
 
-/// Install, list or uninstall the Jupyter kernel "Rust (syncscope)"
+/// Install the Jupyter kernel "Rust (syncscope)"; `jupyter kernelspec` lists and uninstalls it
 #[derive(Args)]
-#[command(
-    after_help = "Examples:\n  report kernel install\n  report kernel install --prefix .venv\n  report kernel list\n  \
-                        report kernel uninstall"
-)]
+#[command(after_help = "Examples:\n  report kernel install\n  report kernel install --prefix .venv")]
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -36,20 +29,6 @@ enum Command {
         /// The library's folder, instead of the one that this program was built from
         #[arg(long, value_name = "DIR")]
         library: Option<PathBuf>,
-    },
-    /// List the installed kernels and their libraries
-    #[command(after_help = "Example:\n  report kernel list")]
-    List {
-        #[command(flatten)]
-        place: Place,
-        #[command(flatten)]
-        form: Form,
-    },
-    /// Remove the kernel and what was compiled for it
-    #[command(after_help = "Example:\n  report kernel uninstall --prefix .venv")]
-    Uninstall {
-        #[command(flatten)]
-        place: Place,
     },
 }
 
@@ -91,54 +70,8 @@ fn user_data() -> Option<PathBuf> {
     variable("JUPYTER_DATA_DIR").or_else(|| data().map(|data| data.join("jupyter")))
 }
 
-/// The installed kernels, in the order in which Jupyter finds them.
-#[derive(Serialize)]
-struct Kernels {
-    kernels: Vec<Kernel>,
-}
-
-#[derive(Serialize)]
-struct Kernel {
-    folder: PathBuf,
-    /// The library as a dependency, as in a `Cargo.toml`.
-    library: String,
-}
-
-impl Kernels {
-    fn installed(place: &Place) -> Result<Self, UsageError> {
-        let kernel = |folder: PathBuf| {
-            let library = fs::read_to_string(folder.join("dependency.toml")).unwrap_or_default();
-            Kernel { folder, library: library.trim().to_owned() }
-        };
-        Ok(Self { kernels: place.folders()?.into_iter().map(kernel).collect() })
-    }
-}
-
-impl Facts for Kernels {
-    const COMMAND: &'static str = "kernel";
-
-    fn say(&self) {
-        for Kernel { folder, library } in &self.kernels {
-            say!("{}\nlibrary: {library}", folder.display());
-        }
-        if self.kernels.is_empty() {
-            say!("no kernel is installed; `{} kernel install` installs one", program());
-        }
-    }
-}
-
 pub(super) fn execute(arguments: Arguments) -> anyhow::Result<End> {
-    match arguments.command {
-        Command::Install { place, library } => install::install(&place.folder()?, library.as_deref())?,
-        Command::List { place, form } => form.print(&Kernels::installed(&place)?)?,
-        Command::Uninstall { place } => {
-            let folder = place.folder()?;
-            if !install::is_kernel(&folder) {
-                return Err(UsageError(format!("there is no kernel in {}", folder.display())).into());
-            }
-            fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
-            say!("uninstalled: {}", folder.display());
-        }
-    }
+    let Command::Install { place, library } = arguments.command;
+    install::install(&place.folder()?, library.as_deref())?;
     Ok(End::Well)
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::UsageError;
-use crate::ending::THREAD;
+use crate::interrupt::THREAD;
 use crate::kernel::{NAMED, Place};
 
 /// An installed kernel.

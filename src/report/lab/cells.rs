@@ -8,7 +8,7 @@ use crate::UsageError;
 /// A notebook with tasks or checks, in the format 4.
 pub(super) struct Lab {
     /// Its file, for messages.
-    name: String,
+    pub(super) name: String,
     pub(super) content: Value,
 }
 
@@ -51,11 +51,6 @@ impl Lab {
             true => Ok(lab),
             false => Err(wrong("no lab: none of its cells gives points (nbgrader's metadata `grade`)".to_owned())),
         }
-    }
-
-    /// Its file, for messages.
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(super) fn cells(&self) -> &[Value] {

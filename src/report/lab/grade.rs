@@ -81,7 +81,7 @@ impl Plan {
                 id: check.grade_id,
             }
         });
-        let lab = lab.map(|lab| lab.name().to_owned());
+        let lab = lab.map(|lab| lab.name.clone());
         Self { lab, codes: codes.collect(), checks: checks.collect() }
     }
 
@@ -127,18 +127,14 @@ impl Grade {
 
     /// The checks and their points.
     pub(super) fn table(&self) -> Table {
-        let cell = |text: String| Cell::Text(text);
         let row = |check: &Checked| {
             let changed = if check.was_changed { "the check was changed, and the course's was run" } else { "" };
             let reason = check.reason.iter().flat_map(|reason| reason.lines().map(str::trim));
             let reason = reason.collect::<Vec<_>>().join(" ");
             let words: Vec<&str> = [&*reason, changed].into_iter().filter(|words| !words.is_empty()).collect();
             let points = check.points.map_or_else(|| "–".to_owned(), |points| points.to_string());
-            TableRow {
-                id: None,
-                label: check.id.clone(),
-                cells: vec![cell(points), cell(check.of.to_string()), cell(words.join("; "))],
-            }
+            let cells = [points, check.of.to_string(), words.join("; ")].map(Cell::Text).into();
+            TableRow { id: None, label: check.id.clone(), cells }
         };
         let columns = [(Role::Label, "check"), (Role::Fact, "points"), (Role::Fact, "of"), (Role::Fact, "why")];
         Table {

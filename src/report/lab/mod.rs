@@ -23,17 +23,17 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use serde::Serialize;
+use serde_json::json;
 
 use self::attempt::Kernel;
 use self::cells::Lab;
 use self::grade::{Grade, Plan};
 use super::course::CourseArgument;
-use super::facts::{Facts, Form};
 use super::kernel::Place;
+use super::output::Form;
 use super::output_file::OutputFile;
 use super::{AppContext, End, UsageError, refuse_input};
-use crate::error::FileError;
+use crate::error::{FileError, at};
 
 /// Grade a lab, or make the student's notebook of the teacher's
 #[derive(Args)]
@@ -97,20 +97,6 @@ struct Release {
     out: PathBuf,
 }
 
-/// What the notebooks came to.
-#[derive(Serialize)]
-struct Grades {
-    labs: Vec<Grade>,
-}
-
-impl Facts for Grades {
-    const COMMAND: &'static str = "lab";
-
-    fn say(&self) {
-        self.labs.iter().for_each(|grade| show!("{}\n", grade.table().to_console()));
-    }
-}
-
 pub(super) fn execute(arguments: Arguments, context: &AppContext) -> anyhow::Result<End> {
     match arguments.command {
         Command::Check(check) => graded(&check, context),
@@ -132,12 +118,14 @@ fn graded(arguments: &Check, context: &AppContext) -> anyhow::Result<End> {
         let plan = Plan::of(lab, lab.nearest(&known));
         let path = fs::canonicalize(path).with_context(|| path.display().to_string())?;
         let folder = path.parent().unwrap_or(&path);
-        note!("{}: running {} cells", lab.name(), plan.codes().len());
+        note!("{}: running {} cells", lab.name, plan.codes().len());
         let ran = kernel.run(&plan.codes(), folder, Duration::from_secs(arguments.timeout))?;
-        labs.push(plan.grade(lab.name(), &ran));
+        labs.push(plan.grade(&lab.name, &ran));
     }
     let whole = labs.iter().all(Grade::is_whole);
-    arguments.form.print(&Grades { labs })?;
+    arguments.form.print("lab", &json!({ "labs": labs }), || {
+        labs.iter().for_each(|grade| show!("{}\n", grade.table().to_console()));
+    })?;
     Ok(if whole { End::Well } else { End::Failed })
 }
 
@@ -167,5 +155,5 @@ fn read(path: &Path) -> anyhow::Result<Lab> {
 
 /// The text of a notebook, of at most 64 MiB.
 pub(super) fn notebook_text(path: &Path) -> Result<String, FileError> {
-    crate::files::read_text(path, 64 << 20).map_err(|cause| FileError::Io { path: path.to_owned(), cause })
+    crate::files::read_text(path, 64 << 20).map_err(at(path))
 }

@@ -19,7 +19,7 @@ const STUB_OF_TEXT: [&str; 1] = ["YOUR ANSWER HERE"];
 impl Lab {
     /// The student's notebook, as the text of its file.
     pub(super) fn released(mut self) -> Result<String, UsageError> {
-        let name = self.name().to_owned();
+        let name = self.name.clone();
         for cell in self.content["cells"].as_array_mut().into_iter().flatten() {
             release(cell).map_err(|message| UsageError(format!("{name}: {message}")))?;
         }
