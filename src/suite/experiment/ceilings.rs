@@ -181,11 +181,8 @@ impl Ceilings {
         Group::of("The same code twice", [("bytes", bytes.into()), ("iterations", iterations.into())])
             .setup(move |device| device.stream()?.ones::<f32>([elements]))
             .twice(["ceilings.same.a", "ceilings.same.b", "ceilings.same.ratio"], move |x| {
-                let x = x.clone();
-                Ok(move || {
-                    (0..iterations).try_for_each(|_| x.affine(1.0, 1.0).map(drop))?;
-                    x.stream().device().synchronize()
-                })
+                (0..iterations).try_for_each(|_| x.affine(1.0, 1.0).map(drop))?;
+                x.stream().device().synchronize()
             })
             .build()
     }

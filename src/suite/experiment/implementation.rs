@@ -97,14 +97,11 @@ impl Experiment for Implementation {
         let order = Group::of(heading, [])
             .recorded()
             .setup(Device::stream)
-            .observed(
+            .value_of(
                 "implementation.order.starts-in-order",
                 "Kernels of one stream start in the order of submission",
                 Unit::Ratio,
-                move |stream| {
-                    let stream = stream.clone();
-                    Ok(move || record(&stream, kernels).map(|timeline| f64::from(starts_in_order(&timeline))))
-                },
+                move |stream| record(stream, kernels).map(|timeline| f64::from(starts_in_order(&timeline))),
             )
             .build();
         vec![calls.build(), waits.build(), order]

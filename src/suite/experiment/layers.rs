@@ -203,8 +203,7 @@ impl Layers {
         Group::of("The same code twice", [("launches", launches.into())])
             .setup(|device| device.stream()?.zeros::<f32>([1]))
             .twice(["layers.same.a", "layers.same.b", "layers.same.ratio"], move |x| {
-                let x = x.clone();
-                Ok(move || (0..launches).try_for_each(|_| x.affine_in_place(1.0, 1.0)))
+                (0..launches).try_for_each(|_| x.affine_in_place(1.0, 1.0))
             })
             .build()
     }

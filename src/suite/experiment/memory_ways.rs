@@ -132,9 +132,8 @@ impl MemoryWays {
         let bytes = self.same.get();
         Group::of("The same code twice", [("bytes", bytes.into())])
             .setup(move |device| Ways::new(device)?.of(MovedBy::Pageable, bytes).map(Rc::new))
-            .twice(["memory-ways.same.a", "memory-ways.same.b", "memory-ways.same.ratio"], |way| {
-                let way = Rc::clone(way);
-                Ok(move || way.time(Heading::Away))
+            .twice(["memory-ways.same.a", "memory-ways.same.b", "memory-ways.same.ratio"], move |way| {
+                way.time(Heading::Away)
             })
             .build()
     }

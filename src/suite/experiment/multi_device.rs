@@ -198,17 +198,14 @@ impl MultiDevice {
             let way = Ways::new(device)?.of(MovedBy::Peer { access: true }, bytes)?;
             Ok((Rc::new(way), device.stream()?))
         })
-        .time_by(Clock::Host, "multi-device.copy.alone", "The copy", |(way, _): &(Rc<MemoryWay>, Stream)| {
-            let way = Rc::clone(way);
-            Ok(move || way.time(Heading::Away))
+        .seconds_of(Clock::Host, "multi-device.copy.alone", "The copy", move |(way, _): &(Rc<MemoryWay>, Stream)| {
+            way.time(Heading::Away)
         })
-        .host_time("multi-device.copy.kernel", "The kernel", move |(_, stream)| {
-            let stream = stream.clone();
-            Ok(move || spin(&stream).and_then(|()| stream.synchronize()))
+        .host_time_of("multi-device.copy.kernel", "The kernel", move |(_, stream)| {
+            spin(stream).and_then(|()| stream.synchronize())
         })
-        .time_by(Clock::Host, "multi-device.copy.both", "Both at once", move |(way, stream)| {
-            let (way, stream) = (Rc::clone(way), stream.clone());
-            Ok(move || way.time_beside(Heading::Away, || spin(&stream), || stream.synchronize()))
+        .seconds_of(Clock::Host, "multi-device.copy.both", "Both at once", move |(way, stream)| {
+            way.time_beside(Heading::Away, || spin(stream), || stream.synchronize())
         })
         .derived(
             "multi-device.copy.hidden",
@@ -239,13 +236,11 @@ impl MultiDevice {
                 });
                 Ok((work, both))
             })
-            .host_time("multi-device.overlap.all-reduce", "The all-reduce", |(work, _): &BesideAndBoth| {
-                let work = Rc::clone(work);
-                Ok(move || work.sum.enqueue().and_then(|()| work.sum.synchronize()))
+            .host_time_of("multi-device.overlap.all-reduce", "The all-reduce", move |(work, _): &BesideAndBoth| {
+                work.sum.enqueue().and_then(|()| work.sum.synchronize())
             })
-            .host_time("multi-device.overlap.matmul", "The matmuls", |(work, _)| {
-                let work = Rc::clone(work);
-                Ok(move || work.matmuls.enqueue().and_then(|()| work.matmuls.synchronize()))
+            .host_time_of("multi-device.overlap.matmul", "The matmuls", move |(work, _)| {
+                work.matmuls.enqueue().and_then(|()| work.matmuls.synchronize())
             });
         let alone = group.parameters();
         for (place, first) in ["matmul", "all-reduce"].into_iter().enumerate() {
@@ -358,24 +353,16 @@ fn waits(devices: &Devices, kernel: Seconds) -> Group {
     Group::of("Waiting for several devices", parameters)
         .skipped(devices.lacking.clone())
         .setup(move |_| all.streams().map(Rc::new))
-        .host_time("multi-device.wait.idle", "Synchronize all, nothing pending", |streams: &Rc<Vec<Stream>>| {
-            let streams = Rc::clone(streams);
-            Ok(move || synchronize(&streams))
+        .host_time_of("multi-device.wait.idle", "Synchronize all, nothing pending", move |streams: &Rc<Vec<Stream>>| {
+            synchronize(streams)
         })
-        .host_time("multi-device.wait.one", "One device", move |streams| {
-            let streams = Rc::clone(streams);
-            Ok(move || in_turn(&streams[..1], length))
+        .host_time_of("multi-device.wait.one", "One device", move |streams| in_turn(&streams[..1], length))
+        .host_time_of("multi-device.wait.in-turn", "All devices, one after the other", move |streams| {
+            in_turn(streams, length)
         })
-        .host_time("multi-device.wait.in-turn", "All devices, one after the other", move |streams| {
-            let streams = Rc::clone(streams);
-            Ok(move || in_turn(&streams, length))
-        })
-        .host_time("multi-device.wait.together", "All devices, together", move |streams| {
-            let streams = Rc::clone(streams);
-            Ok(move || {
-                streams.iter().try_for_each(|stream| stream.spin(length))?;
-                synchronize(&streams)
-            })
+        .host_time_of("multi-device.wait.together", "All devices, together", move |streams| {
+            streams.iter().try_for_each(|stream| stream.spin(length))?;
+            synchronize(streams)
         })
         .difference(
             "multi-device.wait.further",
@@ -396,13 +383,13 @@ fn all_reduce(devices: &Devices, bytes: usize) -> Group {
         .connected()
         .skipped(devices.lacking.clone())
         .setup(move |device| AllReduce::new(device, bytes).map(Rc::new))
-        .host_time_within("multi-device.all-reduce.enqueue", "Enqueue on all devices", |sum: &Rc<AllReduce>| {
-            let sum = Rc::clone(sum);
-            Ok(move |stopwatch: &mut Stopwatch| enqueue(&sum, stopwatch))
-        })
-        .host_time("multi-device.all-reduce.done", "Until all devices are done", |sum| {
-            let sum = Rc::clone(sum);
-            Ok(move || sum.enqueue().and_then(|()| sum.synchronize()))
+        .stopwatch_of(
+            "multi-device.all-reduce.enqueue",
+            "Enqueue on all devices",
+            move |sum: &Rc<AllReduce>, stopwatch| enqueue(sum, stopwatch),
+        )
+        .host_time_of("multi-device.all-reduce.done", "Until all devices are done", move |sum| {
+            sum.enqueue().and_then(|()| sum.synchronize())
         })
         .derived(
             "multi-device.all-reduce.rate",
@@ -457,10 +444,7 @@ fn same(devices: &Devices) -> Group {
         .setup(move |_| all.streams().map(Rc::new))
         .twice(
             ["multi-device.same.a", "multi-device.same.b", "multi-device.same.ratio"],
-            |streams: &Rc<Vec<Stream>>| {
-                let streams = Rc::clone(streams);
-                Ok(move || in_turn(&streams, Duration::from_micros(20)))
-            },
+            move |streams: &Rc<Vec<Stream>>| in_turn(streams, Duration::from_micros(20)),
         )
         .build()
 }

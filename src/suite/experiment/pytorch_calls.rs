@@ -113,9 +113,6 @@ fn same() -> Group {
     const ELEMENTS: usize = 1 << 16;
     Group::of("The same code twice", [("elements", ELEMENTS.into())])
         .setup(|device| device.stream()?.ones::<f32>([ELEMENTS]))
-        .twice(["pytorch-calls.same.a", "pytorch-calls.same.b", "pytorch-calls.same.ratio"], |x| {
-            let x = x.clone();
-            Ok(move || x.sum())
-        })
+        .twice(["pytorch-calls.same.a", "pytorch-calls.same.b", "pytorch-calls.same.ratio"], move |x| x.sum())
         .build()
 }

@@ -14,7 +14,7 @@ use super::group::Group;
 use super::recorder::TraceRecorder;
 use crate::device::FloatType;
 use crate::error::panic_message;
-use crate::results::{Catalog, MetricSpec, Selection, nearest};
+use crate::results::{Catalog, MetricSpec, Selection, declare_code, nearest};
 
 /// An experiment: a struct of its parameters, which a suite states in YAML, and the rows that it produces.
 ///
@@ -234,6 +234,7 @@ impl Registry {
 
     /// The experiments that come with the library.
     pub fn builtin() -> Self {
+        declare_code(env!("SYNCSCOPE_DIGESTS"));
         super::builtin(Self::new())
     }
 

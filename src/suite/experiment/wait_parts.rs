@@ -223,10 +223,7 @@ fn parts(kind: &'static Kind, waits_by: &str, call: &Call, length: Duration) -> 
         .of_event(0)
         .time_by(Clock::Host, kind.residual, "The rest of the work", part(1, |parts| parts.residual))
         .of_event(0)
-        .time_by(Clock::Host, kind.call, "The call, with nothing pending", |(called, _)| {
-            let called = called.clone();
-            Ok(move || called.alone())
-        })
+        .seconds_of(Clock::Host, kind.call, "The call, with nothing pending", move |(called, _)| called.alone())
         .time_by(Clock::Host, kind.total, "The whole wait", part(2, |parts| parts.total))
         .of_event(0)
         .derived(kind.error, "Closing error", Unit::Seconds, error)
@@ -240,9 +237,8 @@ fn same(engine: &str) -> Option<Group> {
     let twice =
         Group::of("The same code twice", [("call", call.name.into()), ("work_seconds", LENGTH.as_secs_f64().into())])
             .setup(move |device| Called::new(device, &call))
-            .twice(["wait-parts.same.a", "wait-parts.same.b", "wait-parts.same.ratio"], |called| {
-                let called = called.clone();
-                Ok(move || called.behind(LENGTH))
+            .twice(["wait-parts.same.a", "wait-parts.same.b", "wait-parts.same.ratio"], move |called| {
+                called.behind(LENGTH)
             })
             .build();
     Some(twice)

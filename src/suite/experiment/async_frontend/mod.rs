@@ -134,17 +134,13 @@ impl AsyncFrontend {
         let (iters, n) = (self.iters.get(), self.size.get());
         let device = Group::of("Host and device", self.loop_parameters())
             .setup(|device| device.stream())
-            .host_time("async-frontend.dispatch", "Loop on the device, dispatch", move |stream| {
-                let stream = stream.clone();
-                Ok(move || iterate(&stream, n, iters))
+            .host_time_of("async-frontend.dispatch", "Loop on the device, dispatch", move |stream| {
+                iterate(stream, n, iters)
             })
             .work(Work::launches(2.0 * iters as f64, "2 · iters"))
-            .host_time("async-frontend.complete", "Loop on the device, completion", move |stream| {
-                let stream = stream.clone();
-                Ok(move || {
-                    iterate(&stream, n, iters)?;
-                    stream.device().synchronize()
-                })
+            .host_time_of("async-frontend.complete", "Loop on the device, completion", move |stream| {
+                iterate(stream, n, iters)?;
+                stream.device().synchronize()
             })
             .work(Work::matmul(matmul_flops(n) * iters as f64, "2 · size³ · iters"))
             .build();
@@ -259,23 +255,20 @@ impl AsyncFrontend {
         for every in every {
             group = group
                 .with_parameters([("every", every.into())])
-                .host_time("async-frontend.throughput", "One iteration, loss read every k", move |shared| {
-                    let (x, w) = shared.clone();
-                    Ok(move || {
-                        let mut losses = Vec::with_capacity(every);
-                        for step in 1..=steps {
-                            losses.push(x.matmul(&w)?.mean()?);
-                            if losses.len() == every || step == steps {
-                                // A single loss is read as it is: a stack of one would add to the cost of the read.
-                                black_box(match losses.as_slice() {
-                                    [loss] => loss.item()?,
-                                    losses => Tensor::stack(losses)?.mean()?.item()?,
-                                });
-                                losses.clear();
-                            }
+                .host_time_of("async-frontend.throughput", "One iteration, loss read every k", move |(x, w)| {
+                    let mut losses = Vec::with_capacity(every);
+                    for step in 1..=steps {
+                        losses.push(x.matmul(w)?.mean()?);
+                        if losses.len() == every || step == steps {
+                            // A single loss is read as it is: a stack of one would add to the cost of the read.
+                            black_box(match losses.as_slice() {
+                                [loss] => loss.item()?,
+                                losses => Tensor::stack(losses)?.mean()?.item()?,
+                            });
+                            losses.clear();
                         }
-                        Ok(())
-                    })
+                    }
+                    Ok(())
                 })
                 .per(steps)
                 .work(Work::matmul(matmul_flops(n), "2 · size³"));
@@ -289,11 +282,8 @@ impl AsyncFrontend {
         Group::of("The same code twice", self.loop_parameters())
             .setup(|device| device.stream())
             .twice(["async-frontend.same.a", "async-frontend.same.b", "async-frontend.same.ratio"], move |stream| {
-                let stream = stream.clone();
-                Ok(move || {
-                    iterate(&stream, n, iters)?;
-                    stream.device().synchronize()
-                })
+                iterate(stream, n, iters)?;
+                stream.device().synchronize()
             })
             .build()
     }
@@ -338,14 +328,11 @@ fn chains(a: Tensor<f32>, b: Tensor<f32>, chain: usize) -> impl FnMut(&mut Stopw
 fn graph_value() -> [Group; 2] {
     let mut group = Group::of("Dependency graph", []).setup(|device| device.stream());
     for element in [0_usize, 1] {
-        group = group.with_parameters([("element", element.into())]).observed(
+        group = group.with_parameters([("element", element.into())]).value_of(
             "async-frontend.graph.value",
             "One element of x · y + 2",
             Unit::Number,
-            move |stream| {
-                let stream = stream.clone();
-                Ok(move || Ok(f64::from(graph(&stream)?.get([0, element])?.item()?)))
-            },
+            move |stream| Ok(f64::from(graph(stream)?.get([0, element])?.item()?)),
         );
     }
     let print = Group::of("Dependency graph", [])

@@ -107,8 +107,7 @@ fn same(engine: &str) -> Option<Group> {
     let twice = Group::of("The same code twice", stated)
         .setup(move |device| rehearsed(device, &call))
         .twice(["driver-calls.same.a", "driver-calls.same.b", "driver-calls.same.ratio"], move |(call, _)| {
-            let call = Rc::clone(call);
-            Ok(move || call.borrow_mut().time(None, mode))
+            call.borrow_mut().time(None, mode)
         })
         .build();
     Some(twice)
@@ -187,14 +186,11 @@ impl DriverCalls {
             let waits = if has_choice { call.borrow_mut().waits(trials, patience, alone) } else { Ok(false) };
             Ok((call, waits))
         };
-        let mut group = group.setup(setup).with_parameters([waits_by(first)]).time_by(
+        let mut group = group.setup(setup).with_parameters([waits_by(first)]).seconds_of(
             Clock::Host,
             ready,
             "Time of the call, nothing pending",
-            move |(call, _)| {
-                let call = Rc::clone(call);
-                Ok(move || call.borrow_mut().time(None, first))
-            },
+            move |(call, _)| call.borrow_mut().time(None, first),
         );
         for &mode in modes {
             group = group.with_parameters([("busy_seconds", busy.as_secs_f64().into()), waits_by(mode)]).time_by(

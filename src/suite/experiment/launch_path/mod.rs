@@ -82,12 +82,9 @@ impl LaunchPath {
         let elements = self.elements.get();
         Group::of("The same code twice", [("operations", OPERATIONS.into()), ("elements", elements.into())])
             .setup(move |device| device.stream()?.zeros::<f32>([elements]))
-            .twice(["launch-path.same.a", "launch-path.same.b", "launch-path.same.ratio"], |x| {
-                let x = x.clone();
-                Ok(move || {
-                    (0..OPERATIONS).try_for_each(|_| x.affine_in_place(1.0, 1.0))?;
-                    x.stream().device().synchronize()
-                })
+            .twice(["launch-path.same.a", "launch-path.same.b", "launch-path.same.ratio"], move |x| {
+                (0..OPERATIONS).try_for_each(|_| x.affine_in_place(1.0, 1.0))?;
+                x.stream().device().synchronize()
             })
             .build()
     }
@@ -134,35 +131,33 @@ fn rows(
     iterations: usize,
 ) -> GroupBuilder<Vec<Rc<Batch>>> {
     group
-        .host_time("launch-path.one-by-one.complete", "One by one, each waited for", move |batches| {
-            let batch = Rc::clone(&batches[place]);
-            Ok(move || (0..iterations * operations).try_for_each(|_| batch.launch().and_then(|()| batch.synchronize())))
+        .host_time_of("launch-path.one-by-one.complete", "One by one, each waited for", move |batches| {
+            let batch = &batches[place];
+            (0..iterations * operations).try_for_each(|_| batch.launch().and_then(|()| batch.synchronize()))
         })
         .per(iterations)
-        .host_time("launch-path.batched.host-free", "Batched, dispatch", move |batches| {
-            let batch = Rc::clone(&batches[place]);
-            Ok(move || batch.launch_all())
+        .host_time_of("launch-path.batched.host-free", "Batched, dispatch", move |batches| {
+            let batch = &batches[place];
+            batch.launch_all()
         })
-        .host_time("launch-path.batched.complete", "Batched, completion", move |batches| {
-            let batch = Rc::clone(&batches[place]);
-            Ok(move || (0..iterations).try_for_each(|_| batch.launch_all().and_then(|()| batch.synchronize())))
-        })
-        .per(iterations)
-        .host_time("launch-path.graph.host-free", "As a graph, dispatch", move |batches| {
-            let batch = Rc::clone(&batches[place]);
-            Ok(move || batch.graph.launch())
-        })
-        .host_time("launch-path.graph.complete", "As a graph, completion", move |batches| {
-            let batch = Rc::clone(&batches[place]);
-            Ok(move || (0..iterations).try_for_each(|_| batch.graph.launch().and_then(|()| batch.synchronize())))
+        .host_time_of("launch-path.batched.complete", "Batched, completion", move |batches| {
+            let batch = &batches[place];
+            (0..iterations).try_for_each(|_| batch.launch_all().and_then(|()| batch.synchronize()))
         })
         .per(iterations)
-        .host_time("launch-path.graph.capture", "Capturing and instantiating the graph", move |batches| {
-            let batch = Rc::clone(&batches[place]);
-            Ok(move || {
-                let graph = batch.stream.capture(|| batch.launch_all())?.1;
-                batch.synchronize().map(|()| graph)
-            })
+        .host_time_of("launch-path.graph.host-free", "As a graph, dispatch", move |batches| {
+            let batch = &batches[place];
+            batch.graph.launch()
+        })
+        .host_time_of("launch-path.graph.complete", "As a graph, completion", move |batches| {
+            let batch = &batches[place];
+            (0..iterations).try_for_each(|_| batch.graph.launch().and_then(|()| batch.synchronize()))
+        })
+        .per(iterations)
+        .host_time_of("launch-path.graph.capture", "Capturing and instantiating the graph", move |batches| {
+            let batch = &batches[place];
+            let graph = batch.stream.capture(|| batch.launch_all())?.1;
+            batch.synchronize().map(|()| graph)
         })
         .derived(
             "launch-path.graph.gain",

@@ -145,18 +145,18 @@ impl Overlap {
         let bytes = fp32_bytes(elements);
         let device = Group::of("Execution", [("elements", elements.into())])
             .setup(|device| device.stream())
-            .host_time("overlap.execution.dispatch", "Three random tensors on the device, dispatch", move |stream| {
-                let stream = stream.clone();
-                Ok(move || normal(&stream))
+            .host_time_of("overlap.execution.dispatch", "Three random tensors on the device, dispatch", move |stream| {
+                normal(stream)
             })
             .work(Work::launches(3.0, "3"))
-            .host_time("overlap.execution.complete", "Three random tensors on the device, completion", move |stream| {
-                let stream = stream.clone();
-                Ok(move || {
-                    let tensors = normal(&stream)?;
+            .host_time_of(
+                "overlap.execution.complete",
+                "Three random tensors on the device, completion",
+                move |stream| {
+                    let tensors = normal(stream)?;
                     stream.device().synchronize().map(|()| tensors)
-                })
-            })
+                },
+            )
             .work(Work::copy(3.0 * bytes, "3 · width · elements", bytes))
             .build();
         let host = Group::of("Execution", [("elements", elements.into())])
@@ -190,17 +190,11 @@ impl Overlap {
         let (bytes, count) = (fp32_bytes(elements), adds as f64);
         Group::of("Dispatch and completion", [("elements", elements.into()), ("adds", adds.into())])
             .setup(|device| device.stream())
-            .host_time("overlap.finish.host-free", "Additions, dispatch", move |stream| {
-                let stream = stream.clone();
-                Ok(move || launch(&stream))
-            })
+            .host_time_of("overlap.finish.host-free", "Additions, dispatch", move |stream| launch(stream))
             .work(Work::launches(1.0 + count, "1 + adds"))
-            .host_time("overlap.finish.complete", "Additions, completion", move |stream| {
-                let stream = stream.clone();
-                Ok(move || {
-                    launch(&stream)?;
-                    stream.device().synchronize()
-                })
+            .host_time_of("overlap.finish.complete", "Additions, completion", move |stream| {
+                launch(stream)?;
+                stream.device().synchronize()
             })
             .work(Work::copy(bytes + 2.0 * bytes * count, "width · elements + 2 · width · elements · adds", bytes))
             .build()
@@ -212,12 +206,9 @@ impl Overlap {
         let bytes = elements * size_of::<f32>();
         Group::of("The same code twice", [("bytes", bytes.into())])
             .setup(move |device| HostCopy::new(device, HostKind::Pageable, elements))
-            .twice(["overlap.same.a", "overlap.same.b", "overlap.same.ratio"], |buffers| {
-                let buffers = Rc::clone(buffers);
-                Ok(move || {
-                    buffers.to_device()?;
-                    buffers.stream.synchronize()
-                })
+            .twice(["overlap.same.a", "overlap.same.b", "overlap.same.ratio"], move |buffers| {
+                buffers.to_device()?;
+                buffers.stream.synchronize()
             })
             .build()
     }
@@ -230,34 +221,22 @@ impl Overlap {
         let search = bytes + 8.0 * elements as f64;
         Group::of("nonzero", [("elements", elements.into()), ("scales", scales.into())])
             .setup(move |device| device.stream()?.normal::<f32>([elements]))
-            .host_time("overlap.nonzero.enqueue", "Scaling, dispatch", move |x| {
-                let x = x.clone();
-                Ok(move || scaled(&x))
-            })
+            .host_time_of("overlap.nonzero.enqueue", "Scaling, dispatch", move |x| scaled(x))
             .work(Work::launches(count, "scales"))
-            .host_time_within("overlap.nonzero.stall", "nonzero, scaling pending", move |x| {
-                let x = x.clone();
-                Ok(move |watch: &mut Stopwatch| {
-                    let z = scaled(&x)?;
-                    watch.time(|| z.nonzero()).map(drop)
-                })
+            .stopwatch_of("overlap.nonzero.stall", "nonzero, scaling pending", move |x, watch| {
+                let z = scaled(x)?;
+                watch.time(|| z.nonzero()).map(drop)
             })
-            .host_time("overlap.nonzero.whole", "Scaling and nonzero", move |x| {
-                let x = x.clone();
-                Ok(move || scaled(&x)?.nonzero())
-            })
+            .host_time_of("overlap.nonzero.whole", "Scaling and nonzero", move |x| scaled(x)?.nonzero())
             .work(Work::copy(
                 2.0 * bytes * count + search,
                 "2 · width · elements · scales + (width + 8) · elements",
                 bytes,
             ))
-            .host_time_within("overlap.nonzero.alone", "nonzero, nothing pending", move |x| {
-                let x = x.clone();
-                Ok(move |watch: &mut Stopwatch| {
-                    let z = scaled(&x)?;
-                    x.stream().synchronize()?;
-                    watch.time(|| z.nonzero()).map(drop)
-                })
+            .stopwatch_of("overlap.nonzero.alone", "nonzero, nothing pending", move |x, watch| {
+                let z = scaled(x)?;
+                x.stream().synchronize()?;
+                watch.time(|| z.nonzero()).map(drop)
             })
             .work(Work::copy(search, "(width + 8) · elements", bytes))
             .build()

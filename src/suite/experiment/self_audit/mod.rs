@@ -77,19 +77,17 @@ fn instruments(calls: usize) -> Group {
     };
     Group::of("Instruments", [("calls", calls.into())])
         .setup(|device| Ok((device.clone(), device.stream()?)))
-        .time_by(Clock::Host, "self-audit.timer.resolution", "Smallest step of the host's clock", move |_| {
-            Ok(move || Ok(least(timer_resolution(100))))
+        .seconds_of(Clock::Host, "self-audit.timer.resolution", "Smallest step of the host's clock", move |_| {
+            Ok(least(timer_resolution(100)))
         })
         .floor_of(Clock::Host)
-        .time_by(Clock::Host, "self-audit.timer.cost", "One reading of the host's clock", move |_| {
-            Ok(move || Ok(least(timer_cost(1))))
+        .seconds_of(Clock::Host, "self-audit.timer.cost", "One reading of the host's clock", move |_| {
+            Ok(least(timer_cost(1)))
         })
         .floor_of(Clock::Host)
-        .host_time("self-audit.empty-loop", "One iteration of an empty loop", move |_| {
-            Ok(move || {
-                (0..calls).for_each(|call| _ = black_box(call));
-                Ok(())
-            })
+        .host_time_of("self-audit.empty-loop", "One iteration of an empty loop", move |_| {
+            (0..calls).for_each(|call| _ = black_box(call));
+            Ok(())
         })
         .per(calls)
         .host_time("self-audit.event.cost", "Recording an event", move |(device, stream)| {
@@ -104,14 +102,12 @@ fn instruments(calls: usize) -> Group {
             Ok((stream.clone(), || Ok(())))
         })
         .floor_of(Clock::DeviceEvents)
-        .host_time("self-audit.synchronize.device", "Device synchronize, nothing pending", move |(device, _)| {
-            let device = device.clone();
-            Ok(move || (0..calls).try_for_each(|_| device.synchronize()))
+        .host_time_of("self-audit.synchronize.device", "Device synchronize, nothing pending", move |(device, _)| {
+            (0..calls).try_for_each(|_| device.synchronize())
         })
         .per(calls)
-        .host_time("self-audit.synchronize.stream", "Stream synchronize, nothing pending", move |(_, stream)| {
-            let stream = stream.clone();
-            Ok(move || (0..calls).try_for_each(|_| stream.synchronize()))
+        .host_time_of("self-audit.synchronize.stream", "Stream synchronize, nothing pending", move |(_, stream)| {
+            (0..calls).try_for_each(|_| stream.synchronize())
         })
         .per(calls)
         .build()
@@ -124,14 +120,12 @@ fn launches(calls: usize) -> Group {
             let x = stream.zeros::<f32>([1024])?;
             Ok((device.clone(), stream, x))
         })
-        .host_time("self-audit.enqueue.in-place", "Launch by the library, in place", move |(.., x)| {
-            let x = x.clone();
-            Ok(move || (0..calls).try_for_each(|_| x.affine_in_place(1.0, 1.0)))
+        .host_time_of("self-audit.enqueue.in-place", "Launch by the library, in place", move |(.., x)| {
+            (0..calls).try_for_each(|_| x.affine_in_place(1.0, 1.0))
         })
         .per(calls)
-        .host_time("self-audit.enqueue.allocating", "Launch by the library, new tensor", move |(.., x)| {
-            let x = x.clone();
-            Ok(move || (0..calls).try_for_each(|_| x.affine(1.0, 1.0).map(drop)))
+        .host_time_of("self-audit.enqueue.allocating", "Launch by the library, new tensor", move |(.., x)| {
+            (0..calls).try_for_each(|_| x.affine(1.0, 1.0).map(drop))
         })
         .per(calls)
         .time_by(Clock::Host, "self-audit.enqueue.raw", "Bare launch by the engine's lowest call", move |shared| {
@@ -159,8 +153,7 @@ fn same(calls: usize) -> Group {
     Group::of("The same code twice", [("calls", calls.into())])
         .setup(|device| device.stream()?.zeros::<f32>([1024]))
         .twice(["self-audit.same.a", "self-audit.same.b", "self-audit.same.ratio"], move |x| {
-            let x = x.clone();
-            Ok(move || (0..calls).try_for_each(|_| x.affine_in_place(1.0, 1.0)))
+            (0..calls).try_for_each(|_| x.affine_in_place(1.0, 1.0))
         })
         .build()
 }

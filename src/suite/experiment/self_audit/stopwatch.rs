@@ -37,13 +37,9 @@ pub(super) fn run(seconds: f64) -> [Group; 2] {
     let spin = Duration::from_secs_f64(seconds);
     let iterations = ((LOOP / seconds.max(1e-9)).round() as usize).clamp(2, 100);
     let stopwatches = group(seconds)
-        .host_time("self-audit.stopwatch.host", "Host clock, no wait", move |(stream, _)| {
-            let stream = stream.clone();
-            Ok(move || stream.spin(spin))
-        })
-        .host_time("self-audit.stopwatch.host-wait", "Host clock with a device synchronize", move |(stream, _)| {
-            let stream = stream.clone();
-            Ok(move || stream.spin(spin).and_then(|()| stream.device().synchronize()))
+        .host_time_of("self-audit.stopwatch.host", "Host clock, no wait", move |(stream, _)| stream.spin(spin))
+        .host_time_of("self-audit.stopwatch.host-wait", "Host clock with a device synchronize", move |(stream, _)| {
+            stream.spin(spin).and_then(|()| stream.device().synchronize())
         })
         .time_by(
             Clock::DeviceEvents,
@@ -62,12 +58,9 @@ pub(super) fn run(seconds: f64) -> [Group; 2] {
             let stream = stream.clone();
             Ok((other.clone(), move || stream.spin(spin)))
         })
-        .host_time("self-audit.stopwatch.loop", "Loop divided by its iterations", move |(stream, _)| {
-            let stream = stream.clone();
-            Ok(move || {
-                (0..iterations).try_for_each(|_| stream.spin(spin))?;
-                stream.device().synchronize()
-            })
+        .host_time_of("self-audit.stopwatch.loop", "Loop divided by its iterations", move |(stream, _)| {
+            (0..iterations).try_for_each(|_| stream.spin(spin))?;
+            stream.device().synchronize()
         })
         .per(iterations)
         .time_by(
@@ -80,9 +73,8 @@ pub(super) fn run(seconds: f64) -> [Group; 2] {
         .build();
     let recorded = group(seconds)
         .recorded()
-        .observed("self-audit.stopwatch.span", "Span of a recording", Unit::Seconds, move |(stream, _)| {
-            let stream = stream.clone();
-            Ok(move || span(&stream, spin))
+        .value_of("self-audit.stopwatch.span", "Span of a recording", Unit::Seconds, move |(stream, _)| {
+            span(stream, spin)
         })
         .build();
     [stopwatches, recorded]

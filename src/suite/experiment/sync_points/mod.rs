@@ -236,12 +236,10 @@ impl SyncPoints {
         Group::of("The same code twice", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
             .setup(move |device| operands::<T>(device, n))
             .twice(["sync-points.same.a", "sync-points.same.b", "sync-points.same.ratio"], move |(stream, x, w)| {
-                let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
-                Ok(move || {
-                    (0..iters).try_for_each(|_| {
-                        black_box(x.matmul(&w)?);
-                        device.synchronize()
-                    })
+                let device = stream.device();
+                (0..iters).try_for_each(|_| {
+                    black_box(x.matmul(w)?);
+                    device.synchronize()
                 })
             })
             .build()
@@ -257,20 +255,14 @@ impl SyncPoints {
             [dtype::<T>(), ("model", model.into()), ("size", n.into()), ("steps", steps.into())],
         )
         .setup(move |device| operands::<T>(device, n))
-        .host_time("sync-points.training-loop.each-step", "Loss read each iteration", move |(_, x, w)| {
-            let (x, w) = (x.clone(), w.clone());
-            Ok(move || {
-                let loss = || x.matmul(&w)?.mean()?.item();
-                (0..steps).try_for_each(|_| loss().map(|loss| _ = black_box(loss)))
-            })
+        .host_time_of("sync-points.training-loop.each-step", "Loss read each iteration", move |(_, x, w)| {
+            let loss = || x.matmul(w)?.mean()?.item();
+            (0..steps).try_for_each(|_| loss().map(|loss| _ = black_box(loss)))
         })
         .work(matmuls())
-        .host_time("sync-points.training-loop.accumulated", "Loss kept on the device, one read", move |(_, x, w)| {
-            let (x, w) = (x.clone(), w.clone());
-            Ok(move || {
-                let losses = (0..steps).map(|_| x.matmul(&w)?.mean()).collect::<Result<Vec<_>, _>>()?;
-                Tensor::stack(&losses)?.mean()?.item()
-            })
+        .host_time_of("sync-points.training-loop.accumulated", "Loss kept on the device, one read", move |(_, x, w)| {
+            let losses = (0..steps).map(|_| x.matmul(w)?.mean()).collect::<Result<Vec<_>, _>>()?;
+            Tensor::stack(&losses)?.mean()?.item()
         })
         .work(matmuls())
         .derived(
@@ -302,20 +294,18 @@ impl SyncPoints {
                 let inputs = (0..samples).map(input).collect::<Result<Vec<Vec<T>>, DeviceError>>()?;
                 Ok((stream, w, inputs))
             })
-            .host_time("sync-points.inference.single", "One input at a time, a copy back each", move |shared| {
-                let (stream, w, inputs) = shared.clone();
-                Ok(move || {
-                    let one = |input: &Vec<T>| stream.tensor(input, [1, width])?.matmul(&w)?.to_vec();
+            .host_time_of(
+                "sync-points.inference.single",
+                "One input at a time, a copy back each",
+                move |(stream, w, inputs)| {
+                    let one = |input: &Vec<T>| stream.tensor(input, [1, width])?.matmul(w)?.to_vec();
                     inputs.iter().map(one).collect::<Result<Vec<_>, _>>()
-                })
-            })
+                },
+            )
             .work(matmuls())
-            .host_time("sync-points.inference.batch", "One batch, one copy back", move |shared| {
-                let (stream, w, inputs) = shared.clone();
-                Ok(move || {
-                    let all: Vec<T> = inputs.iter().flatten().copied().collect();
-                    stream.tensor(&all, [samples, width])?.matmul(&w)?.to_vec()
-                })
+            .host_time_of("sync-points.inference.batch", "One batch, one copy back", move |(stream, w, inputs)| {
+                let all: Vec<T> = inputs.iter().flatten().copied().collect();
+                stream.tensor(&all, [samples, width])?.matmul(w)?.to_vec()
             })
             .work(matmuls())
             .build()
@@ -325,22 +315,16 @@ impl SyncPoints {
         let n = self.big.get();
         Group::of("Timing", [dtype::<T>(), ("size", n.into())])
             .setup(move |device| operands::<T>(device, n))
-            .host_time("sync-points.timing.wall", "Host clock without a synchronize", |(_, x, w)| {
-                let (x, w) = (x.clone(), w.clone());
-                Ok(move || x.matmul(&w))
-            })
+            .host_time_of("sync-points.timing.wall", "Host clock without a synchronize", move |(_, x, w)| x.matmul(w))
             .work(Work::launches(1.0, "1"))
             .device_time("sync-points.timing.events", "Device events", |(stream, x, w)| {
                 let (x, w) = (x.clone(), w.clone());
                 Ok((stream.clone(), move || x.matmul(&w)))
             })
             .work(matmul(n))
-            .host_time("sync-points.timing.complete", "Host clock with a synchronize", |shared| {
-                let (stream, x, w) = shared.clone();
-                Ok(move || {
-                    let y = x.matmul(&w)?;
-                    stream.device().synchronize().map(|()| y)
-                })
+            .host_time_of("sync-points.timing.complete", "Host clock with a synchronize", move |(stream, x, w)| {
+                let y = x.matmul(w)?;
+                stream.device().synchronize().map(|()| y)
             })
             .work(matmul(n))
             .build()

@@ -24,16 +24,13 @@ pub(super) fn after(kernels: &[f64]) -> Group {
     let mut group = Group::of("Ready reads", []).setup(|device| device.stream()?.ones::<f32>([1]));
     for seconds in kernels {
         let kernel = Duration::from_secs_f64(*seconds);
-        group = group.with_parameters([("kernel_seconds", (*seconds).into())]).host_time_within(
+        group = group.with_parameters([("kernel_seconds", (*seconds).into())]).stopwatch_of(
             "sync-points.item.after",
             "Read a scalar after a kernel that was waited for",
-            move |x| {
-                let x = x.clone();
-                Ok(move |watch: &mut Stopwatch| {
-                    x.stream().spin(kernel)?;
-                    x.stream().device().synchronize()?;
-                    watch.time(|| x.get([0])?.item()).map(drop)
-                })
+            move |x, watch| {
+                x.stream().spin(kernel)?;
+                x.stream().device().synchronize()?;
+                watch.time(|| x.get([0])?.item()).map(drop)
             },
         );
     }

@@ -90,17 +90,13 @@ impl Synchronize {
         let matmul = || Work::matmul(matmul_flops(n), "2 · size³");
         Group::of("Timing", [("size", n.into())])
             .setup(|device| device.stream())
-            .host_time("synchronize.timing.without", "Host clock without a synchronize", move |stream| {
-                let stream = stream.clone();
-                Ok(move || random_matmul(&stream, n))
+            .host_time_of("synchronize.timing.without", "Host clock without a synchronize", move |stream| {
+                random_matmul(stream, n)
             })
             .work(Work::launches(2.0, "2"))
-            .host_time("synchronize.timing.with", "Host clock with a synchronize", move |stream| {
-                let stream = stream.clone();
-                Ok(move || {
-                    let y = random_matmul(&stream, n)?;
-                    stream.device().synchronize().map(|()| y)
-                })
+            .host_time_of("synchronize.timing.with", "Host clock with a synchronize", move |stream| {
+                let y = random_matmul(stream, n)?;
+                stream.device().synchronize().map(|()| y)
             })
             .work(matmul())
             .device_time("synchronize.timing.events", "Device events", move |stream| {
@@ -170,8 +166,7 @@ impl Synchronize {
         Group::of("The same code twice", [("size", n.into())])
             .setup(|device| device.stream())
             .twice(["synchronize.same.a", "synchronize.same.b", "synchronize.same.ratio"], move |stream| {
-                let stream = stream.clone();
-                Ok(move || random_matmul(&stream, n).and_then(|y| stream.device().synchronize().map(|()| y)))
+                random_matmul(stream, n).and_then(|y| stream.device().synchronize().map(|()| y))
             })
             .build()
     }

@@ -83,26 +83,17 @@ fn timed() -> Group {
         ],
     )
     .setup(|device| Ok((device.stream()?, device.stream()?, device.event()?)))
-    .host_time_within("synchronize.scope.event", "Event synchronize", move |shared| {
-        let (a, b, event) = shared.clone();
-        Ok(move |watch: &mut Stopwatch| {
-            begin(&a, &b, &event)?;
-            watch.time(|| event.synchronize())
-        })
+    .stopwatch_of("synchronize.scope.event", "Event synchronize", move |(a, b, event), watch| {
+        begin(a, b, event)?;
+        watch.time(|| event.synchronize())
     })
-    .host_time_within("synchronize.scope.stream", "Stream synchronize", move |shared| {
-        let (a, b, event) = shared.clone();
-        Ok(move |watch: &mut Stopwatch| {
-            begin(&a, &b, &event)?;
-            watch.time(|| a.synchronize())
-        })
+    .stopwatch_of("synchronize.scope.stream", "Stream synchronize", move |(a, b, event), watch| {
+        begin(a, b, event)?;
+        watch.time(|| a.synchronize())
     })
-    .host_time_within("synchronize.scope.device", "Device synchronize", move |shared| {
-        let (a, b, event) = shared.clone();
-        Ok(move |watch: &mut Stopwatch| {
-            begin(&a, &b, &event)?;
-            watch.time(|| a.device().synchronize())
-        })
+    .stopwatch_of("synchronize.scope.device", "Device synchronize", move |(a, b, event), watch| {
+        begin(a, b, event)?;
+        watch.time(|| a.device().synchronize())
     })
     .build()
 }
