@@ -8,8 +8,14 @@ use std::path::Path;
 /// The root of the repository, from this folder.
 const ROOT: &str = "../..";
 /// Where the code lies that measures.
-const MEASURES: [&str; 6] =
-    [".", "../calls", "../syncscope", "../../kernels", "../../book/peers/pytorch.py", "../../book/peers/pytorch_system"];
+const MEASURES: [&str; 6] = [
+    ".",
+    "../calls",
+    "../syncscope",
+    "../../kernels",
+    "../../book/peers/pytorch.py",
+    "../../book/peers/pytorch_system",
+];
 
 fn main() {
     let digests = measuring_code::digests(Path::new(ROOT)).into_iter().map(|(name, digest)| format!("{name}={digest}"));

@@ -15,39 +15,22 @@
 //!
 //! What it does not cover: that something else could be faster. A peak here is measured, not a vendor's peak rate.
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::bench::matmul_flops;
-use super::counts;
-use super::host_copy::{HostCopy, fastest_memory};
-use super::{Experiment, Formula, Group, GroupBuilder, count};
-use crate::device::{Device, Float, FloatType};
-use crate::error::DeviceError;
-use crate::results::Work;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 /// Peak rates measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ceilings {
     /// Bytes of the tensors that are copied on the device (fp32).
-    #[serde(deserialize_with = "counts::sizes")]
-    pub copies: Vec<NonZeroUsize>,
+    pub copies: Vec<Size>,
     /// The element types of the matmuls.
     pub dtypes: Vec<FloatType>,
     /// Rows and columns of the matrices.
-    #[serde(deserialize_with = "counts::millions")]
-    pub sizes: Vec<NonZeroUsize>,
+    pub sizes: Vec<Count>,
     /// Bytes of the host buffers that are copied over PCIe (or NVLink) (fp32).
-    #[serde(deserialize_with = "counts::sizes")]
-    pub link: Vec<NonZeroUsize>,
+    pub link: Vec<Size>,
     /// Iterations of the loop over the largest: one sample is one loop, divided by its iterations.
-    #[serde(deserialize_with = "counts::million")]
-    pub iterations: NonZeroUsize,
+    pub iterations: Count,
 }
 
 /// On a GPU, the sizes of the documents' tensors, smaller and larger ones.
@@ -67,16 +50,13 @@ impl Experiment for Ceilings {
     const NAME: &'static str = "ceilings";
     const SUMMARY: &'static str = "Peak rates measured: copies, matmuls, transfers over PCIe (or NVLink)";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self {
-                copies: [400_000, 2_000_000].map(count).to_vec(),
-                sizes: [128, 512].map(count).to_vec(),
-                link: [400_000, 2_000_000].map(count).to_vec(),
-                iterations: count(2),
-                ..Self::default()
-            },
-            _ => Self::default(),
+    fn for_cpu() -> Self {
+        Self {
+            copies: [400_000, 2_000_000].map(count).to_vec(),
+            sizes: [128, 512].map(count).to_vec(),
+            link: [400_000, 2_000_000].map(count).to_vec(),
+            iterations: count(2),
+            ..Self::default()
         }
     }
 

@@ -6,24 +6,14 @@
 //! How long a synchronize waits for pending work is timed by the host's clock and not recorded: a profiler makes the host so
 //! slow that the device has finished before the host asks.
 
-use std::num::NonZeroUsize;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{Experiment, Group, count, counts};
-use crate::device::{Device, Stream};
-use crate::error::DeviceError;
-use crate::timeline::{Kind, Timeline};
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 /// What a call of PyTorch does inside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Implementation {
     /// How many kernels are launched to see in which order they start.
-    #[serde(deserialize_with = "counts::million")]
-    pub kernels: NonZeroUsize,
+    pub kernels: Count,
 }
 
 impl Default for Implementation {

@@ -16,20 +16,10 @@
 //!
 //! The thread waits by spinning.
 
-use std::num::NonZeroUsize;
-use std::time::Duration;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{Experiment, Formula, Group, count, counts};
 use crate::calls::catalogue::Call;
 use crate::calls::{CallUnderTest, layers};
-use crate::device::{Device, Graph};
-use crate::error::DeviceError;
-use crate::measure::{Clock, Stopwatch};
-use crate::results::{Parameters, Work};
-use crate::units::{Seconds, Unit};
+use crate::device::Graph;
+use crate::experiment::prelude::*;
 
 /// How many calls of some microseconds a sample is the mean of, where each is timed by itself, with nothing pending.
 const SINGLE: usize = 16;
@@ -39,11 +29,9 @@ const SINGLE: usize = 16;
 #[serde(deny_unknown_fields, default)]
 pub struct Layers {
     /// How many launches are timed together: fewer than a queue takes.
-    #[serde(deserialize_with = "counts::million")]
-    pub launches: NonZeroUsize,
+    pub launches: Count,
     /// The numbers of operations in a graph. The line goes through the smallest and the largest.
-    #[serde(deserialize_with = "counts::millions")]
-    pub nodes: Vec<NonZeroUsize>,
+    pub nodes: Vec<Count>,
     /// How long a kernel of a chain takes: several times as long as a launch.
     pub kernel: Seconds,
 }

@@ -16,32 +16,21 @@
 //! touches is moved to the host. Before each transfer the memory is where it is to be moved from. Large sizes are measured a
 //! few times, and one that does not fit into half of what is free is left out.
 
-use std::num::NonZeroUsize;
-use std::rc::Rc;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{Experiment, Group, count, counts};
 use crate::calls::ways::{Heading, MemoryWay, MovedBy, Ways};
-use crate::device::Device;
-use crate::error::DeviceError;
-use crate::measure::Clock;
+use crate::experiment::prelude::*;
 
 /// From how many bytes on a size is measured [`FEW`] times.
 const LARGE: usize = 256 << 20;
-const FEW: NonZeroUsize = count(3);
+const FEW: Count = count(3);
 
 /// How fast bytes move, in each way that there is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryWays {
     /// How many bytes are moved in one direction.
-    #[serde(deserialize_with = "counts::sizes")]
-    pub sizes: Vec<NonZeroUsize>,
+    pub sizes: Vec<Size>,
     /// How many are moved where the same code is measured twice.
-    #[serde(deserialize_with = "counts::size")]
-    pub same: NonZeroUsize,
+    pub same: Size,
 }
 
 impl Default for MemoryWays {
@@ -56,11 +45,8 @@ impl Experiment for MemoryWays {
     const SUMMARY: &'static str =
         "How fast bytes move between host and device, or two devices, in each way that there is";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self { sizes: [4, 64 << 10, 1 << 20].map(count).to_vec(), ..Self::default() },
-            _ => Self::default(),
-        }
+    fn for_cpu() -> Self {
+        Self { sizes: [4, 64 << 10, 1 << 20].map(count).to_vec(), ..Self::default() }
     }
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
@@ -88,7 +74,7 @@ fn timed(way: &Made, heading: Heading) -> Result<impl FnMut() -> Result<f64, Dev
 fn with_host(bytes: usize) -> Group {
     let mut group = Group::of("Between host and device", [("bytes", bytes.into())]);
     if bytes >= LARGE {
-        group = group.trials(FEW);
+        group = group.trials(*FEW);
     }
     let mut group = group.setup(move |device| all(device, MovedBy::OF_HOST, bytes));
     for (place, way) in MovedBy::OF_HOST.into_iter().enumerate() {
@@ -110,7 +96,7 @@ fn between_devices(bytes: usize) -> Group {
     const WAYS: [MovedBy; 2] = [MovedBy::Peer { access: false }, MovedBy::Peer { access: true }];
     let mut group = Group::of("Between two devices", [("bytes", bytes.into())]);
     if bytes >= LARGE {
-        group = group.trials(FEW);
+        group = group.trials(*FEW);
     }
     let mut group = group.setup(move |device| all(device, WAYS, bytes));
     for (place, way) in WAYS.into_iter().enumerate() {

@@ -21,55 +21,36 @@
 //! One thread drives all devices. NCCL enables access between devices, which changes what later copies take, so its rows are
 //! measured after those that need none ([`Part::Connected`](super::group::Part)).
 
-use std::cell::RefCell;
-use std::num::NonZeroUsize;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::each_round::EachRound;
 use super::idle_device::iterate;
-use super::{Experiment, Formula, Group, count, counts};
 use crate::calls::ranks::{AllReduce, FirstCalls};
 use crate::calls::ways::{Heading, MemoryWay, MovedBy, Ways};
-use crate::device::{Device, Stream};
-use crate::error::DeviceError;
-use crate::measure::{Clock, Stopwatch};
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::{Seconds, Unit};
+use crate::experiment::prelude::*;
 
 /// How often devices are connected.
-const FEW: NonZeroUsize = count(3);
+const FEW: Count = count(3);
 
 /// What waits where one thread drives several devices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MultiDevice {
     /// Iterations of the loop of a pair.
-    #[serde(deserialize_with = "counts::million")]
-    pub iters: NonZeroUsize,
+    pub iters: Count,
     /// Rows and columns of its matrices.
-    #[serde(deserialize_with = "counts::million")]
-    pub size: NonZeroUsize,
+    pub size: Count,
     /// The lengths of the kernels that are waited for.
     pub kernels: Vec<Seconds>,
     /// The bytes of the copy to another device.
-    #[serde(deserialize_with = "counts::size")]
-    pub copy: NonZeroUsize,
+    pub copy: Size,
     /// The length of the kernel beside it.
     pub beside: Seconds,
     /// The bytes of all-reduces.
-    #[serde(deserialize_with = "counts::sizes")]
-    pub sizes: Vec<NonZeroUsize>,
+    pub sizes: Vec<Size>,
     /// The bytes of the all-reduce beside a matmul.
-    #[serde(deserialize_with = "counts::size")]
-    pub gradients: NonZeroUsize,
+    pub gradients: Size,
     /// Rows and columns of the matrices of this matmul.
-    #[serde(deserialize_with = "counts::million")]
-    pub matmul: NonZeroUsize,
+    pub matmul: Count,
 }
 
 impl Default for MultiDevice {
@@ -91,11 +72,8 @@ impl Experiment for MultiDevice {
     const NAME: &'static str = "multi-device";
     const SUMMARY: &'static str = "What waits where one thread drives several devices";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self { iters: count(20), ..Self::default() },
-            _ => Self::default(),
-        }
+    fn for_cpu() -> Self {
+        Self { iters: count(20), ..Self::default() }
     }
 
     fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
@@ -157,22 +135,16 @@ impl MultiDevice {
             Group::of("Each pair of devices", parameters)
                 .skipped(devices.lacking.clone())
                 .setup(move |_| Ok((Device::open(&names[0])?.stream()?, Device::open(&names[1])?)))
-                .host_time(
+                .host_time_of(
                     "multi-device.pair.other",
                     "Synchronize the idle device each iteration",
-                    move |(stream, idle)| {
-                        let idle = idle.clone();
-                        Ok(iterate(stream, size, iters, move || idle.synchronize()))
-                    },
+                    move |(stream, idle)| iterate(stream, size, iters, || idle.synchronize()),
                 )
                 .work(launches())
-                .host_time(
+                .host_time_of(
                     "multi-device.pair.same",
                     "Synchronize the busy device each iteration",
-                    move |(stream, _)| {
-                        let busy = stream.device().clone();
-                        Ok(iterate(stream, size, iters, move || busy.synchronize()))
-                    },
+                    move |(stream, _)| iterate(stream, size, iters, || stream.device().synchronize()),
                 )
                 .work(launches())
                 .difference(
@@ -415,7 +387,7 @@ fn first(devices: &Devices) -> Group {
         }
     };
     Group::of("First calls", [("devices", devices.names.len().into())])
-        .trials(FEW)
+        .trials(*FEW)
         .connected()
         .skipped(devices.lacking.clone())
         .setup(|device| {

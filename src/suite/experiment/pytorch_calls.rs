@@ -11,11 +11,7 @@
 //! - *agrees*, *missed*, *false-alarm*: whether the two say the same, the call waits and the mode is silent, or the mode warns and
 //!   the call does not wait.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{Experiment, Formula, Group};
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 /// Which calls of PyTorch wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -61,9 +61,14 @@ pub trait Experiment: Clone + Default + Serialize + DeserializeOwned + JsonSchem
     /// What it asks, in one sentence without a full stop.
     const SUMMARY: &'static str;
 
-    /// The parameters that suit an engine.
-    fn default_for(_engine: &str) -> Self {
+    /// The parameters that suit the CPU engine; its defaults suit the others.
+    fn for_cpu() -> Self {
         Self::default()
+    }
+
+    /// The parameters that suit an engine.
+    fn default_for(engine: &str) -> Self {
+        if engine == "cpu" { Self::for_cpu() } else { Self::default() }
     }
 
     /// Declares its rows on devices of an engine, in groups that are sampled together. Nothing is measured here: it needs no

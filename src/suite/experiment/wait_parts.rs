@@ -14,23 +14,10 @@
 //!
 //! The first two and the total are of the same wait. The thread waits by spinning, where there is a choice.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::time::Duration;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::each_round::EachRound;
-use super::{Experiment, Formula, Group};
 use crate::calls::catalogue::{Call, Memory, calls};
 use crate::calls::parts::{CallInParts, Parts};
 use crate::calls::{Family, WaitMode};
-use crate::device::Device;
-use crate::error::DeviceError;
-use crate::measure::Clock;
-use crate::results::Parameter;
-use crate::units::{Seconds, Unit};
+use crate::experiment::prelude::*;
 
 /// The bytes of the copies, and of what is freed.
 const SIZES: [usize; 2] = [4, 40_000_000];

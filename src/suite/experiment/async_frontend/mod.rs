@@ -14,58 +14,37 @@
 mod model;
 
 use std::fs::File;
-use std::hint::black_box;
-use std::num::NonZeroUsize;
 
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use super::bench::{matmul_flops, null_device, print_to, random_matmul};
-use super::counts;
-use super::host_copy::room_for;
-use super::{Experiment, Group, count};
-use crate::device::{Device, Stream};
-use crate::error::DeviceError;
-use crate::measure::{Stopwatch, held};
-use crate::results::{Parameter, Work};
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
+use crate::measure::held;
 
 /// How far the host runs ahead of the device, and what makes it wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AsyncFrontend {
     /// Iterations of the timed loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub iters: NonZeroUsize,
+    pub iters: Count,
     /// Rows and columns of its matrices.
-    #[serde(deserialize_with = "counts::million")]
-    pub size: NonZeroUsize,
+    pub size: Count,
     /// Matmuls in each of two independent chains.
-    #[serde(deserialize_with = "counts::million")]
-    pub chain: NonZeroUsize,
+    pub chain: Count,
     /// Rows and columns of the chains' matrices where each matmul leaves a part of the device free.
-    #[serde(deserialize_with = "counts::million")]
-    pub small_branch: NonZeroUsize,
+    pub small_branch: Count,
     /// Rows and columns of the chains' matrices where each matmul fills the device.
-    #[serde(deserialize_with = "counts::million")]
-    pub large_branch: NonZeroUsize,
+    pub large_branch: Count,
     /// Iterations of the training-like loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub steps: NonZeroUsize,
+    pub steps: Count,
     /// After how many iterations it reads its loss; the number of iterations itself is always measured too.
-    #[serde(deserialize_with = "counts::millions")]
-    pub every: Vec<NonZeroUsize>,
+    pub every: Vec<Count>,
     /// Rows and columns of the training-like model.
-    #[serde(deserialize_with = "counts::million")]
-    pub model: NonZeroUsize,
+    pub model: Count,
     /// For how many operations the cost model is compared with measured totals.
-    #[serde(deserialize_with = "counts::millions")]
-    pub operations: Vec<NonZeroUsize>,
+    pub operations: Vec<Count>,
 }
 
 impl Default for AsyncFrontend {
@@ -88,19 +67,16 @@ impl Experiment for AsyncFrontend {
     const NAME: &'static str = "async-frontend";
     const SUMMARY: &'static str = "How far the host runs ahead of the device, and what makes it wait";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self {
-                size: count(200),
-                chain: count(5),
-                small_branch: count(64),
-                large_branch: count(256),
-                steps: count(100),
-                model: count(64),
-                operations: [1, 2, 5, 10, 20].map(count).to_vec(),
-                ..Self::default()
-            },
-            _ => Self::default(),
+    fn for_cpu() -> Self {
+        Self {
+            size: count(200),
+            chain: count(5),
+            small_branch: count(64),
+            large_branch: count(256),
+            steps: count(100),
+            model: count(64),
+            operations: [1, 2, 5, 10, 20].map(count).to_vec(),
+            ..Self::default()
         }
     }
 

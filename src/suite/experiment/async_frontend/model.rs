@@ -1,18 +1,10 @@
 //! `async-frontend.model`: the three times of the cost model, the totals that they predict, and the totals measured. All are
 //! one group: a prediction and its measured total are of the same rounds.
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
-
 use super::operands;
-use crate::experiment::bench::matmul_flops;
-use crate::experiment::{Formula, Group};
-use crate::measure::Stopwatch;
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
-pub(super) fn run(n: usize, operations: &[NonZeroUsize]) -> Group {
+pub(super) fn run(n: usize, operations: &[Count]) -> Group {
     const LOOP: usize = 100;
     let group = Group::of("Cost model", [("size", n.into())]);
     let base = group.parameters();

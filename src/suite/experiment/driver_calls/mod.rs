@@ -30,33 +30,19 @@
 //! `cuStreamCreate` and `cuGraphInstantiate` come back here, but wait for all work of the device each time the driver needs more
 //! memory for its own objects, which was for some forty of them on an H200: what trials made and ended leaves room for the next.
 
-use std::cell::RefCell;
-use std::num::NonZeroUsize;
-use std::rc::Rc;
-use std::time::Duration;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{Experiment, Group, GroupBuilder, count, counts};
 use crate::calls::catalogue::{Call, calls};
 use crate::calls::{CallUnderTest, Family, Gated, WaitMode};
-use crate::device::Device;
-use crate::error::DeviceError;
-use crate::measure::Clock;
-use crate::results::Parameter;
-use crate::units::{Seconds, Unit};
+use crate::experiment::prelude::*;
 
 /// How often a call that makes a context is timed.
-const FEW: NonZeroUsize = count(2);
+const FEW: Count = count(2);
 
 /// Which calls of the driver wait, and for what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DriverCalls {
     /// How many trials decide whether a call waits.
-    #[serde(deserialize_with = "counts::million")]
-    pub trials: NonZeroUsize,
+    pub trials: Count,
     /// After how long a call that has not come back counts as one that waits.
     pub patience: Seconds,
     /// The length of the work before a timed call.
@@ -64,8 +50,7 @@ pub struct DriverCalls {
     /// The same before one that makes or ends a context: longer than the call.
     pub busy_for_contexts: Seconds,
     /// Bytes of what is copied, filled and allocated.
-    #[serde(deserialize_with = "counts::sizes")]
-    pub sizes: Vec<NonZeroUsize>,
+    pub sizes: Vec<Size>,
 }
 
 impl Default for DriverCalls {
@@ -154,7 +139,7 @@ impl DriverCalls {
     fn trials(&self, call: &Call, heading: &str, blocks: &'static str) -> Group {
         let (patience, tried) = (self.patience.duration(), call.clone());
         let trials = if call.takes_long() { count(1) } else { self.trials };
-        let mut group = group(heading, call).trials(trials).setup(move |device| rehearsed(device, &tried));
+        let mut group = group(heading, call).trials(*trials).setup(move |device| rehearsed(device, &tried));
         for held in Gated::ALL {
             group = group.with_parameters([("held", held.name().into())]).observed(
                 blocks,
@@ -178,7 +163,7 @@ impl DriverCalls {
         let (first, mut group) = (modes[0], group(heading, call));
         if call.takes_long() {
             (modes, busy) = (&modes[..1], self.busy_for_contexts.duration());
-            group = group.trials(FEW);
+            group = group.trials(*FEW);
         }
         let has_choice = modes.len() > 1;
         let setup = move |device: &Device| {

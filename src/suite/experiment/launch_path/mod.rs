@@ -12,32 +12,19 @@
 
 mod queue;
 
-use std::num::NonZeroUsize;
-use std::rc::Rc;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::counts;
-use super::{Experiment, Formula, Group, GroupBuilder, count};
-use crate::device::{Device, Graph, Stream};
-use crate::error::DeviceError;
-use crate::tensor::Tensor;
-use crate::units::{Seconds, Unit};
+use crate::device::Graph;
+use crate::experiment::prelude::*;
 
 /// The same work launched one by one, batched and as a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LaunchPath {
     /// How many operations there are: the rows are produced for each.
-    #[serde(deserialize_with = "counts::millions")]
-    pub operations: Vec<NonZeroUsize>,
+    pub operations: Vec<Count>,
     /// Elements of the tensor.
-    #[serde(deserialize_with = "counts::size")]
-    pub elements: NonZeroUsize,
+    pub elements: Size,
     /// Iterations of each loop: one sample is one loop, divided by this.
-    #[serde(deserialize_with = "counts::million")]
-    pub iterations: NonZeroUsize,
+    pub iterations: Count,
     /// After how long a launch that has not returned counts as one that blocks.
     pub patience: Seconds,
 }

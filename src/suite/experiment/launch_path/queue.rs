@@ -9,14 +9,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
 
 use crate::affinity;
-use crate::error::DeviceError;
-use crate::experiment::Group;
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 const LIMIT: u64 = 4096;
 const FEW: usize = 256;

@@ -12,16 +12,8 @@
 //! time of a full overlap. *efficiency* is the share of the time that could be hidden and was: (sum − total) / (sum −
 //! max).
 
-use std::hint::black_box;
-use std::rc::Rc;
-use std::time::Duration;
-
 use super::pipeline::{Dependencies, Pipeline, Single};
-use crate::device::HostKind;
-use crate::experiment::host_copy::fastest_memory;
-use crate::experiment::{Formula, Group, TraceRecorder};
-use crate::results::Work;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 /// The loop with two buffers, and the one with one.
 pub(super) fn record(recorder: &mut TraceRecorder, elements: usize, steps: usize) {

@@ -17,54 +17,32 @@ mod scenarios;
 mod sweep;
 mod transfer;
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
-use std::rc::Rc;
-
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use super::{Experiment, Group, TraceRecorder, count};
-use crate::device::{HostKind, Stream};
-use crate::error::DeviceError;
-use crate::experiment::counts;
-use crate::experiment::host_copy::{HostCopy, room_for};
-use crate::measure::Stopwatch;
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::Seconds;
+use crate::experiment::prelude::*;
 
 /// Which calls wait for the device, what transfers cost, and how far they overlap with work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Overlap {
     /// Elements of each of the three random tensors.
-    #[serde(deserialize_with = "counts::size")]
-    pub draws: NonZeroUsize,
+    pub draws: Size,
     /// Elements of every other tensor and transfer (fp32).
-    #[serde(deserialize_with = "counts::size")]
-    pub elements: NonZeroUsize,
+    pub elements: Size,
     /// Additions in a row.
-    #[serde(deserialize_with = "counts::million")]
-    pub adds: NonZeroUsize,
+    pub adds: Count,
     /// Kernels before the search for elements that are not zero.
-    #[serde(deserialize_with = "counts::million")]
-    pub scales: NonZeroUsize,
+    pub scales: Count,
     /// Iterations of the double-buffered loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub steps: NonZeroUsize,
+    pub steps: Count,
     /// Bytes of the host buffers whose copies are made behind a closed gate.
-    #[serde(deserialize_with = "counts::sizes")]
-    pub host_buffers: Vec<NonZeroUsize>,
+    pub host_buffers: Vec<Size>,
     /// Bytes of the host buffers whose copies are timed, beside those of `elements`.
-    #[serde(deserialize_with = "counts::sizes")]
-    pub transfers: Vec<NonZeroUsize>,
+    pub transfers: Vec<Size>,
     /// Elements of the buffers of the sweep.
-    #[serde(deserialize_with = "counts::size")]
-    pub sweep: NonZeroUsize,
+    pub sweep: Size,
     /// How many times as long as its copy a kernel of the sweep lasts.
     #[serde(deserialize_with = "counts::positives")]
     pub kernel_ratios: Vec<f64>,
@@ -94,17 +72,14 @@ impl Experiment for Overlap {
     const SUMMARY: &'static str =
         "Which calls wait for the device, what transfers cost, and how far they overlap with kernels";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self {
-                draws: count(200_000),
-                elements: count(100_000),
-                host_buffers: [40, 1 << 16, 1 << 20].map(count).to_vec(),
-                transfers: [1 << 12, 1 << 16].map(count).to_vec(),
-                sweep: count(100_000),
-                ..Self::default()
-            },
-            _ => Self::default(),
+    fn for_cpu() -> Self {
+        Self {
+            draws: count(200_000),
+            elements: count(100_000),
+            host_buffers: [40, 1 << 16, 1 << 20].map(count).to_vec(),
+            transfers: [1 << 12, 1 << 16].map(count).to_vec(),
+            sweep: count(100_000),
+            ..Self::default()
         }
     }
 
@@ -113,7 +88,7 @@ impl Experiment for Overlap {
     }
 
     fn groups(&self, engine: &str) -> Vec<Group> {
-        let bytes = |sizes: &[NonZeroUsize]| sizes.iter().map(|size| size.get()).collect::<Vec<usize>>();
+        let bytes = |sizes: &[Size]| sizes.iter().map(|size| size.get()).collect::<Vec<usize>>();
         let (elements, steps, sweep) = (self.elements.get(), self.steps.get(), self.sweep.get());
         let mut groups = Vec::from(self.execution());
         groups.push(self.finish());

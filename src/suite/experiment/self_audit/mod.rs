@@ -12,27 +12,15 @@
 
 mod stopwatch;
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::counts;
-use super::{Experiment, Formula, Group, count};
-use crate::device::{Event, Stream};
-use crate::error::DeviceError;
-use crate::measure::{Clock, timer_cost, timer_resolution};
-use crate::results::Work;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
+use crate::measure::{timer_cost, timer_resolution};
 
 /// Resolution and overhead of the clocks, and of the library.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SelfAudit {
     /// Calls in a loop: one sample is one loop, divided by this.
-    #[serde(deserialize_with = "counts::million")]
-    pub calls: NonZeroUsize,
+    pub calls: Count,
     /// The lengths of the kernel that all stopwatches time, in seconds.
     #[serde(deserialize_with = "counts::lengths")]
     pub spins: Vec<f64>,
@@ -49,11 +37,8 @@ impl Experiment for SelfAudit {
     const SUMMARY: &'static str = "Resolution and overhead of the clocks, and what the library adds to a bare launch";
 
     /// On the CPU engine without the longest kernel, which would take most of a short run.
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self { spins: vec![2e-6, 5e-6, 2e-5, 2e-4, 2e-3], ..Self::default() },
-            _ => Self::default(),
-        }
+    fn for_cpu() -> Self {
+        Self { spins: vec![2e-6, 5e-6, 2e-5, 2e-4, 2e-3], ..Self::default() }
     }
 
     fn iterations(&mut self) -> Option<&mut NonZeroUsize> {

@@ -12,13 +12,8 @@
 //!
 //! A loop has 100 iterations, or as many as take [`LOOP`] seconds.
 
-use std::time::Duration;
-
-use crate::device::{Device, Event, Stream};
-use crate::error::DeviceError;
-use crate::experiment::{Group, GroupBuilder};
-use crate::measure::{Clock, held};
-use crate::units::Unit;
+use crate::experiment::prelude::*;
+use crate::measure::held;
 
 /// How long a loop may take.
 const LOOP: f64 = 0.02;

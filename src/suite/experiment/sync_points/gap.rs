@@ -4,11 +4,7 @@
 //! An event directly behind the first kernel and one directly before the second give the gap on the device's clock. Without
 //! the synchronize (*none*) nothing lies between the two events but what recording them takes.
 
-use std::time::Duration;
-
-use crate::device::Stream;
-use crate::experiment::Group;
-use crate::measure::Clock;
+use crate::experiment::prelude::*;
 
 pub(super) fn run(kernels: &[f64]) -> Group {
     let mut group = Group::of("Gap between kernels", []).setup(|device| device.stream());

@@ -17,21 +17,7 @@ mod linear;
 mod reads;
 mod streams;
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::bench::matmul_flops;
-use super::host_copy::room_for;
-use super::{Experiment, Formula, Group, GroupBuilder, TraceRecorder, count};
-use crate::device::{Device, Float, FloatType, Stream};
-use crate::error::DeviceError;
-use crate::experiment::counts;
-use crate::results::{Derivation, Parameter, Work};
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 /// Matmuls with and without a synchronize in each iteration, and reads of a result that is pending or ready.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,26 +26,19 @@ pub struct SyncPoints {
     /// The element types; the rows that the document shows for one type are measured for the first.
     pub dtypes: Vec<FloatType>,
     /// Iterations of a loop of small matmuls: one sample is one loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub iters: NonZeroUsize,
+    pub iters: Count,
     /// Iterations of a loop of large matmuls, where that are fewer.
-    #[serde(deserialize_with = "counts::million")]
-    pub big_iters: NonZeroUsize,
+    pub big_iters: Count,
     /// Rows and columns of the large matrices.
-    #[serde(deserialize_with = "counts::million")]
-    pub big: NonZeroUsize,
+    pub big: Count,
     /// Rows and columns of the small matrices.
-    #[serde(deserialize_with = "counts::million")]
-    pub small: NonZeroUsize,
+    pub small: Count,
     /// Iterations of the training-like loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub steps: NonZeroUsize,
+    pub steps: Count,
     /// Inputs of the inference-like loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub samples: NonZeroUsize,
+    pub samples: Count,
     /// Iterations of the loops that show whether the cost adds up, each a row of its own.
-    #[serde(deserialize_with = "counts::millions")]
-    pub loops: Vec<NonZeroUsize>,
+    pub loops: Vec<Count>,
     /// The lengths of the kernels between which a synchronize leaves a gap, in seconds.
     #[serde(deserialize_with = "counts::lengths")]
     pub kernels: Vec<f64>,
@@ -90,19 +69,16 @@ impl Experiment for SyncPoints {
     const SUMMARY: &'static str = "What explicit and implicit synchronization costs, for large and small matmuls";
 
     /// The document's parameters; smaller ones on the CPU, where its large matmul would take minutes.
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self {
-                iters: count(5),
-                big: count(768),
-                small: count(96),
-                steps: count(10),
-                loops: [5, 20, 50].map(count).to_vec(),
-                kernels: vec![5e-6, 1e-4, 1e-3],
-                after: vec![5e-6, 5e-3],
-                ..Self::default()
-            },
-            _ => Self::default(),
+    fn for_cpu() -> Self {
+        Self {
+            iters: count(5),
+            big: count(768),
+            small: count(96),
+            steps: count(10),
+            loops: [5, 20, 50].map(count).to_vec(),
+            kernels: vec![5e-6, 1e-4, 1e-3],
+            after: vec![5e-6, 5e-3],
+            ..Self::default()
         }
     }
 

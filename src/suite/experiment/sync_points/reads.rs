@@ -1,17 +1,7 @@
 //! Reads of a result that is pending, and of one that is ready.
 
-use std::hint::black_box;
-use std::time::Duration;
-
 use super::{SyncPoints, dtype, operands};
-use crate::device::{Device, Float};
-use crate::error::DeviceError;
-use crate::experiment::bench::{null_device, print_to};
-use crate::experiment::{Group, GroupBuilder};
-use crate::measure::Stopwatch;
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 /// Reads a tensor.
 type Read<T> = fn(&Tensor<T>) -> Result<(), DeviceError>;

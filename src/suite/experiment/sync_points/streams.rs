@@ -1,16 +1,7 @@
 //! Two streams: two matmuls on one and on both, and what a synchronize waits for while the other stream is busy.
 
-use std::time::Duration;
-
 use super::{dtype, operands};
-use crate::device::{Device, Float};
-use crate::error::DeviceError;
-use crate::experiment::Group;
-use crate::experiment::bench::matmul_flops;
-use crate::measure::Stopwatch;
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 pub(super) fn two_matmuls<T: Float>(model: &'static str, n: usize) -> Group {
     let matmuls = || Work::matmul(2.0 * matmul_flops(n), "4 · size³");

@@ -12,35 +12,18 @@
 
 mod scope;
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
-use std::time::Duration;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::bench::{matmul_flops, random_matmul};
-use super::counts;
-use super::{Experiment, Group, count};
-use crate::device::{Device, Event, Stream};
-use crate::error::DeviceError;
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::{Seconds, Unit};
+use crate::experiment::prelude::*;
 
 /// What each kind of synchronization waits for, and what it costs in a loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Synchronize {
     /// Rows and columns of the matrices.
-    #[serde(deserialize_with = "counts::million")]
-    pub size: NonZeroUsize,
+    pub size: Count,
     /// Iterations of the loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub iters: NonZeroUsize,
+    pub iters: Count,
     /// Elements of the tensor that two streams share.
-    #[serde(deserialize_with = "counts::size")]
-    pub elements: NonZeroUsize,
+    pub elements: Size,
     /// For how long a kernel delays the stream that writes it.
     pub busy: Seconds,
     /// The lengths of the spin that the clocks are to show, in seconds; 0 is none.
@@ -67,11 +50,8 @@ impl Experiment for Synchronize {
     const NAME: &'static str = "synchronize";
     const SUMMARY: &'static str = "What each kind of synchronization waits for, and what it costs in a loop";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self { size: count(128), iters: count(50), elements: count(1 << 16), ..Self::default() },
-            _ => Self::default(),
-        }
+    fn for_cpu() -> Self {
+        Self { size: count(128), iters: count(50), elements: count(1 << 16), ..Self::default() }
     }
 
     fn iterations(&mut self) -> Option<&mut NonZeroUsize> {

@@ -5,14 +5,8 @@
 //! - times: two streams are kept busy for known times, with an event in the middle of one. For how long each wait blocks
 //!   the host shows what it waited for.
 
-use std::time::Duration;
-
-use crate::device::{Device, Event, Stream};
-use crate::error::DeviceError;
-use crate::experiment::Group;
-use crate::measure::{Stopwatch, blocks};
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
+use crate::measure::blocks;
 
 pub(super) fn run(patience: Duration) -> [Group; 2] {
     [gated(patience), timed()]
