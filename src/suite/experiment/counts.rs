@@ -16,16 +16,15 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
-use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::ops::{Deref, DerefMut};
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// More than 0, and `MAX` at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct UpTo<const MAX: usize>(NonZeroUsize);
 
@@ -52,20 +51,6 @@ impl<'de, const MAX: usize> Deserialize<'de> for UpTo<MAX> {
     }
 }
 
-impl<const MAX: usize> JsonSchema for UpTo<MAX> {
-    fn schema_name() -> Cow<'static, str> {
-        NonZeroUsize::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        NonZeroUsize::json_schema(generator)
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-}
-
 impl<const MAX: usize> Deref for UpTo<MAX> {
     type Target = NonZeroUsize;
 
@@ -80,28 +65,23 @@ impl<const MAX: usize> DerefMut for UpTo<MAX> {
     }
 }
 
-/// Factors.
-///
-/// # Errors
-/// One is not more than 0 and at most a thousand.
-pub fn positives<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
-    let factors: Vec<f64> = Vec::deserialize(deserializer)?;
-    match factors.iter().find(|factor| !(**factor > 0.0 && **factor <= 1000.0)) {
-        Some(wrong) => {
-            Err(D::Error::custom(format!("expected factors, more than 0 and at most 1000, and found {wrong}")))
-        }
-        None => Ok(factors),
-    }
-}
+/// A number that is at most `MAX`, and more than 0 or, where it may be `ZERO`, not less.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Bounded<const ZERO: bool, const MAX: u32>(pub f64);
 
-/// Lengths of time in seconds; 0 is none.
-///
-/// # Errors
-/// One is less than 0 or more than a minute.
-pub fn lengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
-    let lengths: Vec<f64> = Vec::deserialize(deserializer)?;
-    match lengths.iter().find(|length| !(**length >= 0.0 && **length <= 60.0)) {
-        Some(wrong) => Err(D::Error::custom(format!("expected seconds, at least 0 and at most 60, and found {wrong}"))),
-        None => Ok(lengths),
+/// How many times as much.
+pub type Factor = Bounded<false, 1000>;
+/// A length of time in seconds; 0 is none.
+pub type Length = Bounded<true, 60>;
+
+impl<'de, const ZERO: bool, const MAX: u32> Deserialize<'de> for Bounded<ZERO, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = f64::deserialize(deserializer)?;
+        let least = if ZERO { "at least" } else { "more than" };
+        match value <= f64::from(MAX) && (value > 0.0 || ZERO && value == 0.0) {
+            true => Ok(Self(value)),
+            false => Err(D::Error::custom(format!("expected {least} 0 and at most {MAX}, and found {value}"))),
+        }
     }
 }

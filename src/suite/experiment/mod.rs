@@ -35,7 +35,7 @@ mod registry;
 pub use bench::{Bench, RunObserver};
 pub use group::{Formula, Group, GroupBuilder, Part};
 pub use recorder::{Pass, TraceRecorder, has_scenarios, record_scenarios};
-pub use registry::{AnyExperiment, Experiment, Registry, RegistryEntry};
+pub use registry::{AnyExperiment, Experiment, Registry, RegistryEntry, WrongParameters};
 
 /// What experiments are written with.
 mod prelude {
@@ -49,7 +49,7 @@ mod prelude {
     pub(super) use serde::{Deserialize, Serialize};
 
     pub(super) use super::bench::{matmul_flops, null_device, print_to, random_matmul};
-    pub(super) use super::counts::{self, Count, Size, count};
+    pub(super) use super::counts::{Bounded, Count, Factor, Length, Size, count};
     pub(super) use super::each_round::EachRound;
     pub(super) use super::host_copy::{HostCopy, fastest_memory, room_for};
     pub(super) use super::{Experiment, Formula, Group, GroupBuilder, TraceRecorder};

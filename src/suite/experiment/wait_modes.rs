@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn long_waits_are_as_many_as_stated_and_short_ones_as_the_protocol_says() {
         let modes = WaitModes { waits: count(7), ..WaitModes::default() };
-        let of = |milliseconds: f64| modes.waits_of(Duration::from_secs_f64(milliseconds * 1e-3)).map(Count::get);
+        let of =
+            |milliseconds: f64| modes.waits_of(Duration::from_secs_f64(milliseconds * 1e-3)).map(|count| count.get());
         assert_eq!([0.005, 0.1, 1.0, 10.0, 100.0].map(of), [None, None, Some(7), Some(7), Some(7)]);
     }
 }

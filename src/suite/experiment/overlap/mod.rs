@@ -44,8 +44,7 @@ pub struct Overlap {
     /// Elements of the buffers of the sweep.
     pub sweep: Size,
     /// How many times as long as its copy a kernel of the sweep lasts.
-    #[serde(deserialize_with = "counts::positives")]
-    pub kernel_ratios: Vec<f64>,
+    pub kernel_ratios: Vec<Factor>,
     /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
     pub patience: Seconds,
 }
@@ -61,7 +60,7 @@ impl Default for Overlap {
             host_buffers: [40, 1 << 16, 1 << 20, 40_000_000].map(count).to_vec(),
             transfers: [1 << 12, 1 << 16, 1 << 20, 10_000_000].map(count).to_vec(),
             sweep: count(2_500_000),
-            kernel_ratios: vec![0.1, 0.3, 1.0, 3.0, 10.0],
+            kernel_ratios: [0.1, 0.3, 1.0, 3.0, 10.0].map(Bounded).to_vec(),
             patience: Seconds::milliseconds(20),
         }
     }
@@ -96,7 +95,7 @@ impl Experiment for Overlap {
         groups.push(self.nonzero());
         groups.extend(transfer::run(elements, &bytes(&self.transfers)));
         groups.extend([double_buffer::run(engine, elements, steps), buffers::run(elements, steps)]);
-        groups.extend(self.kernel_ratios.iter().map(|ratio| sweep::run(engine, sweep, steps, *ratio)));
+        groups.extend(self.kernel_ratios.iter().map(|ratio| sweep::run(engine, sweep, steps, ratio.0)));
         groups.extend([sweep::pageable(sweep, steps), self.same()]);
         groups
     }

@@ -22,13 +22,12 @@ pub struct SelfAudit {
     /// Calls in a loop: one sample is one loop, divided by this.
     pub calls: Count,
     /// The lengths of the kernel that all stopwatches time, in seconds.
-    #[serde(deserialize_with = "counts::lengths")]
-    pub spins: Vec<f64>,
+    pub spins: Vec<Length>,
 }
 
 impl Default for SelfAudit {
     fn default() -> Self {
-        Self { calls: count(500), spins: vec![2e-6, 5e-6, 2e-5, 2e-4, 2e-3, 2e-2] }
+        Self { calls: count(500), spins: [2e-6, 5e-6, 2e-5, 2e-4, 2e-3, 2e-2].map(Bounded).to_vec() }
     }
 }
 
@@ -38,7 +37,7 @@ impl Experiment for SelfAudit {
 
     /// On the CPU engine without the longest kernel, which would take most of a short run.
     fn for_cpu() -> Self {
-        Self { spins: vec![2e-6, 5e-6, 2e-5, 2e-4, 2e-3], ..Self::default() }
+        Self { spins: [2e-6, 5e-6, 2e-5, 2e-4, 2e-3].map(Bounded).to_vec(), ..Self::default() }
     }
 
     fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
@@ -48,7 +47,7 @@ impl Experiment for SelfAudit {
     fn groups(&self, _engine: &str) -> Vec<Group> {
         let calls = self.calls.get();
         let mut groups = vec![instruments(calls), launches(calls)];
-        groups.extend(self.spins.iter().flat_map(|spin| stopwatch::run(*spin)));
+        groups.extend(self.spins.iter().flat_map(|spin| stopwatch::run(spin.0)));
         groups.push(same(calls));
         groups
     }

@@ -6,9 +6,9 @@
 
 use crate::experiment::prelude::*;
 
-pub(super) fn run(kernels: &[f64]) -> Group {
+pub(super) fn run(kernels: &[Length]) -> Group {
     let mut group = Group::of("Gap between kernels", []).setup(|device| device.stream());
-    for seconds in kernels {
+    for Bounded(seconds) in kernels {
         let kernel = Duration::from_secs_f64(*seconds);
         let gap = move |synchronize: bool| {
             move |stream: &Stream| {

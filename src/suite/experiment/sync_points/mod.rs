@@ -40,11 +40,9 @@ pub struct SyncPoints {
     /// Iterations of the loops that show whether the cost adds up, each a row of its own.
     pub loops: Vec<Count>,
     /// The lengths of the kernels between which a synchronize leaves a gap, in seconds.
-    #[serde(deserialize_with = "counts::lengths")]
-    pub kernels: Vec<f64>,
+    pub kernels: Vec<Length>,
     /// The lengths of the kernels after which a scalar is read, in seconds.
-    #[serde(deserialize_with = "counts::lengths")]
-    pub after: Vec<f64>,
+    pub after: Vec<Length>,
 }
 
 impl Default for SyncPoints {
@@ -58,8 +56,8 @@ impl Default for SyncPoints {
             steps: count(50),
             samples: count(64),
             loops: [10, 100, 1000].map(count).to_vec(),
-            kernels: vec![5e-6, 1e-4, 1e-3, 2e-2],
-            after: vec![5e-6, 2e-2],
+            kernels: [5e-6, 1e-4, 1e-3, 2e-2].map(Bounded).to_vec(),
+            after: [5e-6, 2e-2].map(Bounded).to_vec(),
         }
     }
 }
@@ -76,8 +74,8 @@ impl Experiment for SyncPoints {
             small: count(96),
             steps: count(10),
             loops: [5, 20, 50].map(count).to_vec(),
-            kernels: vec![5e-6, 1e-4, 1e-3],
-            after: vec![5e-6, 5e-3],
+            kernels: [5e-6, 1e-4, 1e-3].map(Bounded).to_vec(),
+            after: [5e-6, 5e-3].map(Bounded).to_vec(),
             ..Self::default()
         }
     }

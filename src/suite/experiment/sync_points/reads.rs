@@ -10,9 +10,9 @@ type Read<T> = fn(&Tensor<T>) -> Result<(), DeviceError>;
 type Operands<T> = (Tensor<T>, Tensor<T>);
 
 /// A scalar read with nothing pending, after kernels of several lengths that were waited for: one group.
-pub(super) fn after(kernels: &[f64]) -> Group {
+pub(super) fn after(kernels: &[Length]) -> Group {
     let mut group = Group::of("Ready reads", []).setup(|device| device.stream()?.ones::<f32>([1]));
-    for seconds in kernels {
+    for Bounded(seconds) in kernels {
         let kernel = Duration::from_secs_f64(*seconds);
         group = group.with_parameters([("kernel_seconds", (*seconds).into())]).stopwatch_of(
             "sync-points.item.after",

@@ -27,8 +27,7 @@ pub struct Synchronize {
     /// For how long a kernel delays the stream that writes it.
     pub busy: Seconds,
     /// The lengths of the spin that the clocks are to show, in seconds; 0 is none.
-    #[serde(deserialize_with = "counts::lengths")]
-    pub spins: Vec<f64>,
+    pub spins: Vec<Length>,
     /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
     pub patience: Seconds,
 }
@@ -40,7 +39,7 @@ impl Default for Synchronize {
             iters: count(1000),
             elements: count(1 << 20),
             busy: Seconds::milliseconds(2),
-            spins: vec![0.0, 0.005],
+            spins: [0.0, 0.005].map(Bounded).to_vec(),
             patience: Seconds::milliseconds(20),
         }
     }
@@ -120,7 +119,7 @@ impl Synchronize {
 
     fn clocks(&self) -> Group {
         let mut group = Group::of("Clocks", []).setup(|device| device.stream()?.zeros::<f32>([1024]));
-        for spin in self.spins.iter().copied() {
+        for Bounded(spin) in self.spins.iter().copied() {
             let launch = move |x: &Tensor<f32>| {
                 let (x, spin) = (x.clone(), Duration::from_secs_f64(spin));
                 // Without a spin the kernel is there all the same: the launches do not differ.
