@@ -17,32 +17,19 @@
 
 use crate::experiment::prelude::*;
 
-/// Peak rates measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Ceilings {
-    /// Bytes of the tensors that are copied on the device (fp32).
-    pub copies: Vec<Size>,
-    /// The element types of the matmuls.
-    pub dtypes: Vec<FloatType>,
-    /// Rows and columns of the matrices.
-    pub sizes: Vec<Count>,
-    /// Bytes of the host buffers that are copied over PCIe (or NVLink) (fp32).
-    pub link: Vec<Size>,
-    /// Iterations of the loop over the largest: one sample is one loop, divided by its iterations.
-    pub iterations: Count,
-}
-
-/// On a GPU, the sizes of the documents' tensors, smaller and larger ones.
-impl Default for Ceilings {
-    fn default() -> Self {
-        Self {
-            copies: [4_000_000, 10_000_000, 40_000_000, 200_000_000, 1 << 30].map(count).to_vec(),
-            dtypes: FloatType::ALL.to_vec(),
-            sizes: [512, 1024, 2048, 4096, 8192].map(count).to_vec(),
-            link: [1 << 20, 10_000_000, 40_000_000, 1 << 28].map(count).to_vec(),
-            iterations: count(5),
-        }
+parameters! {
+    /// Peak rates measured.
+    pub struct Ceilings {
+        /// Bytes of the tensors that are copied on the device (fp32).
+        copies: Vec<Size> = [4_000_000, 10_000_000, 40_000_000, 200_000_000, 1 << 30].map(count).to_vec(),
+        /// The element types of the matmuls.
+        dtypes: Vec<FloatType> = FloatType::ALL.to_vec(),
+        /// Rows and columns of the matrices.
+        sizes: Vec<Count> = [512, 1024, 2048, 4096, 8192].map(count).to_vec(),
+        /// Bytes of the host buffers that are copied over PCIe (or NVLink) (fp32).
+        link: Vec<Size> = [1 << 20, 10_000_000, 40_000_000, 1 << 28].map(count).to_vec(),
+        /// Iterations of the loop over the largest: one sample is one loop, divided by its iterations.
+        iterations: Count = count(5),
     }
 }
 

@@ -31,19 +31,13 @@ use crate::calls::process::FirstSteps;
 use crate::experiment::prelude::*;
 use crate::files::Scratch;
 
-/// What a process pays once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ColdStart {
-    /// How many processes are started in each case.
-    pub processes: Count,
-    /// After how long a process that has not ended is ended.
-    pub patience: Seconds,
-}
-
-impl Default for ColdStart {
-    fn default() -> Self {
-        Self { processes: count(2), patience: Seconds::of(60.0) }
+parameters! {
+    /// What a process pays once.
+    pub struct ColdStart {
+        /// How many processes are started in each case.
+        processes: Count = count(2),
+        /// After how long a process that has not ended is ended.
+        patience: Seconds = Seconds::of(60.0),
     }
 }
 

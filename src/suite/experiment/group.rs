@@ -3,10 +3,11 @@
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 
+use super::formula::Formula;
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
 use crate::measure::{Case, Clock, Stopwatch};
-use crate::results::{Derivation, FormulaOperand, MetricSpec, Parameter, Parameters, Provenance, Work};
+use crate::results::{Derivation, MetricSpec, Parameter, Parameters, Provenance, Work};
 use crate::units::Unit;
 
 /// Rows under a heading, and how they are measured: [`of`](Self::of) begins one. Its cases are sampled together,
@@ -111,38 +112,6 @@ type Make<S> = Box<dyn Fn(&Rc<S>, String) -> Result<Case<'static>, DeviceError>>
 struct Declared<S> {
     spec: MetricSpec,
     make: Option<Make<S>>,
-}
-
-/// How a derived row is computed, round by round.
-pub struct Formula {
-    derivation: Derivation,
-    text: String,
-    operands: Vec<FormulaOperand>,
-}
-
-impl Formula {
-    /// A formula as a reader sees it, and the rows that its words stand for: each word with an identifier. Other words are
-    /// numeric parameters of the row. [`Expression`](crate::results::Expression) says how it is written.
-    pub fn of<const N: usize>(text: impl Into<String>, operands: [(&str, &'static str); N]) -> Self {
-        let operand =
-            |(name, id): (&str, &str)| FormulaOperand { name: name.to_owned(), id: id.to_owned(), parameters: None };
-        let operands = operands.into_iter().map(operand).collect();
-        Self { derivation: Derivation::Computation, text: text.into(), operands }
-    }
-
-    /// The formula as a computation of this kind.
-    #[must_use]
-    pub fn is(self, derivation: Derivation) -> Self {
-        Self { derivation, ..self }
-    }
-
-    /// The formula with the operand of this name from the row with these parameters, in place of the group's.
-    #[must_use]
-    pub fn from_row(mut self, name: &str, parameters: &Parameters) -> Self {
-        let named = self.operands.iter_mut().filter(|operand| operand.name == name);
-        named.for_each(|operand| operand.parameters = Some(parameters.clone()));
-        self
-    }
 }
 
 impl GroupBuilder<Device> {

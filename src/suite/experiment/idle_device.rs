@@ -10,21 +10,15 @@
 
 use crate::experiment::prelude::*;
 
-/// A loop of small matmuls that synchronizes an idle or the busy device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct IdleDevice {
-    /// The device that works and the one that idles; left out, the run's device and the next one of its engine.
-    pub devices: Option<[String; 2]>,
-    /// Iterations of the loop.
-    pub iters: Count,
-    /// Rows and columns of the matrices.
-    pub size: Count,
-}
-
-impl Default for IdleDevice {
-    fn default() -> Self {
-        Self { devices: None, iters: count(1000), size: count(100) }
+parameters! {
+    /// A loop of small matmuls that synchronizes an idle or the busy device.
+    pub struct IdleDevice {
+        /// The device that works and the one that idles; left out, the run's device and the next one of its engine.
+        devices: Option<[String; 2]> = None,
+        /// Iterations of the loop.
+        iters: Count = count(1000),
+        /// Rows and columns of the matrices.
+        size: Count = count(100),
     }
 }
 

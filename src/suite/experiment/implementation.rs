@@ -8,17 +8,11 @@
 
 use crate::experiment::prelude::*;
 
-/// What a call of PyTorch does inside.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Implementation {
-    /// How many kernels are launched to see in which order they start.
-    pub kernels: Count,
-}
-
-impl Default for Implementation {
-    fn default() -> Self {
-        Self { kernels: count(50) }
+parameters! {
+    /// What a call of PyTorch does inside.
+    pub struct Implementation {
+        /// How many kernels are launched to see in which order they start.
+        kernels: Count = count(50),
     }
 }
 
@@ -31,47 +25,24 @@ impl Experiment for Implementation {
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
         let heading = "Calls recorded inside PyTorch";
-        let mut calls = Group::of(heading, [])
-            .foreign(
-                "implementation.device-synchronize.stream-call",
-                "The device synchronize calls the stream synchronize",
-                Unit::Ratio,
-                PYTORCH,
-            )
-            .foreign("implementation.numpy.returns", "numpy() of a GPU tensor returns an array", Unit::Ratio, PYTORCH)
-            .foreign(
-                "implementation.nonzero.count-read",
-                "nonzero copies a count to the host and waits for it",
-                Unit::Ratio,
-                PYTORCH,
-            )
-            .foreign(
-                "implementation.pin-memory.pinned-allocation",
-                "pin_memory allocates pinned memory of CUDA",
-                Unit::Ratio,
-                PYTORCH,
-            )
-            .foreign(
-                "implementation.copy.other-stream",
-                "A non-blocking copy runs on another stream than the current one",
-                Unit::Ratio,
-                PYTORCH,
-            );
+        let mut calls = Group::of(heading, []);
+        for (id, label) in [
+            ("implementation.device-synchronize.stream-call", "The device synchronize calls the stream synchronize"),
+            ("implementation.numpy.returns", "numpy() of a GPU tensor returns an array"),
+            ("implementation.nonzero.count-read", "nonzero copies a count to the host and waits for it"),
+            ("implementation.pin-memory.pinned-allocation", "pin_memory allocates pinned memory of CUDA"),
+            ("implementation.copy.other-stream", "A non-blocking copy runs on another stream than the current one"),
+        ] {
+            calls = calls.foreign(id, label, Unit::Ratio, PYTORCH);
+        }
         for mode in ["blocking", "non-blocking"] {
-            calls = calls
-                .with_parameters([("mode", mode.into())])
-                .foreign(
-                    "implementation.copy.asynchronous-call",
-                    "The copy calls the asynchronous copy",
-                    Unit::Ratio,
-                    PYTORCH,
-                )
-                .foreign(
-                    "implementation.copy.waits-inside",
-                    "A stream synchronize follows inside the copy",
-                    Unit::Ratio,
-                    PYTORCH,
-                );
+            calls = calls.with_parameters([("mode", mode.into())]);
+            for (id, label) in [
+                ("implementation.copy.asynchronous-call", "The copy calls the asynchronous copy"),
+                ("implementation.copy.waits-inside", "A stream synchronize follows inside the copy"),
+            ] {
+                calls = calls.foreign(id, label, Unit::Ratio, PYTORCH);
+            }
         }
 
         let mut waits = Group::of("Waits for a device in PyTorch", []);

@@ -24,21 +24,15 @@ use crate::experiment::prelude::*;
 /// How many calls of some microseconds a sample is the mean of, where each is timed by itself, with nothing pending.
 const SINGLE: usize = 16;
 
-/// Where the time of a launch goes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Layers {
-    /// How many launches are timed together: fewer than a queue takes.
-    pub launches: Count,
-    /// The numbers of operations in a graph. The line goes through the smallest and the largest.
-    pub nodes: Vec<Count>,
-    /// How long a kernel of a chain takes: several times as long as a launch.
-    pub kernel: Seconds,
-}
-
-impl Default for Layers {
-    fn default() -> Self {
-        Self { launches: count(256), nodes: [1, 10, 100, 1000].map(count).to_vec(), kernel: Seconds::of(2e-5) }
+parameters! {
+    /// Where the time of a launch goes.
+    pub struct Layers {
+        /// How many launches are timed together: fewer than a queue takes.
+        launches: Count = count(256),
+        /// The numbers of operations in a graph. The line goes through the smallest and the largest.
+        nodes: Vec<Count> = [1, 10, 100, 1000].map(count).to_vec(),
+        /// How long a kernel of a chain takes: several times as long as a launch.
+        kernel: Seconds = Seconds::of(2e-5),
     }
 }
 

@@ -23,20 +23,13 @@ use crate::experiment::prelude::*;
 const LARGE: usize = 256 << 20;
 const FEW: Count = count(3);
 
-/// How fast bytes move, in each way that there is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MemoryWays {
-    /// How many bytes are moved in one direction.
-    pub sizes: Vec<Size>,
-    /// How many are moved where the same code is measured twice.
-    pub same: Size,
-}
-
-impl Default for MemoryWays {
-    fn default() -> Self {
-        let sizes = [4, 256, 4 << 10, 64 << 10, 1 << 20, 32 << 20, 1 << 30].map(count).to_vec();
-        Self { sizes, same: count(64 << 10) }
+parameters! {
+    /// How fast bytes move, in each way that there is.
+    pub struct MemoryWays {
+        /// How many bytes are moved in one direction.
+        sizes: Vec<Size> = [4, 256, 4 << 10, 64 << 10, 1 << 20, 32 << 20, 1 << 30].map(count).to_vec(),
+        /// How many are moved where the same code is measured twice.
+        same: Size = count(64 << 10),
     }
 }
 

@@ -24,16 +24,38 @@ macro_rules! with_float {
     };
 }
 
+/// Declares the parameters of an experiment, each with its default.
+macro_rules! parameters {
+    ($(#[$about:meta])* pub struct $name:ident {
+        $($(#[$what:meta])* $field:ident: $type:ty = $default:expr,)+
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $($(#[$what])* pub $field: $type,)+
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+    };
+}
+
 mod bench;
 pub mod counts;
 mod each_round;
+mod formula;
 mod group;
 mod host_copy;
 mod recorder;
 mod registry;
 
 pub use bench::{Bench, RunObserver};
-pub use group::{Formula, Group, GroupBuilder, Part};
+pub use formula::Formula;
+pub use group::{Group, GroupBuilder, Part};
 pub use recorder::{Pass, TraceRecorder, has_scenarios, record_scenarios};
 pub use registry::{AnyExperiment, Experiment, Registry, RegistryEntry, WrongParameters};
 

@@ -31,40 +31,25 @@ use crate::experiment::prelude::*;
 /// How often devices are connected.
 const FEW: Count = count(3);
 
-/// What waits where one thread drives several devices.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MultiDevice {
-    /// Iterations of the loop of a pair.
-    pub iters: Count,
-    /// Rows and columns of its matrices.
-    pub size: Count,
-    /// The lengths of the kernels that are waited for.
-    pub kernels: Vec<Seconds>,
-    /// The bytes of the copy to another device.
-    pub copy: Size,
-    /// The length of the kernel beside it.
-    pub beside: Seconds,
-    /// The bytes of all-reduces.
-    pub sizes: Vec<Size>,
-    /// The bytes of the all-reduce beside a matmul.
-    pub gradients: Size,
-    /// Rows and columns of the matrices of this matmul.
-    pub matmul: Count,
-}
-
-impl Default for MultiDevice {
-    fn default() -> Self {
-        Self {
-            iters: count(200),
-            size: count(100),
-            kernels: vec![Seconds::of(2e-5), Seconds::milliseconds(1)],
-            copy: count(256 << 20),
-            beside: Seconds::milliseconds(1),
-            sizes: [4, 64 << 10, 1 << 20, 256 << 20].map(count).to_vec(),
-            gradients: count(256 << 20),
-            matmul: count(4096),
-        }
+parameters! {
+    /// What waits where one thread drives several devices.
+    pub struct MultiDevice {
+        /// Iterations of the loop of a pair.
+        iters: Count = count(200),
+        /// Rows and columns of its matrices.
+        size: Count = count(100),
+        /// The lengths of the kernels that are waited for.
+        kernels: Vec<Seconds> = vec![Seconds::of(2e-5), Seconds::milliseconds(1)],
+        /// The bytes of the copy to another device.
+        copy: Size = count(256 << 20),
+        /// The length of the kernel beside it.
+        beside: Seconds = Seconds::milliseconds(1),
+        /// The bytes of all-reduces.
+        sizes: Vec<Size> = [4, 64 << 10, 1 << 20, 256 << 20].map(count).to_vec(),
+        /// The bytes of the all-reduce beside a matmul.
+        gradients: Size = count(256 << 20),
+        /// Rows and columns of the matrices of this matmul.
+        matmul: Count = count(4096),
     }
 }
 

@@ -13,12 +13,12 @@
 
 use crate::experiment::prelude::*;
 
-/// Which calls of PyTorch wait.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct PytorchCalls {
-    /// The calls, by the names that the script for PyTorch has for them.
-    pub calls: Vec<String>,
+parameters! {
+    /// Which calls of PyTorch wait.
+    pub struct PytorchCalls {
+        /// The calls, by the names that the script for PyTorch has for them.
+        calls: Vec<String> = CALLS.map(str::to_owned).to_vec(),
+    }
 }
 
 /// The calls, in the order of a page.
@@ -60,12 +60,6 @@ const CALLS: [&str; 36] = [
     "adam-step-capturable",
     "sum",
 ];
-
-impl Default for PytorchCalls {
-    fn default() -> Self {
-        Self { calls: CALLS.map(str::to_owned).to_vec() }
-    }
-}
 
 /// Why a row has no meaning here.
 const PYTORCH: &str = "it is PyTorch's own call";

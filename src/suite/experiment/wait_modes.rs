@@ -20,28 +20,17 @@
 use crate::calls::waiting::{Manner, Waited, Waits};
 use crate::experiment::prelude::*;
 
-/// How a host thread can wait, and what that costs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct WaitModes {
-    /// The lengths of the work that is waited for.
-    pub lengths: Vec<Seconds>,
-    /// How many waits of a millisecond and longer there are in each way. Of longer ones as many as a second holds, at least ten.
-    pub waits: Count,
-    /// The length of the work while a neighbour launches.
-    pub busy: Seconds,
-    /// How many launches of the neighbour are timed together.
-    pub launches: Count,
-}
-
-impl Default for WaitModes {
-    fn default() -> Self {
-        Self {
-            lengths: [5e-6, 1e-4, 1e-3, 1e-2, 1e-1].map(Seconds::of).to_vec(),
-            waits: count(20),
-            busy: Seconds::milliseconds(2),
-            launches: count(64),
-        }
+parameters! {
+    /// How a host thread can wait, and what that costs.
+    pub struct WaitModes {
+        /// The lengths of the work that is waited for.
+        lengths: Vec<Seconds> = [5e-6, 1e-4, 1e-3, 1e-2, 1e-1].map(Seconds::of).to_vec(),
+        /// How many waits of a millisecond and longer there are in each way. Of longer ones as many as a second holds, at least ten.
+        waits: Count = count(20),
+        /// The length of the work while a neighbour launches.
+        busy: Seconds = Seconds::milliseconds(2),
+        /// How many launches of the neighbour are timed together.
+        launches: Count = count(64),
     }
 }
 

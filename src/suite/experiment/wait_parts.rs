@@ -22,17 +22,11 @@ use crate::experiment::prelude::*;
 /// The bytes of the copies, and of what is freed.
 const SIZES: [usize; 2] = [4, 40_000_000];
 
-/// What a wait consists of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct WaitParts {
-    /// The length of the work.
-    pub length: Seconds,
-}
-
-impl Default for WaitParts {
-    fn default() -> Self {
-        Self { length: Seconds::of(5e-5) }
+parameters! {
+    /// What a wait consists of.
+    pub struct WaitParts {
+        /// The length of the work.
+        length: Seconds = Seconds::of(5e-5),
     }
 }
 

@@ -23,43 +23,27 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::experiment::prelude::*;
 use crate::measure::held;
 
-/// How far the host runs ahead of the device, and what makes it wait.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct AsyncFrontend {
-    /// Iterations of the timed loop.
-    pub iters: Count,
-    /// Rows and columns of its matrices.
-    pub size: Count,
-    /// Matmuls in each of two independent chains.
-    pub chain: Count,
-    /// Rows and columns of the chains' matrices where each matmul leaves a part of the device free.
-    pub small_branch: Count,
-    /// Rows and columns of the chains' matrices where each matmul fills the device.
-    pub large_branch: Count,
-    /// Iterations of the training-like loop.
-    pub steps: Count,
-    /// After how many iterations it reads its loss; the number of iterations itself is always measured too.
-    pub every: Vec<Count>,
-    /// Rows and columns of the training-like model.
-    pub model: Count,
-    /// For how many operations the cost model is compared with measured totals.
-    pub operations: Vec<Count>,
-}
-
-impl Default for AsyncFrontend {
-    fn default() -> Self {
-        Self {
-            iters: count(10),
-            size: count(1000),
-            chain: count(20),
-            small_branch: count(256),
-            large_branch: count(4096),
-            steps: count(200),
-            every: vec![count(1), count(10), count(100)],
-            model: count(512),
-            operations: [1, 2, 5, 10, 20, 50, 100].map(count).to_vec(),
-        }
+parameters! {
+    /// How far the host runs ahead of the device, and what makes it wait.
+    pub struct AsyncFrontend {
+        /// Iterations of the timed loop.
+        iters: Count = count(10),
+        /// Rows and columns of its matrices.
+        size: Count = count(1000),
+        /// Matmuls in each of two independent chains.
+        chain: Count = count(20),
+        /// Rows and columns of the chains' matrices where each matmul leaves a part of the device free.
+        small_branch: Count = count(256),
+        /// Rows and columns of the chains' matrices where each matmul fills the device.
+        large_branch: Count = count(4096),
+        /// Iterations of the training-like loop.
+        steps: Count = count(200),
+        /// After how many iterations it reads its loss; the number of iterations itself is always measured too.
+        every: Vec<Count> = vec![count(1), count(10), count(100)],
+        /// Rows and columns of the training-like model.
+        model: Count = count(512),
+        /// For how many operations the cost model is compared with measured totals.
+        operations: Vec<Count> = [1, 2, 5, 10, 20, 50, 100].map(count).to_vec(),
     }
 }
 

@@ -37,31 +37,19 @@ use crate::experiment::prelude::*;
 /// How often a call that makes a context is timed.
 const FEW: Count = count(2);
 
-/// Which calls of the driver wait, and for what.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct DriverCalls {
-    /// How many trials decide whether a call waits.
-    pub trials: Count,
-    /// After how long a call that has not come back counts as one that waits.
-    pub patience: Seconds,
-    /// The length of the work before a timed call.
-    pub busy: Seconds,
-    /// The same before one that makes or ends a context: longer than the call.
-    pub busy_for_contexts: Seconds,
-    /// Bytes of what is copied, filled and allocated.
-    pub sizes: Vec<Size>,
-}
-
-impl Default for DriverCalls {
-    fn default() -> Self {
-        Self {
-            trials: count(3),
-            patience: Seconds::milliseconds(4),
-            busy: Seconds::milliseconds(1),
-            busy_for_contexts: Seconds::of(1.0),
-            sizes: [4, 1 << 16, (1 << 16) + 1, 1 << 20, 40_000_000].map(count).to_vec(),
-        }
+parameters! {
+    /// Which calls of the driver wait, and for what.
+    pub struct DriverCalls {
+        /// How many trials decide whether a call waits.
+        trials: Count = count(3),
+        /// After how long a call that has not come back counts as one that waits.
+        patience: Seconds = Seconds::milliseconds(4),
+        /// The length of the work before a timed call.
+        busy: Seconds = Seconds::milliseconds(1),
+        /// The same before one that makes or ends a context: longer than the call.
+        busy_for_contexts: Seconds = Seconds::of(1.0),
+        /// Bytes of what is copied, filled and allocated.
+        sizes: Vec<Size> = [4, 1 << 16, (1 << 16) + 1, 1 << 20, 40_000_000].map(count).to_vec(),
     }
 }
 

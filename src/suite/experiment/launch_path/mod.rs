@@ -15,28 +15,17 @@ mod queue;
 use crate::device::Graph;
 use crate::experiment::prelude::*;
 
-/// The same work launched one by one, batched and as a graph.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LaunchPath {
-    /// How many operations there are: the rows are produced for each.
-    pub operations: Vec<Count>,
-    /// Elements of the tensor.
-    pub elements: Size,
-    /// Iterations of each loop: one sample is one loop, divided by this.
-    pub iterations: Count,
-    /// After how long a launch that has not returned counts as one that blocks.
-    pub patience: Seconds,
-}
-
-impl Default for LaunchPath {
-    fn default() -> Self {
-        Self {
-            operations: [1, 10, 100, 1000].map(count).to_vec(),
-            elements: count(1024),
-            iterations: count(3),
-            patience: Seconds::milliseconds(20),
-        }
+parameters! {
+    /// The same work launched one by one, batched and as a graph.
+    pub struct LaunchPath {
+        /// How many operations there are: the rows are produced for each.
+        operations: Vec<Count> = [1, 10, 100, 1000].map(count).to_vec(),
+        /// Elements of the tensor.
+        elements: Size = count(1024),
+        /// Iterations of each loop: one sample is one loop, divided by this.
+        iterations: Count = count(3),
+        /// After how long a launch that has not returned counts as one that blocks.
+        patience: Seconds = Seconds::milliseconds(20),
     }
 }
 

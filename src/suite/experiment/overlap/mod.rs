@@ -23,46 +23,29 @@ use rand_distr::{Distribution, StandardNormal};
 
 use crate::experiment::prelude::*;
 
-/// Which calls wait for the device, what transfers cost, and how far they overlap with work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Overlap {
-    /// Elements of each of the three random tensors.
-    pub draws: Size,
-    /// Elements of every other tensor and transfer (fp32).
-    pub elements: Size,
-    /// Additions in a row.
-    pub adds: Count,
-    /// Kernels before the search for elements that are not zero.
-    pub scales: Count,
-    /// Iterations of the double-buffered loop.
-    pub steps: Count,
-    /// Bytes of the host buffers whose copies are made behind a closed gate.
-    pub host_buffers: Vec<Size>,
-    /// Bytes of the host buffers whose copies are timed, beside those of `elements`.
-    pub transfers: Vec<Size>,
-    /// Elements of the buffers of the sweep.
-    pub sweep: Size,
-    /// How many times as long as its copy a kernel of the sweep lasts.
-    pub kernel_ratios: Vec<Factor>,
-    /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
-    pub patience: Seconds,
-}
-
-impl Default for Overlap {
-    fn default() -> Self {
-        Self {
-            draws: count(50_000_000),
-            elements: count(10_000_000),
-            adds: count(100),
-            scales: count(20),
-            steps: count(10),
-            host_buffers: [40, 1 << 16, 1 << 20, 40_000_000].map(count).to_vec(),
-            transfers: [1 << 12, 1 << 16, 1 << 20, 10_000_000].map(count).to_vec(),
-            sweep: count(2_500_000),
-            kernel_ratios: [0.1, 0.3, 1.0, 3.0, 10.0].map(Bounded).to_vec(),
-            patience: Seconds::milliseconds(20),
-        }
+parameters! {
+    /// Which calls wait for the device, what transfers cost, and how far they overlap with work.
+    pub struct Overlap {
+        /// Elements of each of the three random tensors.
+        draws: Size = count(50_000_000),
+        /// Elements of every other tensor and transfer (fp32).
+        elements: Size = count(10_000_000),
+        /// Additions in a row.
+        adds: Count = count(100),
+        /// Kernels before the search for elements that are not zero.
+        scales: Count = count(20),
+        /// Iterations of the double-buffered loop.
+        steps: Count = count(10),
+        /// Bytes of the host buffers whose copies are made behind a closed gate.
+        host_buffers: Vec<Size> = [40, 1 << 16, 1 << 20, 40_000_000].map(count).to_vec(),
+        /// Bytes of the host buffers whose copies are timed, beside those of `elements`.
+        transfers: Vec<Size> = [1 << 12, 1 << 16, 1 << 20, 10_000_000].map(count).to_vec(),
+        /// Elements of the buffers of the sweep.
+        sweep: Size = count(2_500_000),
+        /// How many times as long as its copy a kernel of the sweep lasts.
+        kernel_ratios: Vec<Factor> = [0.1, 0.3, 1.0, 3.0, 10.0].map(Bounded).to_vec(),
+        /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
+        patience: Seconds = Seconds::milliseconds(20),
     }
 }
 

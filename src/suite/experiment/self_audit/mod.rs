@@ -15,19 +15,13 @@ mod stopwatch;
 use crate::experiment::prelude::*;
 use crate::measure::{timer_cost, timer_resolution};
 
-/// Resolution and overhead of the clocks, and of the library.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct SelfAudit {
-    /// Calls in a loop: one sample is one loop, divided by this.
-    pub calls: Count,
-    /// The lengths of the kernel that all stopwatches time, in seconds.
-    pub spins: Vec<Length>,
-}
-
-impl Default for SelfAudit {
-    fn default() -> Self {
-        Self { calls: count(500), spins: [2e-6, 5e-6, 2e-5, 2e-4, 2e-3, 2e-2].map(Bounded).to_vec() }
+parameters! {
+    /// Resolution and overhead of the clocks, and of the library.
+    pub struct SelfAudit {
+        /// Calls in a loop: one sample is one loop, divided by this.
+        calls: Count = count(500),
+        /// The lengths of the kernel that all stopwatches time, in seconds.
+        spins: Vec<Length> = [2e-6, 5e-6, 2e-5, 2e-4, 2e-3, 2e-2].map(Bounded).to_vec(),
     }
 }
 

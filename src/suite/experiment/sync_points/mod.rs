@@ -19,46 +19,29 @@ mod streams;
 
 use crate::experiment::prelude::*;
 
-/// Matmuls with and without a synchronize in each iteration, and reads of a result that is pending or ready.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct SyncPoints {
-    /// The element types; the rows that the document shows for one type are measured for the first.
-    pub dtypes: Vec<FloatType>,
-    /// Iterations of a loop of small matmuls: one sample is one loop.
-    pub iters: Count,
-    /// Iterations of a loop of large matmuls, where that are fewer.
-    pub big_iters: Count,
-    /// Rows and columns of the large matrices.
-    pub big: Count,
-    /// Rows and columns of the small matrices.
-    pub small: Count,
-    /// Iterations of the training-like loop.
-    pub steps: Count,
-    /// Inputs of the inference-like loop.
-    pub samples: Count,
-    /// Iterations of the loops that show whether the cost adds up, each a row of its own.
-    pub loops: Vec<Count>,
-    /// The lengths of the kernels between which a synchronize leaves a gap, in seconds.
-    pub kernels: Vec<Length>,
-    /// The lengths of the kernels after which a scalar is read, in seconds.
-    pub after: Vec<Length>,
-}
-
-impl Default for SyncPoints {
-    fn default() -> Self {
-        Self {
-            dtypes: FloatType::ALL.to_vec(),
-            iters: count(50),
-            big_iters: count(10),
-            big: count(8192),
-            small: count(512),
-            steps: count(50),
-            samples: count(64),
-            loops: [10, 100, 1000].map(count).to_vec(),
-            kernels: [5e-6, 1e-4, 1e-3, 2e-2].map(Bounded).to_vec(),
-            after: [5e-6, 2e-2].map(Bounded).to_vec(),
-        }
+parameters! {
+    /// Matmuls with and without a synchronize in each iteration, and reads of a result that is pending or ready.
+    pub struct SyncPoints {
+        /// The element types; the rows that the document shows for one type are measured for the first.
+        dtypes: Vec<FloatType> = FloatType::ALL.to_vec(),
+        /// Iterations of a loop of small matmuls: one sample is one loop.
+        iters: Count = count(50),
+        /// Iterations of a loop of large matmuls, where that are fewer.
+        big_iters: Count = count(10),
+        /// Rows and columns of the large matrices.
+        big: Count = count(8192),
+        /// Rows and columns of the small matrices.
+        small: Count = count(512),
+        /// Iterations of the training-like loop.
+        steps: Count = count(50),
+        /// Inputs of the inference-like loop.
+        samples: Count = count(64),
+        /// Iterations of the loops that show whether the cost adds up, each a row of its own.
+        loops: Vec<Count> = [10, 100, 1000].map(count).to_vec(),
+        /// The lengths of the kernels between which a synchronize leaves a gap, in seconds.
+        kernels: Vec<Length> = [5e-6, 1e-4, 1e-3, 2e-2].map(Bounded).to_vec(),
+        /// The lengths of the kernels after which a scalar is read, in seconds.
+        after: Vec<Length> = [5e-6, 2e-2].map(Bounded).to_vec(),
     }
 }
 

@@ -14,34 +14,21 @@ mod scope;
 
 use crate::experiment::prelude::*;
 
-/// What each kind of synchronization waits for, and what it costs in a loop.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Synchronize {
-    /// Rows and columns of the matrices.
-    pub size: Count,
-    /// Iterations of the loop.
-    pub iters: Count,
-    /// Elements of the tensor that two streams share.
-    pub elements: Size,
-    /// For how long a kernel delays the stream that writes it.
-    pub busy: Seconds,
-    /// The lengths of the spin that the clocks are to show, in seconds; 0 is none.
-    pub spins: Vec<Length>,
-    /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
-    pub patience: Seconds,
-}
-
-impl Default for Synchronize {
-    fn default() -> Self {
-        Self {
-            size: count(1024),
-            iters: count(1000),
-            elements: count(1 << 20),
-            busy: Seconds::milliseconds(2),
-            spins: [0.0, 0.005].map(Bounded).to_vec(),
-            patience: Seconds::milliseconds(20),
-        }
+parameters! {
+    /// What each kind of synchronization waits for, and what it costs in a loop.
+    pub struct Synchronize {
+        /// Rows and columns of the matrices.
+        size: Count = count(1024),
+        /// Iterations of the loop.
+        iters: Count = count(1000),
+        /// Elements of the tensor that two streams share.
+        elements: Size = count(1 << 20),
+        /// For how long a kernel delays the stream that writes it.
+        busy: Seconds = Seconds::milliseconds(2),
+        /// The lengths of the spin that the clocks are to show, in seconds; 0 is none.
+        spins: Vec<Length> = [0.0, 0.005].map(Bounded).to_vec(),
+        /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
+        patience: Seconds = Seconds::milliseconds(20),
     }
 }
 
