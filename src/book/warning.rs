@@ -283,6 +283,7 @@ mod tests {
 
     #[test]
     fn results_of_other_code_are_told_from_those_of_this_program() {
+        syncscope_suite::experiment::Registry::builtin();
         let mut results = nothing();
         let of_other_code =
             |results: &Results| Warning::of(results).iter().any(|warning| warning.about == WarningSubject::Code);
@@ -300,6 +301,7 @@ mod tests {
 
     #[test]
     fn another_system_that_other_code_measured_is_named() {
+        syncscope_suite::experiment::Registry::builtin();
         let mut results = nothing();
         let mut other = results.runs[0].clone();
         other.system = "PyTorch".to_owned();

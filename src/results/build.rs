@@ -1,40 +1,23 @@
-//! Notes what the program is built from, so that a results file can name it: the compiler and its flags, the lock file, and
-//! for each experiment a digest of the code that measures.
-
-#[path = "measuring_code.rs"]
-mod measuring_code;
+//! Notes what the program is built by, so that a results file can name it: the compiler and its flags, and the lock file.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
-use measuring_code::{digest, digests};
-
-/// The root of the repository, from this folder.
-const ROOT: &str = "../..";
-/// Where the code lies that measures.
-const MEASURES: [&str; 8] = [
-    "../calls",
-    "../syncscope",
-    "../suite",
-    "../../kernels",
-    "../../book/peers/pytorch.py",
-    "../../book/peers/pytorch_system",
-    "build.rs",
-    "measuring_code.rs",
-];
 const LOCK: &str = "../../Cargo.lock";
 
 fn main() {
     println!("cargo::rustc-env=SYNCSCOPE_COMPILER={}", compiler());
     println!("cargo::rustc-env=SYNCSCOPE_FLAGS={}", shown(&flags()));
     println!("cargo::rustc-env=SYNCSCOPE_FEATURES={}", variable("CARGO_CFG_TARGET_FEATURE").replace(',', ", "));
-    let digests = digests(Path::new(ROOT)).into_iter().map(|(name, digest)| format!("{name}={digest}"));
-    println!("cargo::rustc-env=SYNCSCOPE_DIGESTS={}", digests.collect::<Vec<_>>().join(";"));
-    println!("cargo::rustc-env=SYNCSCOPE_LOCK={:016x}", digest(fs::read_to_string(LOCK).ok().into_iter()));
-    for path in MEASURES.iter().chain([&LOCK]) {
-        println!("cargo::rerun-if-changed={path}");
-    }
+    println!("cargo::rustc-env=SYNCSCOPE_LOCK={:016x}", digest(&fs::read(LOCK).unwrap_or_default()));
+    println!("cargo::rerun-if-changed={LOCK}");
+    println!("cargo::rerun-if-changed=build.rs");
+}
+
+/// FNV-1a (G. Fowler, L. C. Noll, K.-P. Vo), 64 bits.
+fn digest(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 fn variable(name: &str) -> String {

@@ -35,8 +35,6 @@ mod file;
 pub mod files;
 pub mod host_clock;
 mod lookup;
-#[cfg(test)]
-mod measuring_code;
 mod metric;
 mod missing;
 mod provenance;
@@ -74,7 +72,7 @@ pub use lookup::preferred;
 pub use metric::Metric;
 pub use metric::share_interval;
 pub use missing::{Lacking, MissingReason};
-pub use provenance::{code_of, code_of_system};
+pub use provenance::{code_of, code_of_system, declare_code};
 pub use recompute::{Contradiction, Recomputation};
 pub use roofline::{MatmulRate, PeakShare, matmul_rates, memory_rate, share_of_peak};
 pub use row::{

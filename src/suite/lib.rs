@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 pub mod experiment;
+#[cfg(test)]
+mod measuring_code;
 pub mod runner;
 
 use syncscope::{affinity, device, measure, tensor, timeline};

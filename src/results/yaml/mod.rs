@@ -6,7 +6,7 @@
 
 mod way;
 
-use serde::de::{DeserializeOwned, DeserializeSeed};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::{Deserializer, Path, Segment, Track};
 use serde_saphyr::options::{MergeKeyPolicy, NonFiniteFloatPolicy};
@@ -60,7 +60,11 @@ pub fn read(path: &std::path::Path) -> Result<String, FileError> {
 /// # Errors
 /// [`FileError::Invalid`] says where what is wrong.
 pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
-    parse_seed(text, origin, std::marker::PhantomData)
+    let mut track = Track::new();
+    let read = with_deserializer_from_str_with_options(text, options(), |deserializer| {
+        T::deserialize(Deserializer::new(deserializer, &mut track))
+    });
+    read.map_err(|error| invalid(&error, &track.path(), text, origin))
 }
 
 /// The content of a text in which nothing is left blank.
@@ -69,18 +73,6 @@ pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileErr
 /// As [`parse`].
 pub fn content(text: &str, origin: &str) -> Result<Value, FileError> {
     parse_filled(text, origin, None)
-}
-
-/// Reads a text by a seed.
-///
-/// # Errors
-/// As [`parse`].
-pub fn parse_seed<'de, S: DeserializeSeed<'de>>(text: &'de str, origin: &str, seed: S) -> Result<S::Value, FileError> {
-    let mut track = Track::new();
-    let read = with_deserializer_from_str_with_options(text, options(), |deserializer| {
-        seed.deserialize(Deserializer::new(deserializer, &mut track))
-    });
-    read.map_err(|error| invalid(&error, &track.path(), text, origin))
 }
 
 /// Reads a text in which nothing is left blank, but for the values below a key that `may_be_blank`.
@@ -114,16 +106,7 @@ fn invalid(error: &Error, path: &Path, text: &str, origin: &str) -> FileError {
     let rendered = error.render();
     // A parser within the parser puts its own place behind its words.
     let said = rendered.split(" at line ").next().unwrap_or_default();
-    let name = said.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
-    let mut steps: Vec<&Segment> = path.iter().filter(|segment| !matches!(segment, Segment::Unknown)).collect();
-    // An unknown key is no part of the way to it.
-    let is_key = |last: &mut &Segment| matches!(last, Segment::Map { key } if Some(key.as_str()) == name);
-    steps.pop_if(is_key);
-    let way = steps.iter().fold(Way::default(), |way, step| match step {
-        Segment::Seq { index } => way.item(*index),
-        Segment::Map { key } | Segment::Enum { variant: key } => way.key(key),
-        Segment::Unknown => way,
-    });
+    let [value, meant] = ways(Way::default(), path, said);
     let own = || error.location().map(|place| (place.line() as usize, place.column() as usize));
     let place = match error {
         // The parser knows no more of what a reader of its values refuses than where the last one was taken.
@@ -131,15 +114,37 @@ fn invalid(error: &Error, path: &Path, text: &str, origin: &str) -> FileError {
         | Error::SerdeInvalidType { .. }
         | Error::SerdeInvalidValue { .. }
         | Error::SerdeUnknownField { .. }
-        | Error::SerdeUnknownVariant { .. } => name.map_or(way.clone(), |name| way.name(name)).place(text).or_else(own),
+        | Error::SerdeUnknownVariant { .. } => meant.place(text).or_else(own),
         _ => own(),
     };
     let (line, column) = place.unwrap_or_default();
     let rest = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().chars().skip(column.saturating_sub(1));
     let found: String = rest.take_while(|character| !",]}#".contains(*character)).collect();
-    let (message, way) = (in_words(said, found.trim()), way.in_words());
-    let message = if way.is_empty() { message } else { format!("{way}: {message}") };
+    let message = value.before(&in_words(said, found.trim()));
     FileError::Invalid { origin: origin.to_owned(), line, column, message, hint: hint(said) }
+}
+
+/// What is wrong with the value at `way` of a text, whose content refused to be read: where in it, what, and a hint.
+pub fn refused(error: &serde_path_to_error::Error<serde_json::Error>, way: Way) -> (Way, String, String) {
+    let said = error.inner().to_string();
+    let [value, meant] = ways(way, error.path(), &said);
+    (meant, value.before(&in_plain_words(&said)), hint(&said))
+}
+
+/// The ways from a value to the one that an error is about, and to what is wrong there: an unknown key, or the value itself.
+fn ways(from: Way, path: &Path, said: &str) -> [Way; 2] {
+    let name = said.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+    let mut steps: Vec<&Segment> = path.iter().filter(|segment| !matches!(segment, Segment::Unknown)).collect();
+    // An unknown key is no part of the way to it.
+    let is_key = |last: &mut &Segment| matches!(last, Segment::Map { key } if Some(key.as_str()) == name);
+    steps.pop_if(is_key);
+    let value = steps.iter().fold(from, |way, step| match step {
+        Segment::Seq { index } => way.item(*index),
+        Segment::Map { key } | Segment::Enum { variant: key } => way.key(key),
+        Segment::Unknown => way,
+    });
+    let meant = name.map_or(value.clone(), |name| value.name(name));
+    [value, meant]
 }
 
 /// The parser's words for what is wrong as those of this program.

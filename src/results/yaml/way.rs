@@ -59,8 +59,13 @@ impl Way {
         }
     }
 
+    /// What is wrong where it leads to, behind it in words.
+    pub(super) fn before(&self, message: &str) -> String {
+        if self.0.is_empty() { message.to_owned() } else { format!("{}: {message}", self.in_words()) }
+    }
+
     /// It in words: `entry 1, read[2]`, where it begins at a list, or `read[2].name`.
-    pub(super) fn in_words(&self) -> String {
+    fn in_words(&self) -> String {
         self.0.iter().enumerate().fold(String::new(), |words, (place, step)| match step {
             Step::Item(item) if place == 0 => format!("entry {}", item + 1),
             Step::Item(item) => format!("{words}[{item}]"),

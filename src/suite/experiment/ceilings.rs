@@ -15,51 +15,21 @@
 //!
 //! What it does not cover: that something else could be faster. A peak here is measured, not a vendor's peak rate.
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
+use crate::experiment::prelude::*;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::bench::matmul_flops;
-use super::counts;
-use super::host_copy::{HostCopy, fastest_memory};
-use super::{Experiment, Formula, Group, GroupBuilder, count};
-use crate::device::{Device, Float, FloatType};
-use crate::error::DeviceError;
-use crate::results::Work;
-use crate::units::Unit;
-
-/// Peak rates measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Ceilings {
-    /// Bytes of the tensors that are copied on the device (fp32).
-    #[serde(deserialize_with = "counts::sizes")]
-    pub copies: Vec<NonZeroUsize>,
-    /// The element types of the matmuls.
-    pub dtypes: Vec<FloatType>,
-    /// Rows and columns of the matrices.
-    #[serde(deserialize_with = "counts::millions")]
-    pub sizes: Vec<NonZeroUsize>,
-    /// Bytes of the host buffers that are copied over PCIe (or NVLink) (fp32).
-    #[serde(deserialize_with = "counts::sizes")]
-    pub link: Vec<NonZeroUsize>,
-    /// Iterations of the loop over the largest: one sample is one loop, divided by its iterations.
-    #[serde(deserialize_with = "counts::million")]
-    pub iterations: NonZeroUsize,
-}
-
-/// On a GPU, the sizes of the documents' tensors, smaller and larger ones.
-impl Default for Ceilings {
-    fn default() -> Self {
-        Self {
-            copies: [4_000_000, 10_000_000, 40_000_000, 200_000_000, 1 << 30].map(count).to_vec(),
-            dtypes: FloatType::ALL.to_vec(),
-            sizes: [512, 1024, 2048, 4096, 8192].map(count).to_vec(),
-            link: [1 << 20, 10_000_000, 40_000_000, 1 << 28].map(count).to_vec(),
-            iterations: count(5),
-        }
+parameters! {
+    /// Peak rates measured.
+    pub struct Ceilings {
+        /// Bytes of the tensors that are copied on the device (fp32).
+        copies: Vec<Size> = [4_000_000, 10_000_000, 40_000_000, 200_000_000, 1 << 30].map(count).to_vec(),
+        /// The element types of the matmuls.
+        dtypes: Vec<FloatType> = FloatType::ALL.to_vec(),
+        /// Rows and columns of the matrices.
+        sizes: Vec<Count> = [512, 1024, 2048, 4096, 8192].map(count).to_vec(),
+        /// Bytes of the host buffers that are copied over PCIe (or NVLink) (fp32).
+        link: Vec<Size> = [1 << 20, 10_000_000, 40_000_000, 1 << 28].map(count).to_vec(),
+        /// Iterations of the loop over the largest: one sample is one loop, divided by its iterations.
+        iterations: Count = count(5),
     }
 }
 
@@ -67,16 +37,13 @@ impl Experiment for Ceilings {
     const NAME: &'static str = "ceilings";
     const SUMMARY: &'static str = "Peak rates measured: copies, matmuls, transfers over PCIe (or NVLink)";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self {
-                copies: [400_000, 2_000_000].map(count).to_vec(),
-                sizes: [128, 512].map(count).to_vec(),
-                link: [400_000, 2_000_000].map(count).to_vec(),
-                iterations: count(2),
-                ..Self::default()
-            },
-            _ => Self::default(),
+    fn for_cpu() -> Self {
+        Self {
+            copies: [400_000, 2_000_000].map(count).to_vec(),
+            sizes: [128, 512].map(count).to_vec(),
+            link: [400_000, 2_000_000].map(count).to_vec(),
+            iterations: count(2),
+            ..Self::default()
         }
     }
 
@@ -181,11 +148,8 @@ impl Ceilings {
         Group::of("The same code twice", [("bytes", bytes.into()), ("iterations", iterations.into())])
             .setup(move |device| device.stream()?.ones::<f32>([elements]))
             .twice(["ceilings.same.a", "ceilings.same.b", "ceilings.same.ratio"], move |x| {
-                let x = x.clone();
-                Ok(move || {
-                    (0..iterations).try_for_each(|_| x.affine(1.0, 1.0).map(drop))?;
-                    x.stream().device().synchronize()
-                })
+                (0..iterations).try_for_each(|_| x.affine(1.0, 1.0).map(drop))?;
+                x.stream().device().synchronize()
             })
             .build()
     }

@@ -20,43 +20,24 @@
 //! Files that the system has read before are in its memory, and the process that starts the others holds the device
 //! meanwhile: a machine that has just been started, and a device that nobody uses, take longer.
 
-use std::cell::RefCell;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::rc::Rc;
 use std::sync::OnceLock;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::each_round::EachRound;
-use super::{Experiment, Formula, Group, count, counts};
 use crate::affinity;
 use crate::calls::process::FirstSteps;
-use crate::device::Device;
-use crate::error::DeviceError;
+use crate::experiment::prelude::*;
 use crate::files::Scratch;
-use crate::measure::Clock;
-use crate::results::Derivation;
-use crate::units::{Seconds, Unit};
 
-/// What a process pays once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ColdStart {
-    /// How many processes are started in each case.
-    #[serde(deserialize_with = "counts::million")]
-    pub processes: NonZeroUsize,
-    /// After how long a process that has not ended is ended.
-    pub patience: Seconds,
-}
-
-impl Default for ColdStart {
-    fn default() -> Self {
-        Self { processes: count(2), patience: Seconds::of(60.0) }
+parameters! {
+    /// What a process pays once.
+    pub struct ColdStart {
+        /// How many processes are started in each case.
+        processes: Count = count(2),
+        /// After how long a process that has not ended is ended.
+        patience: Seconds = Seconds::of(60.0),
     }
 }
 
@@ -104,15 +85,16 @@ impl ColdStart {
     fn case(&self, (loading, cache): (&'static str, &'static str)) -> Group {
         let patience = self.patience.duration();
         let parameters = [("loading", loading.into()), ("cache", cache.into())];
-        let mut group = Group::of("First steps of a process", parameters).trials(self.processes).setup(move |device| {
-            let processes = Processes::new(device, loading, cache, patience)?;
-            // A first process shows which steps there are, and leaves compiled kernels on disk.
-            let first = Rc::new(processes.start()?);
-            // Where its folder is empty it is a process like any other: that of the first round.
-            let unused = RefCell::new(processes.is_cache_empty.then(|| Rc::clone(&first)));
-            let next = move || unused.take().map_or_else(|| processes.start().map(Rc::new), Ok);
-            Ok((first, EachRound::new(next)))
-        });
+        let mut group =
+            Group::of("First steps of a process", parameters).trials(*self.processes).setup(move |device| {
+                let processes = Processes::new(device, loading, cache, patience)?;
+                // A first process shows which steps there are, and leaves compiled kernels on disk.
+                let first = Rc::new(processes.start()?);
+                // Where its folder is empty it is a process like any other: that of the first round.
+                let unused = RefCell::new(processes.is_cache_empty.then(|| Rc::clone(&first)));
+                let next = move || unused.take().map_or_else(|| processes.start().map(Rc::new), Ok);
+                Ok((first, EachRound::new(next)))
+            });
         let steps = STEPS.map(|(step, id, label)| (Part::Step(step), id, label));
         let whole = [
             (Part::Total, "cold-start.total", "All steps, from the first to the last"),

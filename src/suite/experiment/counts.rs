@@ -1,16 +1,14 @@
 //! Counts that a suite states, read up to what a machine can do.
 //!
-//! A loop of 10¹⁹ steps does not end, and a matrix of as many rows has a size that no number holds. A parameter names its
-//! bound where it is declared, so that a suite is refused with the place of the count:
+//! A loop of 10¹⁹ steps does not end, and a matrix of as many rows has a size that no number holds. The type of a
+//! parameter is its bound, so that a suite is refused with the place of the count:
 //!
 //! ```
-//! use std::num::NonZeroUsize;
-//! use syncscope_suite::experiment::counts;
+//! use syncscope_suite::experiment::counts::Count;
 //!
 //! #[derive(Debug, serde::Deserialize)]
 //! struct Loops {
-//!     #[serde(deserialize_with = "counts::million")]
-//!     iters: NonZeroUsize,
+//!     iters: Count,
 //! }
 //! let read = serde_json::from_str::<Loops>;
 //! assert_eq!(read(r#"{"iters": 20}"#)?.iters.get(), 20);
@@ -19,113 +17,71 @@
 //! ```
 
 use std::num::NonZeroUsize;
+use std::ops::{Deref, DerefMut};
 
+use schemars::JsonSchema;
 use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
-const MILLION: usize = 1_000_000;
-/// Of elements of eight bytes, the memory of the largest device that there is.
-const LARGEST: usize = 1 << 36;
+/// More than 0, and `MAX` at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct UpTo<const MAX: usize>(NonZeroUsize);
 
 /// Iterations of a loop, or the side of a matrix.
-///
-/// # Errors
-/// It is 0 or more than a million.
-pub fn million<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NonZeroUsize, D::Error> {
-    bounded(NonZeroUsize::deserialize(deserializer)?, MILLION)
+pub type Count = UpTo<1_000_000>;
+/// Elements of a tensor, or bytes: of elements of eight bytes, the memory of the largest device that there is.
+pub type Size = UpTo<{ 1 << 36 }>;
+
+/// A count that is known not to be 0 and to be within its bound.
+pub const fn count<const MAX: usize>(value: usize) -> UpTo<MAX> {
+    match NonZeroUsize::new(value) {
+        Some(value) => UpTo(value),
+        None => UpTo(NonZeroUsize::MIN),
+    }
 }
 
-/// Several of them.
-///
-/// # Errors
-/// As [`million`].
-pub fn millions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NonZeroUsize>, D::Error> {
-    all(deserializer, MILLION)
-}
-
-/// Elements of a tensor, or bytes.
-///
-/// # Errors
-/// It is 0 or more than a device has memory for.
-pub fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NonZeroUsize, D::Error> {
-    bounded(NonZeroUsize::deserialize(deserializer)?, LARGEST)
-}
-
-/// Several of them.
-///
-/// # Errors
-/// As [`size`].
-pub fn sizes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<NonZeroUsize>, D::Error> {
-    all(deserializer, LARGEST)
-}
-
-/// Factors.
-///
-/// # Errors
-/// One is not more than 0 and at most a thousand.
-pub fn positives<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
-    let factors: Vec<f64> = Vec::deserialize(deserializer)?;
-    match factors.iter().find(|factor| !(**factor > 0.0 && **factor <= 1000.0)) {
-        Some(wrong) => {
-            Err(D::Error::custom(format!("expected factors, more than 0 and at most 1000, and found {wrong}")))
+impl<'de, const MAX: usize> Deserialize<'de> for UpTo<MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let count = NonZeroUsize::deserialize(deserializer)?;
+        match count.get() > MAX {
+            true => Err(D::Error::custom(format!("{count} is more than {MAX}, the most that a machine is asked for"))),
+            false => Ok(Self(count)),
         }
-        None => Ok(factors),
     }
 }
 
-/// Lengths of time in seconds; 0 is none.
-///
-/// # Errors
-/// One is less than 0 or more than a minute.
-pub fn lengths<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
-    let lengths: Vec<f64> = Vec::deserialize(deserializer)?;
-    match lengths.iter().find(|length| !(**length >= 0.0 && **length <= 60.0)) {
-        Some(wrong) => Err(D::Error::custom(format!("expected seconds, at least 0 and at most 60, and found {wrong}"))),
-        None => Ok(lengths),
+impl<const MAX: usize> Deref for UpTo<MAX> {
+    type Target = NonZeroUsize;
+
+    fn deref(&self) -> &NonZeroUsize {
+        &self.0
     }
 }
 
-fn all<'de, D: Deserializer<'de>>(deserializer: D, most: usize) -> Result<Vec<NonZeroUsize>, D::Error> {
-    Vec::deserialize(deserializer)?.into_iter().map(|count| bounded(count, most)).collect()
-}
-
-fn bounded<E: Error>(count: NonZeroUsize, most: usize) -> Result<NonZeroUsize, E> {
-    match count.get() > most {
-        true => Err(E::custom(format!("{count} is more than {most}, the most that a machine is asked for"))),
-        false => Ok(count),
+impl<const MAX: usize> DerefMut for UpTo<MAX> {
+    fn deref_mut(&mut self) -> &mut NonZeroUsize {
+        &mut self.0
     }
 }
 
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use crate::experiment::Registry;
-    use crate::runner::Suite;
+/// A number that is at most `MAX`, and more than 0 or, where it may be `ZERO`, not less.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Bounded<const ZERO: bool, const MAX: u32>(pub f64);
 
-    #[test]
-    fn every_count_of_every_experiment_has_a_bound_and_the_refusal_its_place() {
-        let registry = Registry::builtin();
-        let schema = serde_json::to_value(Suite::schema(&registry)).unwrap();
-        let mut bounded = 0;
-        for entry in schema["properties"]["experiments"]["items"]["oneOf"].as_array().unwrap() {
-            let (experiment, parameters) = entry["properties"].as_object().unwrap().iter().next().unwrap();
-            let definition = parameters["$ref"].as_str().map(|path| path.trim_start_matches('#'));
-            let parameters = definition.map_or(parameters, |path| schema.pointer(path).unwrap());
-            for (name, parameter) in parameters["properties"].as_object().unwrap() {
-                let huge = match (parameter["type"].as_str(), parameter["items"]["type"].as_str()) {
-                    (Some("integer"), _) => "10000000000000000000",
-                    (_, Some("integer")) => "[1, 10000000000000000000]",
-                    _ => continue,
-                };
-                let text = format!(
-                    "title: T\nsampling: {{ samples: 1 }}\nexperiments:\n  - {experiment}:\n      {name}: {huge}\n"
-                );
-                let error = Suite::parse(&text, "s.yaml", &registry).err().map(|error| error.to_string());
-                let error = error.unwrap_or_else(|| panic!("{experiment}: {name} has no bound"));
-                assert!(error.starts_with("s.yaml:5:") && error.contains("more than"), "{error}");
-                bounded += 1;
-            }
+/// How many times as much.
+pub type Factor = Bounded<false, 1000>;
+/// A length of time in seconds; 0 is none.
+pub type Length = Bounded<true, 60>;
+
+impl<'de, const ZERO: bool, const MAX: u32> Deserialize<'de> for Bounded<ZERO, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = f64::deserialize(deserializer)?;
+        let least = if ZERO { "at least" } else { "more than" };
+        match value <= f64::from(MAX) && (value > 0.0 || ZERO && value == 0.0) {
+            true => Ok(Self(value)),
+            false => Err(D::Error::custom(format!("expected {least} 0 and at most {MAX}, and found {value}"))),
         }
-        assert!(bounded > 10, "{bounded}");
     }
 }

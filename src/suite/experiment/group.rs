@@ -3,10 +3,11 @@
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 
+use super::formula::Formula;
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
 use crate::measure::{Case, Clock, Stopwatch};
-use crate::results::{Derivation, FormulaOperand, MetricSpec, Parameter, Parameters, Provenance, Work};
+use crate::results::{Derivation, MetricSpec, Parameter, Parameters, Provenance, Work};
 use crate::units::Unit;
 
 /// Rows under a heading, and how they are measured: [`of`](Self::of) begins one. Its cases are sampled together,
@@ -105,44 +106,12 @@ pub struct GroupBuilder<S> {
 }
 
 type Setup<S> = Box<dyn Fn(&Device) -> Result<S, DeviceError>>;
-type Make<S> = Box<dyn Fn(&S, String) -> Result<Case<'static>, DeviceError>>;
+type Make<S> = Box<dyn Fn(&Rc<S>, String) -> Result<Case<'static>, DeviceError>>;
 
 /// A row, and what makes its case; a computed one has none.
 struct Declared<S> {
     spec: MetricSpec,
     make: Option<Make<S>>,
-}
-
-/// How a derived row is computed, round by round.
-pub struct Formula {
-    derivation: Derivation,
-    text: String,
-    operands: Vec<FormulaOperand>,
-}
-
-impl Formula {
-    /// A formula as a reader sees it, and the rows that its words stand for: each word with an identifier. Other words are
-    /// numeric parameters of the row. [`Expression`](crate::results::Expression) says how it is written.
-    pub fn of<const N: usize>(text: impl Into<String>, operands: [(&str, &'static str); N]) -> Self {
-        let operand =
-            |(name, id): (&str, &str)| FormulaOperand { name: name.to_owned(), id: id.to_owned(), parameters: None };
-        let operands = operands.into_iter().map(operand).collect();
-        Self { derivation: Derivation::Computation, text: text.into(), operands }
-    }
-
-    /// The formula as a computation of this kind.
-    #[must_use]
-    pub fn is(self, derivation: Derivation) -> Self {
-        Self { derivation, ..self }
-    }
-
-    /// The formula with the operand of this name from the row with these parameters, in place of the group's.
-    #[must_use]
-    pub fn from_row(mut self, name: &str, parameters: &Parameters) -> Self {
-        let named = self.operands.iter_mut().filter(|operand| operand.name == name);
-        named.for_each(|operand| operand.parameters = Some(parameters.clone()));
-        self
-    }
 }
 
 impl GroupBuilder<Device> {
@@ -216,7 +185,7 @@ impl<S: 'static> GroupBuilder<S> {
         B: FnMut() -> Result<R, DeviceError> + 'static,
         R: 'static,
     {
-        let make = Box::new(move |shared: &S, id| Ok(Case::host_timed(id, make(shared)?)));
+        let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::host_timed(id, make(shared)?)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
     }
 
@@ -230,7 +199,7 @@ impl<S: 'static> GroupBuilder<S> {
     where
         B: FnMut(&mut Stopwatch) -> Result<(), DeviceError> + 'static,
     {
-        let make = Box::new(move |shared: &S, id| Ok(Case::host_timed_within(id, make(shared)?)));
+        let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::host_timed_within(id, make(shared)?)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
     }
 
@@ -246,7 +215,7 @@ impl<S: 'static> GroupBuilder<S> {
         B: FnMut() -> Result<R, DeviceError> + 'static,
         R: 'static,
     {
-        let make = Box::new(move |shared: &S, id| {
+        let make = Box::new(move |shared: &Rc<S>, id| {
             let (stream, body) = make(shared)?;
             Case::device_timed(id, &stream, body)
         });
@@ -264,7 +233,7 @@ impl<S: 'static> GroupBuilder<S> {
     where
         B: FnMut() -> Result<f64, DeviceError> + 'static,
     {
-        let make = Box::new(move |shared: &S, id| Ok(Case::timed_by(clock, id, make(shared)?)));
+        let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::timed_by(clock, id, make(shared)?)));
         self.sampled(id, label, Unit::Seconds, clock, make)
     }
 
@@ -279,7 +248,7 @@ impl<S: 'static> GroupBuilder<S> {
     where
         B: FnMut() -> Result<f64, DeviceError> + 'static,
     {
-        let make = Box::new(move |shared: &S, id| Ok(Case::new(id, make(shared)?)));
+        let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::new(id, make(shared)?)));
         self.sampled(id, label, unit, Clock::Observed, make)
     }
 
@@ -293,21 +262,63 @@ impl<S: 'static> GroupBuilder<S> {
         self.time_by(Clock::Host, id, label, move |_| no_meaning(id, reason))
     }
 
+    /// A row of the host's clock: for how long `call` holds the host.
+    pub fn host_time_of<R: 'static>(
+        self,
+        id: &'static str,
+        label: &str,
+        call: impl Fn(&S) -> Result<R, DeviceError> + 'static,
+    ) -> Self {
+        let make = of_shared(call, |id, shared, call| Case::host_timed(id, move || call(&shared)));
+        self.sampled(id, label, Unit::Seconds, Clock::Host, make)
+    }
+
+    /// A row of the host's clock, of the part of `call` that it runs by the stopwatch.
+    pub fn stopwatch_of(
+        self,
+        id: &'static str,
+        label: &str,
+        call: impl Fn(&S, &mut Stopwatch) -> Result<(), DeviceError> + 'static,
+    ) -> Self {
+        let make = of_shared(call, |id, shared, call| Case::host_timed_within(id, move |watch| call(&shared, watch)));
+        self.sampled(id, label, Unit::Seconds, Clock::Host, make)
+    }
+
+    /// A row of times that `call` takes from `clock` by itself, in seconds.
+    pub fn seconds_of(
+        self,
+        clock: Clock,
+        id: &'static str,
+        label: &str,
+        call: impl Fn(&S) -> Result<f64, DeviceError> + 'static,
+    ) -> Self {
+        let make = of_shared(call, move |id, shared, call| Case::timed_by(clock, id, move || call(&shared)));
+        self.sampled(id, label, Unit::Seconds, clock, make)
+    }
+
+    /// A row of values that `call` observes: a count, a yes (1) or no (0).
+    pub fn value_of(
+        self,
+        id: &'static str,
+        label: &str,
+        unit: Unit,
+        call: impl Fn(&S) -> Result<f64, DeviceError> + 'static,
+    ) -> Self {
+        let make = of_shared(call, |id, shared, call| Case::new(id, move || call(&shared)));
+        self.sampled(id, label, unit, Clock::Observed, make)
+    }
+
     /// The same code twice, as two rows of the host's clock, and the ratio of the second to the first: a reader sees what
     /// the method makes of a difference that is none.
-    pub fn twice<B, R>(
+    pub fn twice<R: 'static>(
         self,
         [first, second, ratio]: [&'static str; 3],
-        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
-    ) -> Self
-    where
-        B: FnMut() -> Result<R, DeviceError> + 'static,
-        R: 'static,
-    {
-        let make = Rc::new(make);
-        let again = Rc::clone(&make);
-        self.host_time(first, "The same code, first", move |shared| make(shared))
-            .host_time(second, "The same code, second", move |shared| again(shared))
+        call: impl Fn(&S) -> Result<R, DeviceError> + 'static,
+    ) -> Self {
+        let call = Rc::new(call);
+        let again = Rc::clone(&call);
+        self.host_time_of(first, "The same code, first", move |shared| call(shared))
+            .host_time_of(second, "The same code, second", move |shared| again(shared))
             .derived(
                 ratio,
                 "The same code twice, ratio",
@@ -406,7 +417,7 @@ impl<S: 'static> GroupBuilder<S> {
         let (rows, makes): (Vec<_>, Vec<_>) =
             rows.into_iter().map(|Declared { spec, make }| (spec.clone(), (spec.title(), make))).unzip();
         let cases = move |device: &Device, places: &[usize]| {
-            let shared = setup(device)?;
+            let shared = Rc::new(setup(device)?);
             let makes = places.iter().filter_map(|place| makes.get(*place));
             Ok(makes.filter_map(|(title, make)| Some(make.as_ref()?(&shared, title.clone()))).collect())
         };
@@ -417,6 +428,15 @@ impl<S: 'static> GroupBuilder<S> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+
+/// Makes the case of a call on what the cases of a group share.
+fn of_shared<S: 'static, C: 'static>(
+    call: C,
+    case: impl Fn(String, Rc<S>, Rc<C>) -> Case<'static> + 'static,
+) -> Make<S> {
+    let call = Rc::new(call);
+    Box::new(move |shared, id| Ok(case(id, Rc::clone(shared), Rc::clone(&call))))
+}
 
 /// Why a row is not measured here.
 fn no_meaning(id: &str, reason: &str) -> Result<fn() -> Result<f64, DeviceError>, DeviceError> {

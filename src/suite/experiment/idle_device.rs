@@ -8,36 +8,17 @@
 //! With one device of an engine the same pair of loops runs with an idle *stream* of that device. It has rows of its own,
 //! since synchronizing a stream and synchronizing a device are different calls.
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
+use crate::experiment::prelude::*;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::bench::random_matmul;
-use super::counts;
-use super::{Experiment, Group, count};
-use crate::device::{Device, Stream};
-use crate::error::DeviceError;
-use crate::results::{Parameter, Work};
-
-/// A loop of small matmuls that synchronizes an idle or the busy device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct IdleDevice {
-    /// The device that works and the one that idles; left out, the run's device and the next one of its engine.
-    pub devices: Option<[String; 2]>,
-    /// Iterations of the loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub iters: NonZeroUsize,
-    /// Rows and columns of the matrices.
-    #[serde(deserialize_with = "counts::million")]
-    pub size: NonZeroUsize,
-}
-
-impl Default for IdleDevice {
-    fn default() -> Self {
-        Self { devices: None, iters: count(1000), size: count(100) }
+parameters! {
+    /// A loop of small matmuls that synchronizes an idle or the busy device.
+    pub struct IdleDevice {
+        /// The device that works and the one that idles; left out, the run's device and the next one of its engine.
+        devices: Option<[String; 2]> = None,
+        /// Iterations of the loop.
+        iters: Count = count(1000),
+        /// Rows and columns of the matrices.
+        size: Count = count(100),
     }
 }
 
@@ -46,11 +27,8 @@ impl Experiment for IdleDevice {
     const SUMMARY: &'static str =
         "Whether synchronizing a busy device in each iteration costs more than synchronizing an idle one";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self { iters: count(100), ..Self::default() },
-            _ => Self::default(),
-        }
+    fn for_cpu() -> Self {
+        Self { iters: count(100), ..Self::default() }
     }
 
     fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
@@ -75,14 +53,12 @@ impl IdleDevice {
                     Ok((device.stream()?, Device::open(&idle.unwrap_or_default())?))
                 }
             })
-            .host_time("idle-device.other", "Synchronize the idle device each iteration", move |(stream, idle)| {
-                let idle = idle.clone();
-                Ok(iterate(stream, size, iters, move || idle.synchronize()))
+            .host_time_of("idle-device.other", "Synchronize the idle device each iteration", move |(stream, idle)| {
+                iterate(stream, size, iters, || idle.synchronize())
             })
             .work(self.launches())
-            .host_time("idle-device.same", "Synchronize the busy device each iteration", move |(stream, _)| {
-                let busy = stream.device().clone();
-                Ok(iterate(stream, size, iters, move || busy.synchronize()))
+            .host_time_of("idle-device.same", "Synchronize the busy device each iteration", move |(stream, _)| {
+                iterate(stream, size, iters, || stream.device().synchronize())
             })
             .work(self.launches())
             .difference("idle-device.delta", "Busy − idle device", ["idle-device.same", "idle-device.other"])
@@ -95,8 +71,7 @@ impl IdleDevice {
         Group::of("The same code twice", self.parameters())
             .setup(|device| device.stream())
             .twice(["idle-device.same.a", "idle-device.same.b", "idle-device.same.ratio"], move |stream| {
-                let busy = stream.clone();
-                Ok(iterate(stream, size, iters, move || busy.synchronize()))
+                iterate(stream, size, iters, || stream.synchronize())
             })
             .build()
     }
@@ -105,19 +80,17 @@ impl IdleDevice {
         let (size, iters) = (self.size, self.iters);
         Group::of("Two streams of one device", self.parameters())
             .setup(|device| Ok((device.stream()?, device.stream()?)))
-            .host_time(
+            .host_time_of(
                 "idle-device.stream.other",
                 "Synchronize the idle stream each iteration",
-                move |(stream, idle)| {
-                    let idle = idle.clone();
-                    Ok(iterate(stream, size, iters, move || idle.synchronize()))
-                },
+                move |(stream, idle)| iterate(stream, size, iters, || idle.synchronize()),
             )
             .work(self.launches())
-            .host_time("idle-device.stream.same", "Synchronize the busy stream each iteration", move |(stream, _)| {
-                let busy = stream.clone();
-                Ok(iterate(stream, size, iters, move || busy.synchronize()))
-            })
+            .host_time_of(
+                "idle-device.stream.same",
+                "Synchronize the busy stream each iteration",
+                move |(stream, _)| iterate(stream, size, iters, || stream.synchronize()),
+            )
             .work(self.launches())
             .difference(
                 "idle-device.stream.delta",
@@ -144,21 +117,15 @@ fn of_engine(engine: &str) -> impl Iterator<Item = String> {
 
 /// The loop: a random matrix of this size, multiplied by itself, and a wait, so many times. It ends when the device that works
 /// is done.
-pub(super) fn iterate<W>(
+pub(super) fn iterate(
     stream: &Stream,
-    size: NonZeroUsize,
-    iters: NonZeroUsize,
-    wait: W,
-) -> impl FnMut() -> Result<(), DeviceError> + use<W>
-where
-    W: Fn() -> Result<(), DeviceError>,
-{
-    let (iters, n, stream) = (iters.get(), size.get(), stream.clone());
-    move || {
-        for _ in 0..iters {
-            black_box(random_matmul(&stream, n)?);
-            wait()?;
-        }
-        stream.device().synchronize()
+    size: Count,
+    iters: Count,
+    wait: impl Fn() -> Result<(), DeviceError>,
+) -> Result<(), DeviceError> {
+    for _ in 0..iters.get() {
+        black_box(random_matmul(stream, size.get())?);
+        wait()?;
     }
+    stream.device().synchronize()
 }

@@ -6,29 +6,13 @@
 //! How long a synchronize waits for pending work is timed by the host's clock and not recorded: a profiler makes the host so
 //! slow that the device has finished before the host asks.
 
-use std::num::NonZeroUsize;
+use crate::experiment::prelude::*;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{Experiment, Group, count, counts};
-use crate::device::{Device, Stream};
-use crate::error::DeviceError;
-use crate::timeline::{Kind, Timeline};
-use crate::units::Unit;
-
-/// What a call of PyTorch does inside.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Implementation {
-    /// How many kernels are launched to see in which order they start.
-    #[serde(deserialize_with = "counts::million")]
-    pub kernels: NonZeroUsize,
-}
-
-impl Default for Implementation {
-    fn default() -> Self {
-        Self { kernels: count(50) }
+parameters! {
+    /// What a call of PyTorch does inside.
+    pub struct Implementation {
+        /// How many kernels are launched to see in which order they start.
+        kernels: Count = count(50),
     }
 }
 
@@ -41,47 +25,24 @@ impl Experiment for Implementation {
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
         let heading = "Calls recorded inside PyTorch";
-        let mut calls = Group::of(heading, [])
-            .foreign(
-                "implementation.device-synchronize.stream-call",
-                "The device synchronize calls the stream synchronize",
-                Unit::Ratio,
-                PYTORCH,
-            )
-            .foreign("implementation.numpy.returns", "numpy() of a GPU tensor returns an array", Unit::Ratio, PYTORCH)
-            .foreign(
-                "implementation.nonzero.count-read",
-                "nonzero copies a count to the host and waits for it",
-                Unit::Ratio,
-                PYTORCH,
-            )
-            .foreign(
-                "implementation.pin-memory.pinned-allocation",
-                "pin_memory allocates pinned memory of CUDA",
-                Unit::Ratio,
-                PYTORCH,
-            )
-            .foreign(
-                "implementation.copy.other-stream",
-                "A non-blocking copy runs on another stream than the current one",
-                Unit::Ratio,
-                PYTORCH,
-            );
+        let mut calls = Group::of(heading, []);
+        for (id, label) in [
+            ("implementation.device-synchronize.stream-call", "The device synchronize calls the stream synchronize"),
+            ("implementation.numpy.returns", "numpy() of a GPU tensor returns an array"),
+            ("implementation.nonzero.count-read", "nonzero copies a count to the host and waits for it"),
+            ("implementation.pin-memory.pinned-allocation", "pin_memory allocates pinned memory of CUDA"),
+            ("implementation.copy.other-stream", "A non-blocking copy runs on another stream than the current one"),
+        ] {
+            calls = calls.foreign(id, label, Unit::Ratio, PYTORCH);
+        }
         for mode in ["blocking", "non-blocking"] {
-            calls = calls
-                .with_parameters([("mode", mode.into())])
-                .foreign(
-                    "implementation.copy.asynchronous-call",
-                    "The copy calls the asynchronous copy",
-                    Unit::Ratio,
-                    PYTORCH,
-                )
-                .foreign(
-                    "implementation.copy.waits-inside",
-                    "A stream synchronize follows inside the copy",
-                    Unit::Ratio,
-                    PYTORCH,
-                );
+            calls = calls.with_parameters([("mode", mode.into())]);
+            for (id, label) in [
+                ("implementation.copy.asynchronous-call", "The copy calls the asynchronous copy"),
+                ("implementation.copy.waits-inside", "A stream synchronize follows inside the copy"),
+            ] {
+                calls = calls.foreign(id, label, Unit::Ratio, PYTORCH);
+            }
         }
 
         let mut waits = Group::of("Waits for a device in PyTorch", []);
@@ -97,14 +58,11 @@ impl Experiment for Implementation {
         let order = Group::of(heading, [])
             .recorded()
             .setup(Device::stream)
-            .observed(
+            .value_of(
                 "implementation.order.starts-in-order",
                 "Kernels of one stream start in the order of submission",
                 Unit::Ratio,
-                move |stream| {
-                    let stream = stream.clone();
-                    Ok(move || record(&stream, kernels).map(|timeline| f64::from(starts_in_order(&timeline))))
-                },
+                move |stream| record(stream, kernels).map(|timeline| f64::from(starts_in_order(&timeline))),
             )
             .build();
         vec![calls.build(), waits.build(), order]

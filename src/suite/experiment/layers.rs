@@ -16,41 +16,23 @@
 //!
 //! The thread waits by spinning.
 
-use std::num::NonZeroUsize;
-use std::time::Duration;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{Experiment, Formula, Group, count, counts};
 use crate::calls::catalogue::Call;
 use crate::calls::{CallUnderTest, layers};
-use crate::device::{Device, Graph};
-use crate::error::DeviceError;
-use crate::measure::{Clock, Stopwatch};
-use crate::results::{Parameters, Work};
-use crate::units::{Seconds, Unit};
+use crate::device::Graph;
+use crate::experiment::prelude::*;
 
 /// How many calls of some microseconds a sample is the mean of, where each is timed by itself, with nothing pending.
 const SINGLE: usize = 16;
 
-/// Where the time of a launch goes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Layers {
-    /// How many launches are timed together: fewer than a queue takes.
-    #[serde(deserialize_with = "counts::million")]
-    pub launches: NonZeroUsize,
-    /// The numbers of operations in a graph. The line goes through the smallest and the largest.
-    #[serde(deserialize_with = "counts::millions")]
-    pub nodes: Vec<NonZeroUsize>,
-    /// How long a kernel of a chain takes: several times as long as a launch.
-    pub kernel: Seconds,
-}
-
-impl Default for Layers {
-    fn default() -> Self {
-        Self { launches: count(256), nodes: [1, 10, 100, 1000].map(count).to_vec(), kernel: Seconds::of(2e-5) }
+parameters! {
+    /// Where the time of a launch goes.
+    pub struct Layers {
+        /// How many launches are timed together: fewer than a queue takes.
+        launches: Count = count(256),
+        /// The numbers of operations in a graph. The line goes through the smallest and the largest.
+        nodes: Vec<Count> = [1, 10, 100, 1000].map(count).to_vec(),
+        /// How long a kernel of a chain takes: several times as long as a launch.
+        kernel: Seconds = Seconds::of(2e-5),
     }
 }
 
@@ -203,8 +185,7 @@ impl Layers {
         Group::of("The same code twice", [("launches", launches.into())])
             .setup(|device| device.stream()?.zeros::<f32>([1]))
             .twice(["layers.same.a", "layers.same.b", "layers.same.ratio"], move |x| {
-                let x = x.clone();
-                Ok(move || (0..launches).try_for_each(|_| x.affine_in_place(1.0, 1.0)))
+                (0..launches).try_for_each(|_| x.affine_in_place(1.0, 1.0))
             })
             .build()
     }

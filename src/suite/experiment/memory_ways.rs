@@ -16,38 +16,20 @@
 //! touches is moved to the host. Before each transfer the memory is where it is to be moved from. Large sizes are measured a
 //! few times, and one that does not fit into half of what is free is left out.
 
-use std::num::NonZeroUsize;
-use std::rc::Rc;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{Experiment, Group, count, counts};
 use crate::calls::ways::{Heading, MemoryWay, MovedBy, Ways};
-use crate::device::Device;
-use crate::error::DeviceError;
-use crate::measure::Clock;
+use crate::experiment::prelude::*;
 
 /// From how many bytes on a size is measured [`FEW`] times.
 const LARGE: usize = 256 << 20;
-const FEW: NonZeroUsize = count(3);
+const FEW: Count = count(3);
 
-/// How fast bytes move, in each way that there is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MemoryWays {
-    /// How many bytes are moved in one direction.
-    #[serde(deserialize_with = "counts::sizes")]
-    pub sizes: Vec<NonZeroUsize>,
-    /// How many are moved where the same code is measured twice.
-    #[serde(deserialize_with = "counts::size")]
-    pub same: NonZeroUsize,
-}
-
-impl Default for MemoryWays {
-    fn default() -> Self {
-        let sizes = [4, 256, 4 << 10, 64 << 10, 1 << 20, 32 << 20, 1 << 30].map(count).to_vec();
-        Self { sizes, same: count(64 << 10) }
+parameters! {
+    /// How fast bytes move, in each way that there is.
+    pub struct MemoryWays {
+        /// How many bytes are moved in one direction.
+        sizes: Vec<Size> = [4, 256, 4 << 10, 64 << 10, 1 << 20, 32 << 20, 1 << 30].map(count).to_vec(),
+        /// How many are moved where the same code is measured twice.
+        same: Size = count(64 << 10),
     }
 }
 
@@ -56,11 +38,8 @@ impl Experiment for MemoryWays {
     const SUMMARY: &'static str =
         "How fast bytes move between host and device, or two devices, in each way that there is";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self { sizes: [4, 64 << 10, 1 << 20].map(count).to_vec(), ..Self::default() },
-            _ => Self::default(),
-        }
+    fn for_cpu() -> Self {
+        Self { sizes: [4, 64 << 10, 1 << 20].map(count).to_vec(), ..Self::default() }
     }
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
@@ -88,7 +67,7 @@ fn timed(way: &Made, heading: Heading) -> Result<impl FnMut() -> Result<f64, Dev
 fn with_host(bytes: usize) -> Group {
     let mut group = Group::of("Between host and device", [("bytes", bytes.into())]);
     if bytes >= LARGE {
-        group = group.trials(FEW);
+        group = group.trials(*FEW);
     }
     let mut group = group.setup(move |device| all(device, MovedBy::OF_HOST, bytes));
     for (place, way) in MovedBy::OF_HOST.into_iter().enumerate() {
@@ -110,7 +89,7 @@ fn between_devices(bytes: usize) -> Group {
     const WAYS: [MovedBy; 2] = [MovedBy::Peer { access: false }, MovedBy::Peer { access: true }];
     let mut group = Group::of("Between two devices", [("bytes", bytes.into())]);
     if bytes >= LARGE {
-        group = group.trials(FEW);
+        group = group.trials(*FEW);
     }
     let mut group = group.setup(move |device| all(device, WAYS, bytes));
     for (place, way) in WAYS.into_iter().enumerate() {
@@ -132,9 +111,8 @@ impl MemoryWays {
         let bytes = self.same.get();
         Group::of("The same code twice", [("bytes", bytes.into())])
             .setup(move |device| Ways::new(device)?.of(MovedBy::Pageable, bytes).map(Rc::new))
-            .twice(["memory-ways.same.a", "memory-ways.same.b", "memory-ways.same.ratio"], |way| {
-                let way = Rc::clone(way);
-                Ok(move || way.time(Heading::Away))
+            .twice(["memory-ways.same.a", "memory-ways.same.b", "memory-ways.same.ratio"], move |way| {
+                way.time(Heading::Away)
             })
             .build()
     }

@@ -24,20 +24,65 @@ macro_rules! with_float {
     };
 }
 
+/// Declares the parameters of an experiment, each with its default.
+macro_rules! parameters {
+    ($(#[$about:meta])* pub struct $name:ident {
+        $($(#[$what:meta])* $field:ident: $type:ty = $default:expr,)+
+    }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $($(#[$what])* pub $field: $type,)+
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+    };
+}
+
 mod bench;
 pub mod counts;
 mod each_round;
+mod formula;
 mod group;
 mod host_copy;
 mod recorder;
 mod registry;
 
-use std::num::NonZeroUsize;
-
 pub use bench::{Bench, RunObserver};
-pub use group::{Formula, Group, GroupBuilder, Part};
+pub use formula::Formula;
+pub use group::{Group, GroupBuilder, Part};
 pub use recorder::{Pass, TraceRecorder, has_scenarios, record_scenarios};
-pub use registry::{AnyExperiment, Experiment, Registry, RegistryEntry};
+pub use registry::{AnyExperiment, Experiment, Registry, RegistryEntry, WrongParameters};
+
+/// What experiments are written with.
+mod prelude {
+    pub(super) use std::cell::RefCell;
+    pub(super) use std::hint::black_box;
+    pub(super) use std::num::NonZeroUsize;
+    pub(super) use std::rc::Rc;
+    pub(super) use std::time::Duration;
+
+    pub(super) use schemars::JsonSchema;
+    pub(super) use serde::{Deserialize, Serialize};
+
+    pub(super) use super::bench::{matmul_flops, null_device, print_to, random_matmul};
+    pub(super) use super::counts::{Bounded, Count, Factor, Length, Size, count};
+    pub(super) use super::each_round::EachRound;
+    pub(super) use super::host_copy::{HostCopy, fastest_memory, room_for};
+    pub(super) use super::{Experiment, Formula, Group, GroupBuilder, TraceRecorder};
+    pub(super) use crate::device::{Device, Event, Float, FloatType, HostKind, Stream};
+    pub(super) use crate::error::DeviceError;
+    pub(super) use crate::measure::{Clock, Stopwatch};
+    pub(super) use crate::results::{Derivation, Parameter, Parameters, Work};
+    pub(super) use crate::tensor::Tensor;
+    pub(super) use crate::timeline::{Kind, Timeline};
+    pub(super) use crate::units::{Seconds, Unit};
+}
 
 /// The experiments that come with the library, in the order of the texts: a file and its struct.
 macro_rules! experiments {
@@ -73,12 +118,4 @@ experiments! {
     wait_parts::WaitParts,
     pytorch_calls::PytorchCalls,
     ceilings::Ceilings,
-}
-
-/// A count that is known not to be 0.
-const fn count(value: usize) -> NonZeroUsize {
-    match NonZeroUsize::new(value) {
-        Some(value) => value,
-        None => NonZeroUsize::MIN,
-    }
 }

@@ -21,69 +21,35 @@
 //! One thread drives all devices. NCCL enables access between devices, which changes what later copies take, so its rows are
 //! measured after those that need none ([`Part::Connected`](super::group::Part)).
 
-use std::cell::RefCell;
-use std::num::NonZeroUsize;
-use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::each_round::EachRound;
 use super::idle_device::iterate;
-use super::{Experiment, Formula, Group, count, counts};
 use crate::calls::ranks::{AllReduce, FirstCalls};
 use crate::calls::ways::{Heading, MemoryWay, MovedBy, Ways};
-use crate::device::{Device, Stream};
-use crate::error::DeviceError;
-use crate::measure::{Clock, Stopwatch};
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::{Seconds, Unit};
+use crate::experiment::prelude::*;
 
 /// How often devices are connected.
-const FEW: NonZeroUsize = count(3);
+const FEW: Count = count(3);
 
-/// What waits where one thread drives several devices.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MultiDevice {
-    /// Iterations of the loop of a pair.
-    #[serde(deserialize_with = "counts::million")]
-    pub iters: NonZeroUsize,
-    /// Rows and columns of its matrices.
-    #[serde(deserialize_with = "counts::million")]
-    pub size: NonZeroUsize,
-    /// The lengths of the kernels that are waited for.
-    pub kernels: Vec<Seconds>,
-    /// The bytes of the copy to another device.
-    #[serde(deserialize_with = "counts::size")]
-    pub copy: NonZeroUsize,
-    /// The length of the kernel beside it.
-    pub beside: Seconds,
-    /// The bytes of all-reduces.
-    #[serde(deserialize_with = "counts::sizes")]
-    pub sizes: Vec<NonZeroUsize>,
-    /// The bytes of the all-reduce beside a matmul.
-    #[serde(deserialize_with = "counts::size")]
-    pub gradients: NonZeroUsize,
-    /// Rows and columns of the matrices of this matmul.
-    #[serde(deserialize_with = "counts::million")]
-    pub matmul: NonZeroUsize,
-}
-
-impl Default for MultiDevice {
-    fn default() -> Self {
-        Self {
-            iters: count(200),
-            size: count(100),
-            kernels: vec![Seconds::of(2e-5), Seconds::milliseconds(1)],
-            copy: count(256 << 20),
-            beside: Seconds::milliseconds(1),
-            sizes: [4, 64 << 10, 1 << 20, 256 << 20].map(count).to_vec(),
-            gradients: count(256 << 20),
-            matmul: count(4096),
-        }
+parameters! {
+    /// What waits where one thread drives several devices.
+    pub struct MultiDevice {
+        /// Iterations of the loop of a pair.
+        iters: Count = count(200),
+        /// Rows and columns of its matrices.
+        size: Count = count(100),
+        /// The lengths of the kernels that are waited for.
+        kernels: Vec<Seconds> = vec![Seconds::of(2e-5), Seconds::milliseconds(1)],
+        /// The bytes of the copy to another device.
+        copy: Size = count(256 << 20),
+        /// The length of the kernel beside it.
+        beside: Seconds = Seconds::milliseconds(1),
+        /// The bytes of all-reduces.
+        sizes: Vec<Size> = [4, 64 << 10, 1 << 20, 256 << 20].map(count).to_vec(),
+        /// The bytes of the all-reduce beside a matmul.
+        gradients: Size = count(256 << 20),
+        /// Rows and columns of the matrices of this matmul.
+        matmul: Count = count(4096),
     }
 }
 
@@ -91,11 +57,8 @@ impl Experiment for MultiDevice {
     const NAME: &'static str = "multi-device";
     const SUMMARY: &'static str = "What waits where one thread drives several devices";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self { iters: count(20), ..Self::default() },
-            _ => Self::default(),
-        }
+    fn for_cpu() -> Self {
+        Self { iters: count(20), ..Self::default() }
     }
 
     fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
@@ -157,22 +120,16 @@ impl MultiDevice {
             Group::of("Each pair of devices", parameters)
                 .skipped(devices.lacking.clone())
                 .setup(move |_| Ok((Device::open(&names[0])?.stream()?, Device::open(&names[1])?)))
-                .host_time(
+                .host_time_of(
                     "multi-device.pair.other",
                     "Synchronize the idle device each iteration",
-                    move |(stream, idle)| {
-                        let idle = idle.clone();
-                        Ok(iterate(stream, size, iters, move || idle.synchronize()))
-                    },
+                    move |(stream, idle)| iterate(stream, size, iters, || idle.synchronize()),
                 )
                 .work(launches())
-                .host_time(
+                .host_time_of(
                     "multi-device.pair.same",
                     "Synchronize the busy device each iteration",
-                    move |(stream, _)| {
-                        let busy = stream.device().clone();
-                        Ok(iterate(stream, size, iters, move || busy.synchronize()))
-                    },
+                    move |(stream, _)| iterate(stream, size, iters, || stream.device().synchronize()),
                 )
                 .work(launches())
                 .difference(
@@ -198,17 +155,14 @@ impl MultiDevice {
             let way = Ways::new(device)?.of(MovedBy::Peer { access: true }, bytes)?;
             Ok((Rc::new(way), device.stream()?))
         })
-        .time_by(Clock::Host, "multi-device.copy.alone", "The copy", |(way, _): &(Rc<MemoryWay>, Stream)| {
-            let way = Rc::clone(way);
-            Ok(move || way.time(Heading::Away))
+        .seconds_of(Clock::Host, "multi-device.copy.alone", "The copy", move |(way, _): &(Rc<MemoryWay>, Stream)| {
+            way.time(Heading::Away)
         })
-        .host_time("multi-device.copy.kernel", "The kernel", move |(_, stream)| {
-            let stream = stream.clone();
-            Ok(move || spin(&stream).and_then(|()| stream.synchronize()))
+        .host_time_of("multi-device.copy.kernel", "The kernel", move |(_, stream)| {
+            spin(stream).and_then(|()| stream.synchronize())
         })
-        .time_by(Clock::Host, "multi-device.copy.both", "Both at once", move |(way, stream)| {
-            let (way, stream) = (Rc::clone(way), stream.clone());
-            Ok(move || way.time_beside(Heading::Away, || spin(&stream), || stream.synchronize()))
+        .seconds_of(Clock::Host, "multi-device.copy.both", "Both at once", move |(way, stream)| {
+            way.time_beside(Heading::Away, || spin(stream), || stream.synchronize())
         })
         .derived(
             "multi-device.copy.hidden",
@@ -239,13 +193,11 @@ impl MultiDevice {
                 });
                 Ok((work, both))
             })
-            .host_time("multi-device.overlap.all-reduce", "The all-reduce", |(work, _): &BesideAndBoth| {
-                let work = Rc::clone(work);
-                Ok(move || work.sum.enqueue().and_then(|()| work.sum.synchronize()))
+            .host_time_of("multi-device.overlap.all-reduce", "The all-reduce", move |(work, _): &BesideAndBoth| {
+                work.sum.enqueue().and_then(|()| work.sum.synchronize())
             })
-            .host_time("multi-device.overlap.matmul", "The matmuls", |(work, _)| {
-                let work = Rc::clone(work);
-                Ok(move || work.matmuls.enqueue().and_then(|()| work.matmuls.synchronize()))
+            .host_time_of("multi-device.overlap.matmul", "The matmuls", move |(work, _)| {
+                work.matmuls.enqueue().and_then(|()| work.matmuls.synchronize())
             });
         let alone = group.parameters();
         for (place, first) in ["matmul", "all-reduce"].into_iter().enumerate() {
@@ -358,24 +310,16 @@ fn waits(devices: &Devices, kernel: Seconds) -> Group {
     Group::of("Waiting for several devices", parameters)
         .skipped(devices.lacking.clone())
         .setup(move |_| all.streams().map(Rc::new))
-        .host_time("multi-device.wait.idle", "Synchronize all, nothing pending", |streams: &Rc<Vec<Stream>>| {
-            let streams = Rc::clone(streams);
-            Ok(move || synchronize(&streams))
+        .host_time_of("multi-device.wait.idle", "Synchronize all, nothing pending", move |streams: &Rc<Vec<Stream>>| {
+            synchronize(streams)
         })
-        .host_time("multi-device.wait.one", "One device", move |streams| {
-            let streams = Rc::clone(streams);
-            Ok(move || in_turn(&streams[..1], length))
+        .host_time_of("multi-device.wait.one", "One device", move |streams| in_turn(&streams[..1], length))
+        .host_time_of("multi-device.wait.in-turn", "All devices, one after the other", move |streams| {
+            in_turn(streams, length)
         })
-        .host_time("multi-device.wait.in-turn", "All devices, one after the other", move |streams| {
-            let streams = Rc::clone(streams);
-            Ok(move || in_turn(&streams, length))
-        })
-        .host_time("multi-device.wait.together", "All devices, together", move |streams| {
-            let streams = Rc::clone(streams);
-            Ok(move || {
-                streams.iter().try_for_each(|stream| stream.spin(length))?;
-                synchronize(&streams)
-            })
+        .host_time_of("multi-device.wait.together", "All devices, together", move |streams| {
+            streams.iter().try_for_each(|stream| stream.spin(length))?;
+            synchronize(streams)
         })
         .difference(
             "multi-device.wait.further",
@@ -396,13 +340,13 @@ fn all_reduce(devices: &Devices, bytes: usize) -> Group {
         .connected()
         .skipped(devices.lacking.clone())
         .setup(move |device| AllReduce::new(device, bytes).map(Rc::new))
-        .host_time_within("multi-device.all-reduce.enqueue", "Enqueue on all devices", |sum: &Rc<AllReduce>| {
-            let sum = Rc::clone(sum);
-            Ok(move |stopwatch: &mut Stopwatch| enqueue(&sum, stopwatch))
-        })
-        .host_time("multi-device.all-reduce.done", "Until all devices are done", |sum| {
-            let sum = Rc::clone(sum);
-            Ok(move || sum.enqueue().and_then(|()| sum.synchronize()))
+        .stopwatch_of(
+            "multi-device.all-reduce.enqueue",
+            "Enqueue on all devices",
+            move |sum: &Rc<AllReduce>, stopwatch| enqueue(sum, stopwatch),
+        )
+        .host_time_of("multi-device.all-reduce.done", "Until all devices are done", move |sum| {
+            sum.enqueue().and_then(|()| sum.synchronize())
         })
         .derived(
             "multi-device.all-reduce.rate",
@@ -428,7 +372,7 @@ fn first(devices: &Devices) -> Group {
         }
     };
     Group::of("First calls", [("devices", devices.names.len().into())])
-        .trials(FEW)
+        .trials(*FEW)
         .connected()
         .skipped(devices.lacking.clone())
         .setup(|device| {
@@ -457,10 +401,7 @@ fn same(devices: &Devices) -> Group {
         .setup(move |_| all.streams().map(Rc::new))
         .twice(
             ["multi-device.same.a", "multi-device.same.b", "multi-device.same.ratio"],
-            |streams: &Rc<Vec<Stream>>| {
-                let streams = Rc::clone(streams);
-                Ok(move || in_turn(&streams, Duration::from_micros(20)))
-            },
+            move |streams: &Rc<Vec<Stream>>| in_turn(streams, Duration::from_micros(20)),
         )
         .build()
 }

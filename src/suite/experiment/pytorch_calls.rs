@@ -11,18 +11,14 @@
 //! - *agrees*, *missed*, *false-alarm*: whether the two say the same, the call waits and the mode is silent, or the mode warns and
 //!   the call does not wait.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::experiment::prelude::*;
 
-use super::{Experiment, Formula, Group};
-use crate::units::Unit;
-
-/// Which calls of PyTorch wait.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct PytorchCalls {
-    /// The calls, by the names that the script for PyTorch has for them.
-    pub calls: Vec<String>,
+parameters! {
+    /// Which calls of PyTorch wait.
+    pub struct PytorchCalls {
+        /// The calls, by the names that the script for PyTorch has for them.
+        calls: Vec<String> = CALLS.map(str::to_owned).to_vec(),
+    }
 }
 
 /// The calls, in the order of a page.
@@ -64,12 +60,6 @@ const CALLS: [&str; 36] = [
     "adam-step-capturable",
     "sum",
 ];
-
-impl Default for PytorchCalls {
-    fn default() -> Self {
-        Self { calls: CALLS.map(str::to_owned).to_vec() }
-    }
-}
 
 /// Why a row has no meaning here.
 const PYTORCH: &str = "it is PyTorch's own call";
@@ -113,9 +103,6 @@ fn same() -> Group {
     const ELEMENTS: usize = 1 << 16;
     Group::of("The same code twice", [("elements", ELEMENTS.into())])
         .setup(|device| device.stream()?.ones::<f32>([ELEMENTS]))
-        .twice(["pytorch-calls.same.a", "pytorch-calls.same.b", "pytorch-calls.same.ratio"], |x| {
-            let x = x.clone();
-            Ok(move || x.sum())
-        })
+        .twice(["pytorch-calls.same.a", "pytorch-calls.same.b", "pytorch-calls.same.ratio"], move |x| x.sum())
         .build()
 }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::group::Group;
 use super::recorder::TraceRecorder;
 use crate::device::FloatType;
 use crate::error::panic_message;
-use crate::results::{Catalog, MetricSpec, Selection, nearest};
+use crate::results::{Catalog, MetricSpec, Selection, declare_code, nearest};
 
 /// An experiment: a struct of its parameters, which a suite states in YAML, and the rows that it produces.
 ///
@@ -61,9 +61,14 @@ pub trait Experiment: Clone + Default + Serialize + DeserializeOwned + JsonSchem
     /// What it asks, in one sentence without a full stop.
     const SUMMARY: &'static str;
 
-    /// The parameters that suit an engine.
-    fn default_for(_engine: &str) -> Self {
+    /// The parameters that suit the CPU engine; its defaults suit the others.
+    fn for_cpu() -> Self {
         Self::default()
+    }
+
+    /// The parameters that suit an engine.
+    fn default_for(engine: &str) -> Self {
+        if engine == "cpu" { Self::for_cpu() } else { Self::default() }
     }
 
     /// Declares its rows on devices of an engine, in groups that are sampled together. Nothing is measured here: it needs no
@@ -147,8 +152,9 @@ impl dyn AnyExperiment + '_ {
     }
 }
 
-type Suited = fn(&str, &Value) -> serde_json::Result<Box<dyn AnyExperiment>>;
-type Read = fn(&mut dyn erased_serde::Deserializer<'_>) -> Result<Box<dyn AnyExperiment>, erased_serde::Error>;
+/// What is wrong with parameters, and with which.
+pub type WrongParameters = serde_path_to_error::Error<serde_json::Error>;
+type Suited = fn(&str, &Map<String, Value>) -> Result<Box<dyn AnyExperiment>, WrongParameters>;
 
 /// What is known of an experiment before it has parameters.
 #[derive(Clone)]
@@ -159,7 +165,6 @@ pub struct RegistryEntry {
     pub summary: &'static str,
     default_for: fn(&str) -> Box<dyn AnyExperiment>,
     suited: Suited,
-    read: Read,
     schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
@@ -170,7 +175,6 @@ impl RegistryEntry {
             summary: E::SUMMARY,
             default_for: |engine| Box::new(E::default_for(engine)),
             suited: |engine, stated| suited::<E>(engine, stated).map(|experiment| Box::new(experiment) as _),
-            read: |text| erased_serde::deserialize::<E>(text).map(|experiment| Box::new(experiment) as _),
             schema: SchemaGenerator::subschema_for::<E>,
         }
     }
@@ -184,17 +188,8 @@ impl RegistryEntry {
     ///
     /// # Errors
     /// What is stated are not parameters of the experiment.
-    pub fn suited(&self, engine: &str, stated: &Value) -> serde_json::Result<Box<dyn AnyExperiment>> {
+    pub fn suited(&self, engine: &str, stated: &Map<String, Value>) -> Result<Box<dyn AnyExperiment>, WrongParameters> {
         (self.suited)(engine, stated)
-    }
-
-    /// The experiment with the parameters that a text states, and for the others its defaults.
-    ///
-    /// # Errors
-    /// The text's parser says what is wrong.
-    pub fn read<'de, D: serde::Deserializer<'de>>(&self, text: D) -> Result<Box<dyn AnyExperiment>, D::Error> {
-        let mut text = <dyn erased_serde::Deserializer<'_>>::erase(text);
-        (self.read)(&mut text).map_err(serde::de::Error::custom)
     }
 
     /// The JSON Schema of its parameters.
@@ -203,14 +198,13 @@ impl RegistryEntry {
     }
 }
 
-fn suited<E: Experiment>(engine: &str, stated: &Value) -> serde_json::Result<E> {
-    match (serde_json::to_value(E::default_for(engine))?, stated) {
-        (Value::Object(mut all), Value::Object(stated)) => {
-            all.extend(stated.clone());
-            E::deserialize(Value::Object(all))
-        }
-        _ => E::deserialize(stated),
+fn suited<E: Experiment>(engine: &str, stated: &Map<String, Value>) -> Result<E, WrongParameters> {
+    let mut all = serde_json::to_value(E::default_for(engine)).unwrap_or_default();
+    match &mut all {
+        Value::Object(all) => all.extend(stated.clone()),
+        _ => all = Value::Object(stated.clone()),
     }
+    serde_path_to_error::deserialize(all)
 }
 
 /// Which experiments there are. Cheap to clone.
@@ -234,6 +228,7 @@ impl Registry {
 
     /// The experiments that come with the library.
     pub fn builtin() -> Self {
+        declare_code(env!("SYNCSCOPE_DIGESTS"));
         super::builtin(Self::new())
     }
 

@@ -17,45 +17,20 @@
 //! Waits of a millisecond and longer are as many as stated, whatever time the run's protocol gives a group.
 //! What a wait does to the power and the clocks of the processor is not measured.
 
-use std::num::NonZeroUsize;
-use std::rc::Rc;
-use std::time::Duration;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::each_round::EachRound;
-use super::{Experiment, Formula, Group, count, counts};
 use crate::calls::waiting::{Manner, Waited, Waits};
-use crate::device::Device;
-use crate::error::DeviceError;
-use crate::measure::Clock;
-use crate::units::{Seconds, Unit};
+use crate::experiment::prelude::*;
 
-/// How a host thread can wait, and what that costs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct WaitModes {
-    /// The lengths of the work that is waited for.
-    pub lengths: Vec<Seconds>,
-    /// How many waits of a millisecond and longer there are in each way. Of longer ones as many as a second holds, at least ten.
-    #[serde(deserialize_with = "counts::million")]
-    pub waits: NonZeroUsize,
-    /// The length of the work while a neighbour launches.
-    pub busy: Seconds,
-    /// How many launches of the neighbour are timed together.
-    #[serde(deserialize_with = "counts::million")]
-    pub launches: NonZeroUsize,
-}
-
-impl Default for WaitModes {
-    fn default() -> Self {
-        Self {
-            lengths: [5e-6, 1e-4, 1e-3, 1e-2, 1e-1].map(Seconds::of).to_vec(),
-            waits: count(20),
-            busy: Seconds::milliseconds(2),
-            launches: count(64),
-        }
+parameters! {
+    /// How a host thread can wait, and what that costs.
+    pub struct WaitModes {
+        /// The lengths of the work that is waited for.
+        lengths: Vec<Seconds> = [5e-6, 1e-4, 1e-3, 1e-2, 1e-1].map(Seconds::of).to_vec(),
+        /// How many waits of a millisecond and longer there are in each way. Of longer ones as many as a second holds, at least ten.
+        waits: Count = count(20),
+        /// The length of the work while a neighbour launches.
+        busy: Seconds = Seconds::milliseconds(2),
+        /// How many launches of the neighbour are timed together.
+        launches: Count = count(64),
     }
 }
 
@@ -82,7 +57,7 @@ fn tried(waits: &Rc<Waits>, manner: Manner, length: Duration) -> Tried {
 const LONG: Duration = Duration::from_millis(1);
 
 /// All ways for one length: one group. The rows of a way are of the same wait.
-fn waits(length: Duration, count: Option<NonZeroUsize>) -> Group {
+fn waits(length: Duration, count: Option<Count>) -> Group {
     let setup = move |device: &Device| {
         let waits = Rc::new(Waits::new(device)?);
         Ok(Manner::ALL.map(|manner| tried(&waits, manner, length)))
@@ -95,7 +70,7 @@ fn waits(length: Duration, count: Option<NonZeroUsize>) -> Group {
     };
     let mut group = Group::of("Waits", [("work_seconds", length.as_secs_f64().into())]);
     if let Some(count) = count {
-        group = group.trials(count);
+        group = group.trials(*count);
     }
     let mut group = group.setup(setup);
     for (place, manner) in Manner::ALL.into_iter().enumerate() {
@@ -128,7 +103,7 @@ fn waits(length: Duration, count: Option<NonZeroUsize>) -> Group {
 
 impl WaitModes {
     /// How many waits of a length there are, where it is not the run's protocol that says so.
-    fn waits_of(&self, length: Duration) -> Option<NonZeroUsize> {
+    fn waits_of(&self, length: Duration) -> Option<Count> {
         let in_a_second = (1.0 / length.as_secs_f64()) as usize;
         (length >= LONG).then(|| self.waits.min(count(in_a_second.max(10))))
     }
@@ -193,7 +168,7 @@ mod tests {
     fn long_waits_are_as_many_as_stated_and_short_ones_as_the_protocol_says() {
         let modes = WaitModes { waits: count(7), ..WaitModes::default() };
         let of =
-            |milliseconds: f64| modes.waits_of(Duration::from_secs_f64(milliseconds * 1e-3)).map(NonZeroUsize::get);
+            |milliseconds: f64| modes.waits_of(Duration::from_secs_f64(milliseconds * 1e-3)).map(|count| count.get());
         assert_eq!([0.005, 0.1, 1.0, 10.0, 100.0].map(of), [None, None, Some(7), Some(7), Some(7)]);
     }
 }

@@ -14,38 +14,19 @@
 //!
 //! The first two and the total are of the same wait. The thread waits by spinning, where there is a choice.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::time::Duration;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::each_round::EachRound;
-use super::{Experiment, Formula, Group};
 use crate::calls::catalogue::{Call, Memory, calls};
 use crate::calls::parts::{CallInParts, Parts};
 use crate::calls::{Family, WaitMode};
-use crate::device::Device;
-use crate::error::DeviceError;
-use crate::measure::Clock;
-use crate::results::Parameter;
-use crate::units::{Seconds, Unit};
+use crate::experiment::prelude::*;
 
 /// The bytes of the copies, and of what is freed.
 const SIZES: [usize; 2] = [4, 40_000_000];
 
-/// What a wait consists of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct WaitParts {
-    /// The length of the work.
-    pub length: Seconds,
-}
-
-impl Default for WaitParts {
-    fn default() -> Self {
-        Self { length: Seconds::of(5e-5) }
+parameters! {
+    /// What a wait consists of.
+    pub struct WaitParts {
+        /// The length of the work.
+        length: Seconds = Seconds::of(5e-5),
     }
 }
 
@@ -223,10 +204,7 @@ fn parts(kind: &'static Kind, waits_by: &str, call: &Call, length: Duration) -> 
         .of_event(0)
         .time_by(Clock::Host, kind.residual, "The rest of the work", part(1, |parts| parts.residual))
         .of_event(0)
-        .time_by(Clock::Host, kind.call, "The call, with nothing pending", |(called, _)| {
-            let called = called.clone();
-            Ok(move || called.alone())
-        })
+        .seconds_of(Clock::Host, kind.call, "The call, with nothing pending", move |(called, _)| called.alone())
         .time_by(Clock::Host, kind.total, "The whole wait", part(2, |parts| parts.total))
         .of_event(0)
         .derived(kind.error, "Closing error", Unit::Seconds, error)
@@ -240,9 +218,8 @@ fn same(engine: &str) -> Option<Group> {
     let twice =
         Group::of("The same code twice", [("call", call.name.into()), ("work_seconds", LENGTH.as_secs_f64().into())])
             .setup(move |device| Called::new(device, &call))
-            .twice(["wait-parts.same.a", "wait-parts.same.b", "wait-parts.same.ratio"], |called| {
-                let called = called.clone();
-                Ok(move || called.behind(LENGTH))
+            .twice(["wait-parts.same.a", "wait-parts.same.b", "wait-parts.same.ratio"], move |called| {
+                called.behind(LENGTH)
             })
             .build();
     Some(twice)

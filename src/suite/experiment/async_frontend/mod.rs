@@ -14,73 +14,36 @@
 mod model;
 
 use std::fs::File;
-use std::hint::black_box;
-use std::num::NonZeroUsize;
 
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use super::bench::{matmul_flops, null_device, print_to, random_matmul};
-use super::counts;
-use super::host_copy::room_for;
-use super::{Experiment, Group, count};
-use crate::device::{Device, Stream};
-use crate::error::DeviceError;
-use crate::measure::{Stopwatch, held};
-use crate::results::{Parameter, Work};
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
+use crate::measure::held;
 
-/// How far the host runs ahead of the device, and what makes it wait.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct AsyncFrontend {
-    /// Iterations of the timed loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub iters: NonZeroUsize,
-    /// Rows and columns of its matrices.
-    #[serde(deserialize_with = "counts::million")]
-    pub size: NonZeroUsize,
-    /// Matmuls in each of two independent chains.
-    #[serde(deserialize_with = "counts::million")]
-    pub chain: NonZeroUsize,
-    /// Rows and columns of the chains' matrices where each matmul leaves a part of the device free.
-    #[serde(deserialize_with = "counts::million")]
-    pub small_branch: NonZeroUsize,
-    /// Rows and columns of the chains' matrices where each matmul fills the device.
-    #[serde(deserialize_with = "counts::million")]
-    pub large_branch: NonZeroUsize,
-    /// Iterations of the training-like loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub steps: NonZeroUsize,
-    /// After how many iterations it reads its loss; the number of iterations itself is always measured too.
-    #[serde(deserialize_with = "counts::millions")]
-    pub every: Vec<NonZeroUsize>,
-    /// Rows and columns of the training-like model.
-    #[serde(deserialize_with = "counts::million")]
-    pub model: NonZeroUsize,
-    /// For how many operations the cost model is compared with measured totals.
-    #[serde(deserialize_with = "counts::millions")]
-    pub operations: Vec<NonZeroUsize>,
-}
-
-impl Default for AsyncFrontend {
-    fn default() -> Self {
-        Self {
-            iters: count(10),
-            size: count(1000),
-            chain: count(20),
-            small_branch: count(256),
-            large_branch: count(4096),
-            steps: count(200),
-            every: vec![count(1), count(10), count(100)],
-            model: count(512),
-            operations: [1, 2, 5, 10, 20, 50, 100].map(count).to_vec(),
-        }
+parameters! {
+    /// How far the host runs ahead of the device, and what makes it wait.
+    pub struct AsyncFrontend {
+        /// Iterations of the timed loop.
+        iters: Count = count(10),
+        /// Rows and columns of its matrices.
+        size: Count = count(1000),
+        /// Matmuls in each of two independent chains.
+        chain: Count = count(20),
+        /// Rows and columns of the chains' matrices where each matmul leaves a part of the device free.
+        small_branch: Count = count(256),
+        /// Rows and columns of the chains' matrices where each matmul fills the device.
+        large_branch: Count = count(4096),
+        /// Iterations of the training-like loop.
+        steps: Count = count(200),
+        /// After how many iterations it reads its loss; the number of iterations itself is always measured too.
+        every: Vec<Count> = vec![count(1), count(10), count(100)],
+        /// Rows and columns of the training-like model.
+        model: Count = count(512),
+        /// For how many operations the cost model is compared with measured totals.
+        operations: Vec<Count> = [1, 2, 5, 10, 20, 50, 100].map(count).to_vec(),
     }
 }
 
@@ -88,19 +51,16 @@ impl Experiment for AsyncFrontend {
     const NAME: &'static str = "async-frontend";
     const SUMMARY: &'static str = "How far the host runs ahead of the device, and what makes it wait";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self {
-                size: count(200),
-                chain: count(5),
-                small_branch: count(64),
-                large_branch: count(256),
-                steps: count(100),
-                model: count(64),
-                operations: [1, 2, 5, 10, 20].map(count).to_vec(),
-                ..Self::default()
-            },
-            _ => Self::default(),
+    fn for_cpu() -> Self {
+        Self {
+            size: count(200),
+            chain: count(5),
+            small_branch: count(64),
+            large_branch: count(256),
+            steps: count(100),
+            model: count(64),
+            operations: [1, 2, 5, 10, 20].map(count).to_vec(),
+            ..Self::default()
         }
     }
 
@@ -134,17 +94,13 @@ impl AsyncFrontend {
         let (iters, n) = (self.iters.get(), self.size.get());
         let device = Group::of("Host and device", self.loop_parameters())
             .setup(|device| device.stream())
-            .host_time("async-frontend.dispatch", "Loop on the device, dispatch", move |stream| {
-                let stream = stream.clone();
-                Ok(move || iterate(&stream, n, iters))
+            .host_time_of("async-frontend.dispatch", "Loop on the device, dispatch", move |stream| {
+                iterate(stream, n, iters)
             })
             .work(Work::launches(2.0 * iters as f64, "2 · iters"))
-            .host_time("async-frontend.complete", "Loop on the device, completion", move |stream| {
-                let stream = stream.clone();
-                Ok(move || {
-                    iterate(&stream, n, iters)?;
-                    stream.device().synchronize()
-                })
+            .host_time_of("async-frontend.complete", "Loop on the device, completion", move |stream| {
+                iterate(stream, n, iters)?;
+                stream.device().synchronize()
             })
             .work(Work::matmul(matmul_flops(n) * iters as f64, "2 · size³ · iters"))
             .build();
@@ -259,23 +215,20 @@ impl AsyncFrontend {
         for every in every {
             group = group
                 .with_parameters([("every", every.into())])
-                .host_time("async-frontend.throughput", "One iteration, loss read every k", move |shared| {
-                    let (x, w) = shared.clone();
-                    Ok(move || {
-                        let mut losses = Vec::with_capacity(every);
-                        for step in 1..=steps {
-                            losses.push(x.matmul(&w)?.mean()?);
-                            if losses.len() == every || step == steps {
-                                // A single loss is read as it is: a stack of one would add to the cost of the read.
-                                black_box(match losses.as_slice() {
-                                    [loss] => loss.item()?,
-                                    losses => Tensor::stack(losses)?.mean()?.item()?,
-                                });
-                                losses.clear();
-                            }
+                .host_time_of("async-frontend.throughput", "One iteration, loss read every k", move |(x, w)| {
+                    let mut losses = Vec::with_capacity(every);
+                    for step in 1..=steps {
+                        losses.push(x.matmul(w)?.mean()?);
+                        if losses.len() == every || step == steps {
+                            // A single loss is read as it is: a stack of one would add to the cost of the read.
+                            black_box(match losses.as_slice() {
+                                [loss] => loss.item()?,
+                                losses => Tensor::stack(losses)?.mean()?.item()?,
+                            });
+                            losses.clear();
                         }
-                        Ok(())
-                    })
+                    }
+                    Ok(())
                 })
                 .per(steps)
                 .work(Work::matmul(matmul_flops(n), "2 · size³"));
@@ -289,11 +242,8 @@ impl AsyncFrontend {
         Group::of("The same code twice", self.loop_parameters())
             .setup(|device| device.stream())
             .twice(["async-frontend.same.a", "async-frontend.same.b", "async-frontend.same.ratio"], move |stream| {
-                let stream = stream.clone();
-                Ok(move || {
-                    iterate(&stream, n, iters)?;
-                    stream.device().synchronize()
-                })
+                iterate(stream, n, iters)?;
+                stream.device().synchronize()
             })
             .build()
     }
@@ -338,14 +288,11 @@ fn chains(a: Tensor<f32>, b: Tensor<f32>, chain: usize) -> impl FnMut(&mut Stopw
 fn graph_value() -> [Group; 2] {
     let mut group = Group::of("Dependency graph", []).setup(|device| device.stream());
     for element in [0_usize, 1] {
-        group = group.with_parameters([("element", element.into())]).observed(
+        group = group.with_parameters([("element", element.into())]).value_of(
             "async-frontend.graph.value",
             "One element of x · y + 2",
             Unit::Number,
-            move |stream| {
-                let stream = stream.clone();
-                Ok(move || Ok(f64::from(graph(&stream)?.get([0, element])?.item()?)))
-            },
+            move |stream| Ok(f64::from(graph(stream)?.get([0, element])?.item()?)),
         );
     }
     let print = Group::of("Dependency graph", [])

@@ -1,18 +1,10 @@
 //! `async-frontend.model`: the three times of the cost model, the totals that they predict, and the totals measured. All are
 //! one group: a prediction and its measured total are of the same rounds.
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
-
 use super::operands;
-use crate::experiment::bench::matmul_flops;
-use crate::experiment::{Formula, Group};
-use crate::measure::Stopwatch;
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
-pub(super) fn run(n: usize, operations: &[NonZeroUsize]) -> Group {
+pub(super) fn run(n: usize, operations: &[Count]) -> Group {
     const LOOP: usize = 100;
     let group = Group::of("Cost model", [("size", n.into())]);
     let base = group.parameters();
@@ -30,13 +22,10 @@ pub(super) fn run(n: usize, operations: &[NonZeroUsize]) -> Group {
         })
         .per(LOOP)
         .work(Work::matmul(matmul_flops(n), "2 · size³"))
-        .host_time_within("async-frontend.model.t3", "t3: device-to-host latency", |shared| {
-            let (x, w) = shared.clone();
-            Ok(move |watch: &mut Stopwatch| {
-                let y = x.matmul(&w)?;
-                y.stream().synchronize()?;
-                watch.time(|| y.get([0, 0])?.item()).map(drop)
-            })
+        .stopwatch_of("async-frontend.model.t3", "t3: device-to-host latency", move |(x, w), watch| {
+            let y = x.matmul(w)?;
+            y.stream().synchronize()?;
+            watch.time(|| y.get([0, 0])?.item()).map(drop)
         });
 
     let predicted = |text: &str| {
@@ -49,12 +38,9 @@ pub(super) fn run(n: usize, operations: &[NonZeroUsize]) -> Group {
         let matmuls = || Work::matmul(matmul_flops(n) * operations as f64, "2 · size³ · operations");
         group = group
             .with_parameters([("operations", operations.into())])
-            .host_time("async-frontend.model.queued", "n matmuls and one read, measured", move |shared| {
-                let (x, w) = shared.clone();
-                Ok(move || {
-                    (1..operations).try_for_each(|_| x.matmul(&w).map(|y| drop(black_box(y))))?;
-                    x.matmul(&w)?.get([0, 0])?.item()
-                })
+            .host_time_of("async-frontend.model.queued", "n matmuls and one read, measured", move |(x, w)| {
+                (1..operations).try_for_each(|_| x.matmul(w).map(|y| drop(black_box(y))))?;
+                x.matmul(w)?.get([0, 0])?.item()
             })
             .work(matmuls())
             .derived(
@@ -63,12 +49,9 @@ pub(super) fn run(n: usize, operations: &[NonZeroUsize]) -> Group {
                 Unit::Seconds,
                 predicted("t1 + operations · t2 + t3"),
             )
-            .host_time("async-frontend.model.serial", "n matmuls, each read, measured", move |shared| {
-                let (x, w) = shared.clone();
-                Ok(move || {
-                    let read = || x.matmul(&w)?.get([0, 0])?.item();
-                    (0..operations).try_for_each(|_| read().map(|value| _ = black_box(value)))
-                })
+            .host_time_of("async-frontend.model.serial", "n matmuls, each read, measured", move |(x, w)| {
+                let read = || x.matmul(w)?.get([0, 0])?.item();
+                (0..operations).try_for_each(|_| read().map(|value| _ = black_box(value)))
             })
             .work(matmuls())
             .derived(

@@ -30,53 +30,26 @@
 //! `cuStreamCreate` and `cuGraphInstantiate` come back here, but wait for all work of the device each time the driver needs more
 //! memory for its own objects, which was for some forty of them on an H200: what trials made and ended leaves room for the next.
 
-use std::cell::RefCell;
-use std::num::NonZeroUsize;
-use std::rc::Rc;
-use std::time::Duration;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::{Experiment, Group, GroupBuilder, count, counts};
 use crate::calls::catalogue::{Call, calls};
 use crate::calls::{CallUnderTest, Family, Gated, WaitMode};
-use crate::device::Device;
-use crate::error::DeviceError;
-use crate::measure::Clock;
-use crate::results::Parameter;
-use crate::units::{Seconds, Unit};
+use crate::experiment::prelude::*;
 
 /// How often a call that makes a context is timed.
-const FEW: NonZeroUsize = count(2);
+const FEW: Count = count(2);
 
-/// Which calls of the driver wait, and for what.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct DriverCalls {
-    /// How many trials decide whether a call waits.
-    #[serde(deserialize_with = "counts::million")]
-    pub trials: NonZeroUsize,
-    /// After how long a call that has not come back counts as one that waits.
-    pub patience: Seconds,
-    /// The length of the work before a timed call.
-    pub busy: Seconds,
-    /// The same before one that makes or ends a context: longer than the call.
-    pub busy_for_contexts: Seconds,
-    /// Bytes of what is copied, filled and allocated.
-    #[serde(deserialize_with = "counts::sizes")]
-    pub sizes: Vec<NonZeroUsize>,
-}
-
-impl Default for DriverCalls {
-    fn default() -> Self {
-        Self {
-            trials: count(3),
-            patience: Seconds::milliseconds(4),
-            busy: Seconds::milliseconds(1),
-            busy_for_contexts: Seconds::of(1.0),
-            sizes: [4, 1 << 16, (1 << 16) + 1, 1 << 20, 40_000_000].map(count).to_vec(),
-        }
+parameters! {
+    /// Which calls of the driver wait, and for what.
+    pub struct DriverCalls {
+        /// How many trials decide whether a call waits.
+        trials: Count = count(3),
+        /// After how long a call that has not come back counts as one that waits.
+        patience: Seconds = Seconds::milliseconds(4),
+        /// The length of the work before a timed call.
+        busy: Seconds = Seconds::milliseconds(1),
+        /// The same before one that makes or ends a context: longer than the call.
+        busy_for_contexts: Seconds = Seconds::of(1.0),
+        /// Bytes of what is copied, filled and allocated.
+        sizes: Vec<Size> = [4, 1 << 16, (1 << 16) + 1, 1 << 20, 40_000_000].map(count).to_vec(),
     }
 }
 
@@ -107,8 +80,7 @@ fn same(engine: &str) -> Option<Group> {
     let twice = Group::of("The same code twice", stated)
         .setup(move |device| rehearsed(device, &call))
         .twice(["driver-calls.same.a", "driver-calls.same.b", "driver-calls.same.ratio"], move |(call, _)| {
-            let call = Rc::clone(call);
-            Ok(move || call.borrow_mut().time(None, mode))
+            call.borrow_mut().time(None, mode)
         })
         .build();
     Some(twice)
@@ -155,7 +127,7 @@ impl DriverCalls {
     fn trials(&self, call: &Call, heading: &str, blocks: &'static str) -> Group {
         let (patience, tried) = (self.patience.duration(), call.clone());
         let trials = if call.takes_long() { count(1) } else { self.trials };
-        let mut group = group(heading, call).trials(trials).setup(move |device| rehearsed(device, &tried));
+        let mut group = group(heading, call).trials(*trials).setup(move |device| rehearsed(device, &tried));
         for held in Gated::ALL {
             group = group.with_parameters([("held", held.name().into())]).observed(
                 blocks,
@@ -179,7 +151,7 @@ impl DriverCalls {
         let (first, mut group) = (modes[0], group(heading, call));
         if call.takes_long() {
             (modes, busy) = (&modes[..1], self.busy_for_contexts.duration());
-            group = group.trials(FEW);
+            group = group.trials(*FEW);
         }
         let has_choice = modes.len() > 1;
         let setup = move |device: &Device| {
@@ -187,14 +159,11 @@ impl DriverCalls {
             let waits = if has_choice { call.borrow_mut().waits(trials, patience, alone) } else { Ok(false) };
             Ok((call, waits))
         };
-        let mut group = group.setup(setup).with_parameters([waits_by(first)]).time_by(
+        let mut group = group.setup(setup).with_parameters([waits_by(first)]).seconds_of(
             Clock::Host,
             ready,
             "Time of the call, nothing pending",
-            move |(call, _)| {
-                let call = Rc::clone(call);
-                Ok(move || call.borrow_mut().time(None, first))
-            },
+            move |(call, _)| call.borrow_mut().time(None, first),
         );
         for &mode in modes {
             group = group.with_parameters([("busy_seconds", busy.as_secs_f64().into()), waits_by(mode)]).time_by(

@@ -40,7 +40,7 @@ fn what_a_row_declares_of_its_clock_and_iterations_is_what_its_case_does() {
         .time_by(Clock::DeviceEvents, "a.by", "By", |_| Ok(|| Ok(1.0)))
         .per(7)
         .observed("a.observed", "Observed", Unit::Number, |_| Ok(|| Ok(1.0)));
-    let stream = Device::open("cpu:0").unwrap().stream().unwrap();
+    let stream = Rc::new(Device::open("cpu:0").unwrap().stream().unwrap());
     let declared: Vec<_> = group.rows.into_iter().collect();
     assert_eq!(declared.len(), 5);
     for Declared { spec, make } in declared {
@@ -124,7 +124,7 @@ fn rows_that_differ_in_parameters_alone_are_sampled_in_turn_and_computed_from_th
 
 #[test]
 fn the_same_code_twice_is_two_rows_and_the_ratio_of_each_round() {
-    let bench = measured(Group::of("G", []).twice(["a.same.a", "a.same.b", "a.same.ratio"], |_| Ok(|| Ok(()))));
+    let bench = measured(Group::of("G", []).twice(["a.same.a", "a.same.b", "a.same.ratio"], |_| Ok(())));
     let none = Parameters::new();
     let [a, b, ratio] = ["a.same.a", "a.same.b", "a.same.ratio"].map(|id| bench.samples(id, &none).unwrap().to_vec());
     assert_eq!(ratio, [b[0] / a[0], b[1] / a[1]]);

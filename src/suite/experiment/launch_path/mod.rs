@@ -12,44 +12,20 @@
 
 mod queue;
 
-use std::num::NonZeroUsize;
-use std::rc::Rc;
+use crate::device::Graph;
+use crate::experiment::prelude::*;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::counts;
-use super::{Experiment, Formula, Group, GroupBuilder, count};
-use crate::device::{Device, Graph, Stream};
-use crate::error::DeviceError;
-use crate::tensor::Tensor;
-use crate::units::{Seconds, Unit};
-
-/// The same work launched one by one, batched and as a graph.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LaunchPath {
-    /// How many operations there are: the rows are produced for each.
-    #[serde(deserialize_with = "counts::millions")]
-    pub operations: Vec<NonZeroUsize>,
-    /// Elements of the tensor.
-    #[serde(deserialize_with = "counts::size")]
-    pub elements: NonZeroUsize,
-    /// Iterations of each loop: one sample is one loop, divided by this.
-    #[serde(deserialize_with = "counts::million")]
-    pub iterations: NonZeroUsize,
-    /// After how long a launch that has not returned counts as one that blocks.
-    pub patience: Seconds,
-}
-
-impl Default for LaunchPath {
-    fn default() -> Self {
-        Self {
-            operations: [1, 10, 100, 1000].map(count).to_vec(),
-            elements: count(1024),
-            iterations: count(3),
-            patience: Seconds::milliseconds(20),
-        }
+parameters! {
+    /// The same work launched one by one, batched and as a graph.
+    pub struct LaunchPath {
+        /// How many operations there are: the rows are produced for each.
+        operations: Vec<Count> = [1, 10, 100, 1000].map(count).to_vec(),
+        /// Elements of the tensor.
+        elements: Size = count(1024),
+        /// Iterations of each loop: one sample is one loop, divided by this.
+        iterations: Count = count(3),
+        /// After how long a launch that has not returned counts as one that blocks.
+        patience: Seconds = Seconds::milliseconds(20),
     }
 }
 
@@ -82,12 +58,9 @@ impl LaunchPath {
         let elements = self.elements.get();
         Group::of("The same code twice", [("operations", OPERATIONS.into()), ("elements", elements.into())])
             .setup(move |device| device.stream()?.zeros::<f32>([elements]))
-            .twice(["launch-path.same.a", "launch-path.same.b", "launch-path.same.ratio"], |x| {
-                let x = x.clone();
-                Ok(move || {
-                    (0..OPERATIONS).try_for_each(|_| x.affine_in_place(1.0, 1.0))?;
-                    x.stream().device().synchronize()
-                })
+            .twice(["launch-path.same.a", "launch-path.same.b", "launch-path.same.ratio"], move |x| {
+                (0..OPERATIONS).try_for_each(|_| x.affine_in_place(1.0, 1.0))?;
+                x.stream().device().synchronize()
             })
             .build()
     }
@@ -134,35 +107,33 @@ fn rows(
     iterations: usize,
 ) -> GroupBuilder<Vec<Rc<Batch>>> {
     group
-        .host_time("launch-path.one-by-one.complete", "One by one, each waited for", move |batches| {
-            let batch = Rc::clone(&batches[place]);
-            Ok(move || (0..iterations * operations).try_for_each(|_| batch.launch().and_then(|()| batch.synchronize())))
+        .host_time_of("launch-path.one-by-one.complete", "One by one, each waited for", move |batches| {
+            let batch = &batches[place];
+            (0..iterations * operations).try_for_each(|_| batch.launch().and_then(|()| batch.synchronize()))
         })
         .per(iterations)
-        .host_time("launch-path.batched.host-free", "Batched, dispatch", move |batches| {
-            let batch = Rc::clone(&batches[place]);
-            Ok(move || batch.launch_all())
+        .host_time_of("launch-path.batched.host-free", "Batched, dispatch", move |batches| {
+            let batch = &batches[place];
+            batch.launch_all()
         })
-        .host_time("launch-path.batched.complete", "Batched, completion", move |batches| {
-            let batch = Rc::clone(&batches[place]);
-            Ok(move || (0..iterations).try_for_each(|_| batch.launch_all().and_then(|()| batch.synchronize())))
-        })
-        .per(iterations)
-        .host_time("launch-path.graph.host-free", "As a graph, dispatch", move |batches| {
-            let batch = Rc::clone(&batches[place]);
-            Ok(move || batch.graph.launch())
-        })
-        .host_time("launch-path.graph.complete", "As a graph, completion", move |batches| {
-            let batch = Rc::clone(&batches[place]);
-            Ok(move || (0..iterations).try_for_each(|_| batch.graph.launch().and_then(|()| batch.synchronize())))
+        .host_time_of("launch-path.batched.complete", "Batched, completion", move |batches| {
+            let batch = &batches[place];
+            (0..iterations).try_for_each(|_| batch.launch_all().and_then(|()| batch.synchronize()))
         })
         .per(iterations)
-        .host_time("launch-path.graph.capture", "Capturing and instantiating the graph", move |batches| {
-            let batch = Rc::clone(&batches[place]);
-            Ok(move || {
-                let graph = batch.stream.capture(|| batch.launch_all())?.1;
-                batch.synchronize().map(|()| graph)
-            })
+        .host_time_of("launch-path.graph.host-free", "As a graph, dispatch", move |batches| {
+            let batch = &batches[place];
+            batch.graph.launch()
+        })
+        .host_time_of("launch-path.graph.complete", "As a graph, completion", move |batches| {
+            let batch = &batches[place];
+            (0..iterations).try_for_each(|_| batch.graph.launch().and_then(|()| batch.synchronize()))
+        })
+        .per(iterations)
+        .host_time_of("launch-path.graph.capture", "Capturing and instantiating the graph", move |batches| {
+            let batch = &batches[place];
+            let graph = batch.stream.capture(|| batch.launch_all())?.1;
+            batch.synchronize().map(|()| graph)
         })
         .derived(
             "launch-path.graph.gain",

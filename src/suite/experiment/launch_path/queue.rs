@@ -9,14 +9,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
 
 use crate::affinity;
-use crate::error::DeviceError;
-use crate::experiment::Group;
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 const LIMIT: u64 = 4096;
 const FEW: usize = 256;
@@ -28,13 +23,9 @@ pub(super) fn run(elements: usize, patience: Duration) -> Group {
             // What the launch loads is loaded before a gate closes.
             x.affine_in_place(1.0, 1.0).map(|()| x)
         })
-        .observed("launch-path.queue.depth", "Launches until one blocks", Unit::Number, move |x| {
-            let x = x.clone();
-            Ok(move || depth(&x, patience))
-        })
-        .host_time("launch-path.queue.enqueue", "One launch into a queue with room", |x| {
-            let x = x.clone();
-            Ok(move || (0..FEW).try_for_each(|_| x.affine_in_place(1.0, 1.0)))
+        .value_of("launch-path.queue.depth", "Launches until one blocks", Unit::Number, move |x| depth(x, patience))
+        .host_time_of("launch-path.queue.enqueue", "One launch into a queue with room", move |x| {
+            (0..FEW).try_for_each(|_| x.affine_in_place(1.0, 1.0))
         })
         .per(FEW)
         .work(Work::launches(1.0, "1"))

@@ -4,13 +4,9 @@
 //! buffer is a copy, a kernel and a synchronize in each iteration; two buffers have a stream for copies and one for kernels,
 //! with both dependencies. All four are one group.
 
-use std::hint::black_box;
-
 use super::fp32_bytes;
 use super::pipeline::{Dependencies, Pipeline, Single};
-use crate::device::HostKind;
-use crate::experiment::Group;
-use crate::results::Work;
+use crate::experiment::prelude::*;
 
 pub(super) fn run(elements: usize, steps: usize) -> Group {
     const ID: &str = "overlap.buffers.total";

@@ -12,16 +12,8 @@
 //! time of a full overlap. *efficiency* is the share of the time that could be hidden and was: (sum − total) / (sum −
 //! max).
 
-use std::hint::black_box;
-use std::rc::Rc;
-use std::time::Duration;
-
 use super::pipeline::{Dependencies, Pipeline, Single};
-use crate::device::HostKind;
-use crate::experiment::host_copy::fastest_memory;
-use crate::experiment::{Formula, Group, TraceRecorder};
-use crate::results::Work;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 /// The loop with two buffers, and the one with one.
 pub(super) fn record(recorder: &mut TraceRecorder, elements: usize, steps: usize) {
@@ -60,15 +52,9 @@ pub(super) fn run(engine: &str, elements: usize, steps: usize) -> Group {
     .setup(move |device| Pipeline::new(device, kind, elements, steps).map(Rc::new))
     .host_time("overlap.double-buffer.total", "Two buffers, two dependencies", timed(Dependencies::BothWays))
     .work(copies())
-    .host_time("overlap.double-buffer.copies", "All copies alone", |pipeline| {
-        let pipeline = Rc::clone(pipeline);
-        Ok(move || pipeline.copies())
-    })
+    .host_time_of("overlap.double-buffer.copies", "All copies alone", move |pipeline| pipeline.copies())
     .work(copies())
-    .host_time("overlap.double-buffer.computes", "All kernels alone", |pipeline| {
-        let pipeline = Rc::clone(pipeline);
-        Ok(move || pipeline.computes(None))
-    })
+    .host_time_of("overlap.double-buffer.computes", "All kernels alone", move |pipeline| pipeline.computes(None))
     .work(Work::copy(2.0 * bytes * (steps as f64 - 1.0), "2 · width · elements · (steps − 1)", bytes))
     .derived("overlap.double-buffer.sum", "Copies + kernels", Unit::Seconds, Formula::of("copies + computes", alone))
     .derived(

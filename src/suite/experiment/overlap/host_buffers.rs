@@ -3,13 +3,8 @@
 //! A *blocking* copy is the copy and a stream synchronize behind it; a *non-blocking* one is the copy alone, which a driver
 //! may make the host wait for all the same: it may copy a small pageable buffer aside at once and wait for a large one.
 
-use std::rc::Rc;
-
 use super::implicit::{Asked, BUSY, Id};
-use crate::device::{Device, HostKind};
-use crate::error::DeviceError;
-use crate::experiment::host_copy::HostCopy;
-use crate::experiment::{Group, GroupBuilder};
+use crate::experiment::prelude::*;
 
 /// A copy: its rows, the kind of memory, and what copies.
 struct Copying {

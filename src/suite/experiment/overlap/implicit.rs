@@ -5,25 +5,15 @@
 //!   call that waits, 0 one that does not;
 //! - *stall*: for how long the call blocks the host behind a kernel of known length.
 
-use std::num::NonZeroUsize;
-use std::rc::Rc;
-use std::time::Duration;
-
 use super::host_buffers;
-use crate::device::{Device, HostKind, Stream};
-use crate::error::DeviceError;
-use crate::experiment::bench::{null_device, print_to};
-use crate::experiment::{Group, GroupBuilder, count};
-use crate::measure::{Stopwatch, blocks};
-use crate::results::Parameter;
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
+use crate::measure::blocks;
 
 /// For how long the stream is busy before a call whose stall is measured.
 pub(super) const BUSY: Duration = Duration::from_millis(2);
 
 /// How often a call is made behind a closed gate, in each run.
-const TRIALS: NonZeroUsize = count(3);
+const TRIALS: Count = count(3);
 
 /// Elements of the tensor that is read.
 const ELEMENTS: usize = 1 << 16;
@@ -171,7 +161,7 @@ impl Asked {
     pub(super) fn group<const N: usize>(self, parameters: [(&str, Parameter); N]) -> GroupBuilder<Device> {
         let group = Group::of("Implicit synchronization", parameters);
         match self {
-            Self::Blocks(_) => group.trials(TRIALS),
+            Self::Blocks(_) => group.trials(*TRIALS),
             Self::Stall => group,
         }
     }

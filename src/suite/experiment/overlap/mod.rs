@@ -17,75 +17,35 @@ mod scenarios;
 mod sweep;
 mod transfer;
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
-use std::rc::Rc;
-
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use super::{Experiment, Group, TraceRecorder, count};
-use crate::device::{HostKind, Stream};
-use crate::error::DeviceError;
-use crate::experiment::counts;
-use crate::experiment::host_copy::{HostCopy, room_for};
-use crate::measure::Stopwatch;
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::Seconds;
+use crate::experiment::prelude::*;
 
-/// Which calls wait for the device, what transfers cost, and how far they overlap with work.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Overlap {
-    /// Elements of each of the three random tensors.
-    #[serde(deserialize_with = "counts::size")]
-    pub draws: NonZeroUsize,
-    /// Elements of every other tensor and transfer (fp32).
-    #[serde(deserialize_with = "counts::size")]
-    pub elements: NonZeroUsize,
-    /// Additions in a row.
-    #[serde(deserialize_with = "counts::million")]
-    pub adds: NonZeroUsize,
-    /// Kernels before the search for elements that are not zero.
-    #[serde(deserialize_with = "counts::million")]
-    pub scales: NonZeroUsize,
-    /// Iterations of the double-buffered loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub steps: NonZeroUsize,
-    /// Bytes of the host buffers whose copies are made behind a closed gate.
-    #[serde(deserialize_with = "counts::sizes")]
-    pub host_buffers: Vec<NonZeroUsize>,
-    /// Bytes of the host buffers whose copies are timed, beside those of `elements`.
-    #[serde(deserialize_with = "counts::sizes")]
-    pub transfers: Vec<NonZeroUsize>,
-    /// Elements of the buffers of the sweep.
-    #[serde(deserialize_with = "counts::size")]
-    pub sweep: NonZeroUsize,
-    /// How many times as long as its copy a kernel of the sweep lasts.
-    #[serde(deserialize_with = "counts::positives")]
-    pub kernel_ratios: Vec<f64>,
-    /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
-    pub patience: Seconds,
-}
-
-impl Default for Overlap {
-    fn default() -> Self {
-        Self {
-            draws: count(50_000_000),
-            elements: count(10_000_000),
-            adds: count(100),
-            scales: count(20),
-            steps: count(10),
-            host_buffers: [40, 1 << 16, 1 << 20, 40_000_000].map(count).to_vec(),
-            transfers: [1 << 12, 1 << 16, 1 << 20, 10_000_000].map(count).to_vec(),
-            sweep: count(2_500_000),
-            kernel_ratios: vec![0.1, 0.3, 1.0, 3.0, 10.0],
-            patience: Seconds::milliseconds(20),
-        }
+parameters! {
+    /// Which calls wait for the device, what transfers cost, and how far they overlap with work.
+    pub struct Overlap {
+        /// Elements of each of the three random tensors.
+        draws: Size = count(50_000_000),
+        /// Elements of every other tensor and transfer (fp32).
+        elements: Size = count(10_000_000),
+        /// Additions in a row.
+        adds: Count = count(100),
+        /// Kernels before the search for elements that are not zero.
+        scales: Count = count(20),
+        /// Iterations of the double-buffered loop.
+        steps: Count = count(10),
+        /// Bytes of the host buffers whose copies are made behind a closed gate.
+        host_buffers: Vec<Size> = [40, 1 << 16, 1 << 20, 40_000_000].map(count).to_vec(),
+        /// Bytes of the host buffers whose copies are timed, beside those of `elements`.
+        transfers: Vec<Size> = [1 << 12, 1 << 16, 1 << 20, 10_000_000].map(count).to_vec(),
+        /// Elements of the buffers of the sweep.
+        sweep: Size = count(2_500_000),
+        /// How many times as long as its copy a kernel of the sweep lasts.
+        kernel_ratios: Vec<Factor> = [0.1, 0.3, 1.0, 3.0, 10.0].map(Bounded).to_vec(),
+        /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
+        patience: Seconds = Seconds::milliseconds(20),
     }
 }
 
@@ -94,17 +54,14 @@ impl Experiment for Overlap {
     const SUMMARY: &'static str =
         "Which calls wait for the device, what transfers cost, and how far they overlap with kernels";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self {
-                draws: count(200_000),
-                elements: count(100_000),
-                host_buffers: [40, 1 << 16, 1 << 20].map(count).to_vec(),
-                transfers: [1 << 12, 1 << 16].map(count).to_vec(),
-                sweep: count(100_000),
-                ..Self::default()
-            },
-            _ => Self::default(),
+    fn for_cpu() -> Self {
+        Self {
+            draws: count(200_000),
+            elements: count(100_000),
+            host_buffers: [40, 1 << 16, 1 << 20].map(count).to_vec(),
+            transfers: [1 << 12, 1 << 16].map(count).to_vec(),
+            sweep: count(100_000),
+            ..Self::default()
         }
     }
 
@@ -113,7 +70,7 @@ impl Experiment for Overlap {
     }
 
     fn groups(&self, engine: &str) -> Vec<Group> {
-        let bytes = |sizes: &[NonZeroUsize]| sizes.iter().map(|size| size.get()).collect::<Vec<usize>>();
+        let bytes = |sizes: &[Size]| sizes.iter().map(|size| size.get()).collect::<Vec<usize>>();
         let (elements, steps, sweep) = (self.elements.get(), self.steps.get(), self.sweep.get());
         let mut groups = Vec::from(self.execution());
         groups.push(self.finish());
@@ -121,7 +78,7 @@ impl Experiment for Overlap {
         groups.push(self.nonzero());
         groups.extend(transfer::run(elements, &bytes(&self.transfers)));
         groups.extend([double_buffer::run(engine, elements, steps), buffers::run(elements, steps)]);
-        groups.extend(self.kernel_ratios.iter().map(|ratio| sweep::run(engine, sweep, steps, *ratio)));
+        groups.extend(self.kernel_ratios.iter().map(|ratio| sweep::run(engine, sweep, steps, ratio.0)));
         groups.extend([sweep::pageable(sweep, steps), self.same()]);
         groups
     }
@@ -145,18 +102,18 @@ impl Overlap {
         let bytes = fp32_bytes(elements);
         let device = Group::of("Execution", [("elements", elements.into())])
             .setup(|device| device.stream())
-            .host_time("overlap.execution.dispatch", "Three random tensors on the device, dispatch", move |stream| {
-                let stream = stream.clone();
-                Ok(move || normal(&stream))
+            .host_time_of("overlap.execution.dispatch", "Three random tensors on the device, dispatch", move |stream| {
+                normal(stream)
             })
             .work(Work::launches(3.0, "3"))
-            .host_time("overlap.execution.complete", "Three random tensors on the device, completion", move |stream| {
-                let stream = stream.clone();
-                Ok(move || {
-                    let tensors = normal(&stream)?;
+            .host_time_of(
+                "overlap.execution.complete",
+                "Three random tensors on the device, completion",
+                move |stream| {
+                    let tensors = normal(stream)?;
                     stream.device().synchronize().map(|()| tensors)
-                })
-            })
+                },
+            )
             .work(Work::copy(3.0 * bytes, "3 · width · elements", bytes))
             .build();
         let host = Group::of("Execution", [("elements", elements.into())])
@@ -190,17 +147,11 @@ impl Overlap {
         let (bytes, count) = (fp32_bytes(elements), adds as f64);
         Group::of("Dispatch and completion", [("elements", elements.into()), ("adds", adds.into())])
             .setup(|device| device.stream())
-            .host_time("overlap.finish.host-free", "Additions, dispatch", move |stream| {
-                let stream = stream.clone();
-                Ok(move || launch(&stream))
-            })
+            .host_time_of("overlap.finish.host-free", "Additions, dispatch", move |stream| launch(stream))
             .work(Work::launches(1.0 + count, "1 + adds"))
-            .host_time("overlap.finish.complete", "Additions, completion", move |stream| {
-                let stream = stream.clone();
-                Ok(move || {
-                    launch(&stream)?;
-                    stream.device().synchronize()
-                })
+            .host_time_of("overlap.finish.complete", "Additions, completion", move |stream| {
+                launch(stream)?;
+                stream.device().synchronize()
             })
             .work(Work::copy(bytes + 2.0 * bytes * count, "width · elements + 2 · width · elements · adds", bytes))
             .build()
@@ -212,12 +163,9 @@ impl Overlap {
         let bytes = elements * size_of::<f32>();
         Group::of("The same code twice", [("bytes", bytes.into())])
             .setup(move |device| HostCopy::new(device, HostKind::Pageable, elements))
-            .twice(["overlap.same.a", "overlap.same.b", "overlap.same.ratio"], |buffers| {
-                let buffers = Rc::clone(buffers);
-                Ok(move || {
-                    buffers.to_device()?;
-                    buffers.stream.synchronize()
-                })
+            .twice(["overlap.same.a", "overlap.same.b", "overlap.same.ratio"], move |buffers| {
+                buffers.to_device()?;
+                buffers.stream.synchronize()
             })
             .build()
     }
@@ -230,34 +178,22 @@ impl Overlap {
         let search = bytes + 8.0 * elements as f64;
         Group::of("nonzero", [("elements", elements.into()), ("scales", scales.into())])
             .setup(move |device| device.stream()?.normal::<f32>([elements]))
-            .host_time("overlap.nonzero.enqueue", "Scaling, dispatch", move |x| {
-                let x = x.clone();
-                Ok(move || scaled(&x))
-            })
+            .host_time_of("overlap.nonzero.enqueue", "Scaling, dispatch", move |x| scaled(x))
             .work(Work::launches(count, "scales"))
-            .host_time_within("overlap.nonzero.stall", "nonzero, scaling pending", move |x| {
-                let x = x.clone();
-                Ok(move |watch: &mut Stopwatch| {
-                    let z = scaled(&x)?;
-                    watch.time(|| z.nonzero()).map(drop)
-                })
+            .stopwatch_of("overlap.nonzero.stall", "nonzero, scaling pending", move |x, watch| {
+                let z = scaled(x)?;
+                watch.time(|| z.nonzero()).map(drop)
             })
-            .host_time("overlap.nonzero.whole", "Scaling and nonzero", move |x| {
-                let x = x.clone();
-                Ok(move || scaled(&x)?.nonzero())
-            })
+            .host_time_of("overlap.nonzero.whole", "Scaling and nonzero", move |x| scaled(x)?.nonzero())
             .work(Work::copy(
                 2.0 * bytes * count + search,
                 "2 · width · elements · scales + (width + 8) · elements",
                 bytes,
             ))
-            .host_time_within("overlap.nonzero.alone", "nonzero, nothing pending", move |x| {
-                let x = x.clone();
-                Ok(move |watch: &mut Stopwatch| {
-                    let z = scaled(&x)?;
-                    x.stream().synchronize()?;
-                    watch.time(|| z.nonzero()).map(drop)
-                })
+            .stopwatch_of("overlap.nonzero.alone", "nonzero, nothing pending", move |x, watch| {
+                let z = scaled(x)?;
+                x.stream().synchronize()?;
+                watch.time(|| z.nonzero()).map(drop)
             })
             .work(Work::copy(search, "(width + 8) · elements", bytes))
             .build()

@@ -1,13 +1,9 @@
 //! Loops of copies and kernels: with two device buffers on two streams, and with one buffer and a synchronize in each
 //! iteration. Both have `steps − 1` copies and as many kernels.
 
-use std::hint::black_box;
-use std::time::Duration;
-
-use crate::device::{Device, Event, HostBuffer, HostKind, Stream};
-use crate::error::DeviceError;
+use crate::device::HostBuffer;
+use crate::experiment::prelude::*;
 use crate::measure::DeviceClock;
-use crate::tensor::Tensor;
 
 /// Which waits there are between the two streams.
 #[derive(Clone, Copy, PartialEq)]

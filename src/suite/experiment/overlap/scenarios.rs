@@ -1,15 +1,12 @@
 //! The scenarios of `overlap`: the random tensors, the additions, the search for elements that are not zero, and both
 //! loops of copies and kernels.
 
-use std::hint::black_box;
-
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, StandardNormal};
 
 use super::{Overlap, double_buffer};
-use crate::experiment::TraceRecorder;
-use crate::experiment::host_copy::room_for;
+use crate::experiment::prelude::*;
 
 pub(super) fn record(overlap: &Overlap, recorder: &mut TraceRecorder) {
     let (draws, elements) = (overlap.draws.get(), overlap.elements.get());

@@ -9,18 +9,9 @@
 //! `overlap.pageable`: the loop with two buffers, its copies and its kernels from pageable memory, with kernels as long as
 //! copies. There overlap could hide half of the time, so that the rows show whether it needs pinned memory.
 
-use std::hint::black_box;
-use std::rc::Rc;
-use std::time::Duration;
-
 use super::fp32_bytes;
 use super::pipeline::{Dependencies, Pipeline, Single};
-use crate::device::{Device, HostKind};
-use crate::error::DeviceError;
-use crate::experiment::host_copy::fastest_memory;
-use crate::experiment::{Formula, Group};
-use crate::results::Work;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 const ALONE: [(&str, &str); 2] = [("copies", "overlap.sweep.copies"), ("computes", "overlap.sweep.computes")];
 

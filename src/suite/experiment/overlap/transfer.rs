@@ -4,15 +4,7 @@
 //! copy with a stream synchronize behind it, so that its two times are the same but for noise. *rate* is the bytes over
 //! *done*.
 
-use std::hint::black_box;
-use std::rc::Rc;
-
-use crate::device::{Device, HostKind};
-use crate::error::DeviceError;
-use crate::experiment::host_copy::HostCopy;
-use crate::experiment::{Formula, Group};
-use crate::results::Work;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 const KINDS: [HostKind; 3] = [HostKind::Pageable, HostKind::Pinned, HostKind::WriteCombined];
 

@@ -12,35 +12,16 @@
 
 mod stopwatch;
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
+use crate::experiment::prelude::*;
+use crate::measure::{timer_cost, timer_resolution};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::counts;
-use super::{Experiment, Formula, Group, count};
-use crate::device::{Event, Stream};
-use crate::error::DeviceError;
-use crate::measure::{Clock, timer_cost, timer_resolution};
-use crate::results::Work;
-use crate::units::Unit;
-
-/// Resolution and overhead of the clocks, and of the library.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct SelfAudit {
-    /// Calls in a loop: one sample is one loop, divided by this.
-    #[serde(deserialize_with = "counts::million")]
-    pub calls: NonZeroUsize,
-    /// The lengths of the kernel that all stopwatches time, in seconds.
-    #[serde(deserialize_with = "counts::lengths")]
-    pub spins: Vec<f64>,
-}
-
-impl Default for SelfAudit {
-    fn default() -> Self {
-        Self { calls: count(500), spins: vec![2e-6, 5e-6, 2e-5, 2e-4, 2e-3, 2e-2] }
+parameters! {
+    /// Resolution and overhead of the clocks, and of the library.
+    pub struct SelfAudit {
+        /// Calls in a loop: one sample is one loop, divided by this.
+        calls: Count = count(500),
+        /// The lengths of the kernel that all stopwatches time, in seconds.
+        spins: Vec<Length> = [2e-6, 5e-6, 2e-5, 2e-4, 2e-3, 2e-2].map(Bounded).to_vec(),
     }
 }
 
@@ -49,11 +30,8 @@ impl Experiment for SelfAudit {
     const SUMMARY: &'static str = "Resolution and overhead of the clocks, and what the library adds to a bare launch";
 
     /// On the CPU engine without the longest kernel, which would take most of a short run.
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self { spins: vec![2e-6, 5e-6, 2e-5, 2e-4, 2e-3], ..Self::default() },
-            _ => Self::default(),
-        }
+    fn for_cpu() -> Self {
+        Self { spins: [2e-6, 5e-6, 2e-5, 2e-4, 2e-3].map(Bounded).to_vec(), ..Self::default() }
     }
 
     fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
@@ -63,7 +41,7 @@ impl Experiment for SelfAudit {
     fn groups(&self, _engine: &str) -> Vec<Group> {
         let calls = self.calls.get();
         let mut groups = vec![instruments(calls), launches(calls)];
-        groups.extend(self.spins.iter().flat_map(|spin| stopwatch::run(*spin)));
+        groups.extend(self.spins.iter().flat_map(|spin| stopwatch::run(spin.0)));
         groups.push(same(calls));
         groups
     }
@@ -77,19 +55,17 @@ fn instruments(calls: usize) -> Group {
     };
     Group::of("Instruments", [("calls", calls.into())])
         .setup(|device| Ok((device.clone(), device.stream()?)))
-        .time_by(Clock::Host, "self-audit.timer.resolution", "Smallest step of the host's clock", move |_| {
-            Ok(move || Ok(least(timer_resolution(100))))
+        .seconds_of(Clock::Host, "self-audit.timer.resolution", "Smallest step of the host's clock", move |_| {
+            Ok(least(timer_resolution(100)))
         })
         .floor_of(Clock::Host)
-        .time_by(Clock::Host, "self-audit.timer.cost", "One reading of the host's clock", move |_| {
-            Ok(move || Ok(least(timer_cost(1))))
+        .seconds_of(Clock::Host, "self-audit.timer.cost", "One reading of the host's clock", move |_| {
+            Ok(least(timer_cost(1)))
         })
         .floor_of(Clock::Host)
-        .host_time("self-audit.empty-loop", "One iteration of an empty loop", move |_| {
-            Ok(move || {
-                (0..calls).for_each(|call| _ = black_box(call));
-                Ok(())
-            })
+        .host_time_of("self-audit.empty-loop", "One iteration of an empty loop", move |_| {
+            (0..calls).for_each(|call| _ = black_box(call));
+            Ok(())
         })
         .per(calls)
         .host_time("self-audit.event.cost", "Recording an event", move |(device, stream)| {
@@ -104,14 +80,12 @@ fn instruments(calls: usize) -> Group {
             Ok((stream.clone(), || Ok(())))
         })
         .floor_of(Clock::DeviceEvents)
-        .host_time("self-audit.synchronize.device", "Device synchronize, nothing pending", move |(device, _)| {
-            let device = device.clone();
-            Ok(move || (0..calls).try_for_each(|_| device.synchronize()))
+        .host_time_of("self-audit.synchronize.device", "Device synchronize, nothing pending", move |(device, _)| {
+            (0..calls).try_for_each(|_| device.synchronize())
         })
         .per(calls)
-        .host_time("self-audit.synchronize.stream", "Stream synchronize, nothing pending", move |(_, stream)| {
-            let stream = stream.clone();
-            Ok(move || (0..calls).try_for_each(|_| stream.synchronize()))
+        .host_time_of("self-audit.synchronize.stream", "Stream synchronize, nothing pending", move |(_, stream)| {
+            (0..calls).try_for_each(|_| stream.synchronize())
         })
         .per(calls)
         .build()
@@ -124,14 +98,12 @@ fn launches(calls: usize) -> Group {
             let x = stream.zeros::<f32>([1024])?;
             Ok((device.clone(), stream, x))
         })
-        .host_time("self-audit.enqueue.in-place", "Launch by the library, in place", move |(.., x)| {
-            let x = x.clone();
-            Ok(move || (0..calls).try_for_each(|_| x.affine_in_place(1.0, 1.0)))
+        .host_time_of("self-audit.enqueue.in-place", "Launch by the library, in place", move |(.., x)| {
+            (0..calls).try_for_each(|_| x.affine_in_place(1.0, 1.0))
         })
         .per(calls)
-        .host_time("self-audit.enqueue.allocating", "Launch by the library, new tensor", move |(.., x)| {
-            let x = x.clone();
-            Ok(move || (0..calls).try_for_each(|_| x.affine(1.0, 1.0).map(drop)))
+        .host_time_of("self-audit.enqueue.allocating", "Launch by the library, new tensor", move |(.., x)| {
+            (0..calls).try_for_each(|_| x.affine(1.0, 1.0).map(drop))
         })
         .per(calls)
         .time_by(Clock::Host, "self-audit.enqueue.raw", "Bare launch by the engine's lowest call", move |shared| {
@@ -159,8 +131,7 @@ fn same(calls: usize) -> Group {
     Group::of("The same code twice", [("calls", calls.into())])
         .setup(|device| device.stream()?.zeros::<f32>([1024]))
         .twice(["self-audit.same.a", "self-audit.same.b", "self-audit.same.ratio"], move |x| {
-            let x = x.clone();
-            Ok(move || (0..calls).try_for_each(|_| x.affine_in_place(1.0, 1.0)))
+            (0..calls).try_for_each(|_| x.affine_in_place(1.0, 1.0))
         })
         .build()
 }

@@ -12,13 +12,8 @@
 //!
 //! A loop has 100 iterations, or as many as take [`LOOP`] seconds.
 
-use std::time::Duration;
-
-use crate::device::{Device, Event, Stream};
-use crate::error::DeviceError;
-use crate::experiment::{Group, GroupBuilder};
-use crate::measure::{Clock, held};
-use crate::units::Unit;
+use crate::experiment::prelude::*;
+use crate::measure::held;
 
 /// How long a loop may take.
 const LOOP: f64 = 0.02;
@@ -37,13 +32,9 @@ pub(super) fn run(seconds: f64) -> [Group; 2] {
     let spin = Duration::from_secs_f64(seconds);
     let iterations = ((LOOP / seconds.max(1e-9)).round() as usize).clamp(2, 100);
     let stopwatches = group(seconds)
-        .host_time("self-audit.stopwatch.host", "Host clock, no wait", move |(stream, _)| {
-            let stream = stream.clone();
-            Ok(move || stream.spin(spin))
-        })
-        .host_time("self-audit.stopwatch.host-wait", "Host clock with a device synchronize", move |(stream, _)| {
-            let stream = stream.clone();
-            Ok(move || stream.spin(spin).and_then(|()| stream.device().synchronize()))
+        .host_time_of("self-audit.stopwatch.host", "Host clock, no wait", move |(stream, _)| stream.spin(spin))
+        .host_time_of("self-audit.stopwatch.host-wait", "Host clock with a device synchronize", move |(stream, _)| {
+            stream.spin(spin).and_then(|()| stream.device().synchronize())
         })
         .time_by(
             Clock::DeviceEvents,
@@ -62,12 +53,9 @@ pub(super) fn run(seconds: f64) -> [Group; 2] {
             let stream = stream.clone();
             Ok((other.clone(), move || stream.spin(spin)))
         })
-        .host_time("self-audit.stopwatch.loop", "Loop divided by its iterations", move |(stream, _)| {
-            let stream = stream.clone();
-            Ok(move || {
-                (0..iterations).try_for_each(|_| stream.spin(spin))?;
-                stream.device().synchronize()
-            })
+        .host_time_of("self-audit.stopwatch.loop", "Loop divided by its iterations", move |(stream, _)| {
+            (0..iterations).try_for_each(|_| stream.spin(spin))?;
+            stream.device().synchronize()
         })
         .per(iterations)
         .time_by(
@@ -80,9 +68,8 @@ pub(super) fn run(seconds: f64) -> [Group; 2] {
         .build();
     let recorded = group(seconds)
         .recorded()
-        .observed("self-audit.stopwatch.span", "Span of a recording", Unit::Seconds, move |(stream, _)| {
-            let stream = stream.clone();
-            Ok(move || span(&stream, spin))
+        .value_of("self-audit.stopwatch.span", "Span of a recording", Unit::Seconds, move |(stream, _)| {
+            span(stream, spin)
         })
         .build();
     [stopwatches, recorded]

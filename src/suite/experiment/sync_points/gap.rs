@@ -4,15 +4,11 @@
 //! An event directly behind the first kernel and one directly before the second give the gap on the device's clock. Without
 //! the synchronize (*none*) nothing lies between the two events but what recording them takes.
 
-use std::time::Duration;
+use crate::experiment::prelude::*;
 
-use crate::device::Stream;
-use crate::experiment::Group;
-use crate::measure::Clock;
-
-pub(super) fn run(kernels: &[f64]) -> Group {
+pub(super) fn run(kernels: &[Length]) -> Group {
     let mut group = Group::of("Gap between kernels", []).setup(|device| device.stream());
-    for seconds in kernels {
+    for Bounded(seconds) in kernels {
         let kernel = Duration::from_secs_f64(*seconds);
         let gap = move |synchronize: bool| {
             move |stream: &Stream| {

@@ -4,14 +4,8 @@
 //! The kernels' spans come from a recording, and the time is that from the start of the first kernel to the end of the
 //! last. Calls take longer while the device is recorded, so it idles more than without a recording.
 
-use std::hint::black_box;
-
 use super::{dtype, operands};
-use crate::device::{Float, Stream};
-use crate::experiment::Group;
-use crate::tensor::Tensor;
-use crate::timeline::{Kind, Timeline};
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 pub(super) fn run<T: Float>(n: usize, iters: usize) -> Group {
     let share = move |synchronize: bool| {

@@ -1,15 +1,10 @@
 //! `sync-points.linear`: whether the cost of a synchronize in each iteration adds up, by the number of iterations. Loops of all
 //! lengths are one group.
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
-
 use super::{dtype, matmul, operands};
-use crate::device::{Float, Stream};
-use crate::experiment::Group;
-use crate::tensor::Tensor;
+use crate::experiment::prelude::*;
 
-pub(super) fn run<T: Float>(n: usize, loops: &[NonZeroUsize]) -> Group {
+pub(super) fn run<T: Float>(n: usize, loops: &[Count]) -> Group {
     let mut group =
         Group::of("Linearity", [dtype::<T>(), ("size", n.into())]).setup(move |device| operands::<T>(device, n));
     for iters in loops.iter().map(|iters| iters.get()) {

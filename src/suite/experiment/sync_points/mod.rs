@@ -17,71 +17,31 @@ mod linear;
 mod reads;
 mod streams;
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
+use crate::experiment::prelude::*;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::bench::matmul_flops;
-use super::host_copy::room_for;
-use super::{Experiment, Formula, Group, GroupBuilder, TraceRecorder, count};
-use crate::device::{Device, Float, FloatType, Stream};
-use crate::error::DeviceError;
-use crate::experiment::counts;
-use crate::results::{Derivation, Parameter, Work};
-use crate::tensor::Tensor;
-use crate::units::Unit;
-
-/// Matmuls with and without a synchronize in each iteration, and reads of a result that is pending or ready.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct SyncPoints {
-    /// The element types; the rows that the document shows for one type are measured for the first.
-    pub dtypes: Vec<FloatType>,
-    /// Iterations of a loop of small matmuls: one sample is one loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub iters: NonZeroUsize,
-    /// Iterations of a loop of large matmuls, where that are fewer.
-    #[serde(deserialize_with = "counts::million")]
-    pub big_iters: NonZeroUsize,
-    /// Rows and columns of the large matrices.
-    #[serde(deserialize_with = "counts::million")]
-    pub big: NonZeroUsize,
-    /// Rows and columns of the small matrices.
-    #[serde(deserialize_with = "counts::million")]
-    pub small: NonZeroUsize,
-    /// Iterations of the training-like loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub steps: NonZeroUsize,
-    /// Inputs of the inference-like loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub samples: NonZeroUsize,
-    /// Iterations of the loops that show whether the cost adds up, each a row of its own.
-    #[serde(deserialize_with = "counts::millions")]
-    pub loops: Vec<NonZeroUsize>,
-    /// The lengths of the kernels between which a synchronize leaves a gap, in seconds.
-    #[serde(deserialize_with = "counts::lengths")]
-    pub kernels: Vec<f64>,
-    /// The lengths of the kernels after which a scalar is read, in seconds.
-    #[serde(deserialize_with = "counts::lengths")]
-    pub after: Vec<f64>,
-}
-
-impl Default for SyncPoints {
-    fn default() -> Self {
-        Self {
-            dtypes: FloatType::ALL.to_vec(),
-            iters: count(50),
-            big_iters: count(10),
-            big: count(8192),
-            small: count(512),
-            steps: count(50),
-            samples: count(64),
-            loops: [10, 100, 1000].map(count).to_vec(),
-            kernels: vec![5e-6, 1e-4, 1e-3, 2e-2],
-            after: vec![5e-6, 2e-2],
-        }
+parameters! {
+    /// Matmuls with and without a synchronize in each iteration, and reads of a result that is pending or ready.
+    pub struct SyncPoints {
+        /// The element types; the rows that the document shows for one type are measured for the first.
+        dtypes: Vec<FloatType> = FloatType::ALL.to_vec(),
+        /// Iterations of a loop of small matmuls: one sample is one loop.
+        iters: Count = count(50),
+        /// Iterations of a loop of large matmuls, where that are fewer.
+        big_iters: Count = count(10),
+        /// Rows and columns of the large matrices.
+        big: Count = count(8192),
+        /// Rows and columns of the small matrices.
+        small: Count = count(512),
+        /// Iterations of the training-like loop.
+        steps: Count = count(50),
+        /// Inputs of the inference-like loop.
+        samples: Count = count(64),
+        /// Iterations of the loops that show whether the cost adds up, each a row of its own.
+        loops: Vec<Count> = [10, 100, 1000].map(count).to_vec(),
+        /// The lengths of the kernels between which a synchronize leaves a gap, in seconds.
+        kernels: Vec<Length> = [5e-6, 1e-4, 1e-3, 2e-2].map(Bounded).to_vec(),
+        /// The lengths of the kernels after which a scalar is read, in seconds.
+        after: Vec<Length> = [5e-6, 2e-2].map(Bounded).to_vec(),
     }
 }
 
@@ -90,19 +50,16 @@ impl Experiment for SyncPoints {
     const SUMMARY: &'static str = "What explicit and implicit synchronization costs, for large and small matmuls";
 
     /// The document's parameters; smaller ones on the CPU, where its large matmul would take minutes.
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self {
-                iters: count(5),
-                big: count(768),
-                small: count(96),
-                steps: count(10),
-                loops: [5, 20, 50].map(count).to_vec(),
-                kernels: vec![5e-6, 1e-4, 1e-3],
-                after: vec![5e-6, 5e-3],
-                ..Self::default()
-            },
-            _ => Self::default(),
+    fn for_cpu() -> Self {
+        Self {
+            iters: count(5),
+            big: count(768),
+            small: count(96),
+            steps: count(10),
+            loops: [5, 20, 50].map(count).to_vec(),
+            kernels: [5e-6, 1e-4, 1e-3].map(Bounded).to_vec(),
+            after: [5e-6, 5e-3].map(Bounded).to_vec(),
+            ..Self::default()
         }
     }
 
@@ -236,12 +193,10 @@ impl SyncPoints {
         Group::of("The same code twice", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
             .setup(move |device| operands::<T>(device, n))
             .twice(["sync-points.same.a", "sync-points.same.b", "sync-points.same.ratio"], move |(stream, x, w)| {
-                let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
-                Ok(move || {
-                    (0..iters).try_for_each(|_| {
-                        black_box(x.matmul(&w)?);
-                        device.synchronize()
-                    })
+                let device = stream.device();
+                (0..iters).try_for_each(|_| {
+                    black_box(x.matmul(w)?);
+                    device.synchronize()
                 })
             })
             .build()
@@ -257,20 +212,14 @@ impl SyncPoints {
             [dtype::<T>(), ("model", model.into()), ("size", n.into()), ("steps", steps.into())],
         )
         .setup(move |device| operands::<T>(device, n))
-        .host_time("sync-points.training-loop.each-step", "Loss read each iteration", move |(_, x, w)| {
-            let (x, w) = (x.clone(), w.clone());
-            Ok(move || {
-                let loss = || x.matmul(&w)?.mean()?.item();
-                (0..steps).try_for_each(|_| loss().map(|loss| _ = black_box(loss)))
-            })
+        .host_time_of("sync-points.training-loop.each-step", "Loss read each iteration", move |(_, x, w)| {
+            let loss = || x.matmul(w)?.mean()?.item();
+            (0..steps).try_for_each(|_| loss().map(|loss| _ = black_box(loss)))
         })
         .work(matmuls())
-        .host_time("sync-points.training-loop.accumulated", "Loss kept on the device, one read", move |(_, x, w)| {
-            let (x, w) = (x.clone(), w.clone());
-            Ok(move || {
-                let losses = (0..steps).map(|_| x.matmul(&w)?.mean()).collect::<Result<Vec<_>, _>>()?;
-                Tensor::stack(&losses)?.mean()?.item()
-            })
+        .host_time_of("sync-points.training-loop.accumulated", "Loss kept on the device, one read", move |(_, x, w)| {
+            let losses = (0..steps).map(|_| x.matmul(w)?.mean()).collect::<Result<Vec<_>, _>>()?;
+            Tensor::stack(&losses)?.mean()?.item()
         })
         .work(matmuls())
         .derived(
@@ -302,20 +251,18 @@ impl SyncPoints {
                 let inputs = (0..samples).map(input).collect::<Result<Vec<Vec<T>>, DeviceError>>()?;
                 Ok((stream, w, inputs))
             })
-            .host_time("sync-points.inference.single", "One input at a time, a copy back each", move |shared| {
-                let (stream, w, inputs) = shared.clone();
-                Ok(move || {
-                    let one = |input: &Vec<T>| stream.tensor(input, [1, width])?.matmul(&w)?.to_vec();
+            .host_time_of(
+                "sync-points.inference.single",
+                "One input at a time, a copy back each",
+                move |(stream, w, inputs)| {
+                    let one = |input: &Vec<T>| stream.tensor(input, [1, width])?.matmul(w)?.to_vec();
                     inputs.iter().map(one).collect::<Result<Vec<_>, _>>()
-                })
-            })
+                },
+            )
             .work(matmuls())
-            .host_time("sync-points.inference.batch", "One batch, one copy back", move |shared| {
-                let (stream, w, inputs) = shared.clone();
-                Ok(move || {
-                    let all: Vec<T> = inputs.iter().flatten().copied().collect();
-                    stream.tensor(&all, [samples, width])?.matmul(&w)?.to_vec()
-                })
+            .host_time_of("sync-points.inference.batch", "One batch, one copy back", move |(stream, w, inputs)| {
+                let all: Vec<T> = inputs.iter().flatten().copied().collect();
+                stream.tensor(&all, [samples, width])?.matmul(w)?.to_vec()
             })
             .work(matmuls())
             .build()
@@ -325,22 +272,16 @@ impl SyncPoints {
         let n = self.big.get();
         Group::of("Timing", [dtype::<T>(), ("size", n.into())])
             .setup(move |device| operands::<T>(device, n))
-            .host_time("sync-points.timing.wall", "Host clock without a synchronize", |(_, x, w)| {
-                let (x, w) = (x.clone(), w.clone());
-                Ok(move || x.matmul(&w))
-            })
+            .host_time_of("sync-points.timing.wall", "Host clock without a synchronize", move |(_, x, w)| x.matmul(w))
             .work(Work::launches(1.0, "1"))
             .device_time("sync-points.timing.events", "Device events", |(stream, x, w)| {
                 let (x, w) = (x.clone(), w.clone());
                 Ok((stream.clone(), move || x.matmul(&w)))
             })
             .work(matmul(n))
-            .host_time("sync-points.timing.complete", "Host clock with a synchronize", |shared| {
-                let (stream, x, w) = shared.clone();
-                Ok(move || {
-                    let y = x.matmul(&w)?;
-                    stream.device().synchronize().map(|()| y)
-                })
+            .host_time_of("sync-points.timing.complete", "Host clock with a synchronize", move |(stream, x, w)| {
+                let y = x.matmul(w)?;
+                stream.device().synchronize().map(|()| y)
             })
             .work(matmul(n))
             .build()

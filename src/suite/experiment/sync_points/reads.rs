@@ -1,17 +1,7 @@
 //! Reads of a result that is pending, and of one that is ready.
 
-use std::hint::black_box;
-use std::time::Duration;
-
 use super::{SyncPoints, dtype, operands};
-use crate::device::{Device, Float};
-use crate::error::DeviceError;
-use crate::experiment::bench::{null_device, print_to};
-use crate::experiment::{Group, GroupBuilder};
-use crate::measure::Stopwatch;
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 /// Reads a tensor.
 type Read<T> = fn(&Tensor<T>) -> Result<(), DeviceError>;
@@ -20,20 +10,17 @@ type Read<T> = fn(&Tensor<T>) -> Result<(), DeviceError>;
 type Operands<T> = (Tensor<T>, Tensor<T>);
 
 /// A scalar read with nothing pending, after kernels of several lengths that were waited for: one group.
-pub(super) fn after(kernels: &[f64]) -> Group {
+pub(super) fn after(kernels: &[Length]) -> Group {
     let mut group = Group::of("Ready reads", []).setup(|device| device.stream()?.ones::<f32>([1]));
-    for seconds in kernels {
+    for Bounded(seconds) in kernels {
         let kernel = Duration::from_secs_f64(*seconds);
-        group = group.with_parameters([("kernel_seconds", (*seconds).into())]).host_time_within(
+        group = group.with_parameters([("kernel_seconds", (*seconds).into())]).stopwatch_of(
             "sync-points.item.after",
             "Read a scalar after a kernel that was waited for",
-            move |x| {
-                let x = x.clone();
-                Ok(move |watch: &mut Stopwatch| {
-                    x.stream().spin(kernel)?;
-                    x.stream().device().synchronize()?;
-                    watch.time(|| x.get([0])?.item()).map(drop)
-                })
+            move |x, watch| {
+                x.stream().spin(kernel)?;
+                x.stream().device().synchronize()?;
+                watch.time(|| x.get([0])?.item()).map(drop)
             },
         );
     }

@@ -1,16 +1,7 @@
 //! Two streams: two matmuls on one and on both, and what a synchronize waits for while the other stream is busy.
 
-use std::time::Duration;
-
 use super::{dtype, operands};
-use crate::device::{Device, Float};
-use crate::error::DeviceError;
-use crate::experiment::Group;
-use crate::experiment::bench::matmul_flops;
-use crate::measure::Stopwatch;
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
 
 pub(super) fn two_matmuls<T: Float>(model: &'static str, n: usize) -> Group {
     let matmuls = || Work::matmul(2.0 * matmul_flops(n), "4 · size³");
@@ -63,39 +54,30 @@ pub(super) fn scope<T: Float>(n: usize) -> Group {
             };
             Ok((stream, other, begin))
         })
-        .host_time_within(
+        .stopwatch_of(
             "sync-points.multi-stream.stream-synchronize",
             "Stream synchronize, other stream busy",
-            |shared| {
-                let (stream, _, begin) = shared.clone();
-                Ok(move |watch: &mut Stopwatch| {
-                    let _result = begin()?;
-                    watch.time(|| stream.synchronize())
-                })
+            move |(stream, _, begin), watch| {
+                let _result = begin()?;
+                watch.time(|| stream.synchronize())
             },
         )
-        .host_time_within(
+        .stopwatch_of(
             "sync-points.multi-stream.device-synchronize",
             "Device synchronize, other stream busy",
-            |shared| {
-                let (stream, _, begin) = shared.clone();
-                Ok(move |watch: &mut Stopwatch| {
-                    let _result = begin()?;
-                    watch.time(|| stream.device().synchronize())
-                })
+            move |(stream, _, begin), watch| {
+                let _result = begin()?;
+                watch.time(|| stream.device().synchronize())
             },
         )
-        .observed(
+        .value_of(
             "sync-points.multi-stream.other-still-pending",
             "Other stream still busy after a stream synchronize",
             Unit::Ratio,
-            |shared| {
-                let (stream, other, begin) = shared.clone();
-                Ok(move || {
-                    let _result = begin()?;
-                    stream.synchronize()?;
-                    Ok(if other.is_complete()? { 0.0 } else { 1.0 })
-                })
+            move |(stream, other, begin)| {
+                let _result = begin()?;
+                stream.synchronize()?;
+                Ok(if other.is_complete()? { 0.0 } else { 1.0 })
             },
         )
         .build()

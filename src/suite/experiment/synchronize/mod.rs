@@ -12,54 +12,23 @@
 
 mod scope;
 
-use std::hint::black_box;
-use std::num::NonZeroUsize;
-use std::time::Duration;
+use crate::experiment::prelude::*;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::bench::{matmul_flops, random_matmul};
-use super::counts;
-use super::{Experiment, Group, count};
-use crate::device::{Device, Event, Stream};
-use crate::error::DeviceError;
-use crate::results::Work;
-use crate::tensor::Tensor;
-use crate::units::{Seconds, Unit};
-
-/// What each kind of synchronization waits for, and what it costs in a loop.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Synchronize {
-    /// Rows and columns of the matrices.
-    #[serde(deserialize_with = "counts::million")]
-    pub size: NonZeroUsize,
-    /// Iterations of the loop.
-    #[serde(deserialize_with = "counts::million")]
-    pub iters: NonZeroUsize,
-    /// Elements of the tensor that two streams share.
-    #[serde(deserialize_with = "counts::size")]
-    pub elements: NonZeroUsize,
-    /// For how long a kernel delays the stream that writes it.
-    pub busy: Seconds,
-    /// The lengths of the spin that the clocks are to show, in seconds; 0 is none.
-    #[serde(deserialize_with = "counts::lengths")]
-    pub spins: Vec<f64>,
-    /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
-    pub patience: Seconds,
-}
-
-impl Default for Synchronize {
-    fn default() -> Self {
-        Self {
-            size: count(1024),
-            iters: count(1000),
-            elements: count(1 << 20),
-            busy: Seconds::milliseconds(2),
-            spins: vec![0.0, 0.005],
-            patience: Seconds::milliseconds(20),
-        }
+parameters! {
+    /// What each kind of synchronization waits for, and what it costs in a loop.
+    pub struct Synchronize {
+        /// Rows and columns of the matrices.
+        size: Count = count(1024),
+        /// Iterations of the loop.
+        iters: Count = count(1000),
+        /// Elements of the tensor that two streams share.
+        elements: Size = count(1 << 20),
+        /// For how long a kernel delays the stream that writes it.
+        busy: Seconds = Seconds::milliseconds(2),
+        /// The lengths of the spin that the clocks are to show, in seconds; 0 is none.
+        spins: Vec<Length> = [0.0, 0.005].map(Bounded).to_vec(),
+        /// After how long a call behind a closed gate counts as one that blocks: well above what the calls cost by themselves.
+        patience: Seconds = Seconds::milliseconds(20),
     }
 }
 
@@ -67,11 +36,8 @@ impl Experiment for Synchronize {
     const NAME: &'static str = "synchronize";
     const SUMMARY: &'static str = "What each kind of synchronization waits for, and what it costs in a loop";
 
-    fn default_for(engine: &str) -> Self {
-        match engine {
-            "cpu" => Self { size: count(128), iters: count(50), elements: count(1 << 16), ..Self::default() },
-            _ => Self::default(),
-        }
+    fn for_cpu() -> Self {
+        Self { size: count(128), iters: count(50), elements: count(1 << 16), ..Self::default() }
     }
 
     fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
@@ -90,17 +56,13 @@ impl Synchronize {
         let matmul = || Work::matmul(matmul_flops(n), "2 · size³");
         Group::of("Timing", [("size", n.into())])
             .setup(|device| device.stream())
-            .host_time("synchronize.timing.without", "Host clock without a synchronize", move |stream| {
-                let stream = stream.clone();
-                Ok(move || random_matmul(&stream, n))
+            .host_time_of("synchronize.timing.without", "Host clock without a synchronize", move |stream| {
+                random_matmul(stream, n)
             })
             .work(Work::launches(2.0, "2"))
-            .host_time("synchronize.timing.with", "Host clock with a synchronize", move |stream| {
-                let stream = stream.clone();
-                Ok(move || {
-                    let y = random_matmul(&stream, n)?;
-                    stream.device().synchronize().map(|()| y)
-                })
+            .host_time_of("synchronize.timing.with", "Host clock with a synchronize", move |stream| {
+                let y = random_matmul(stream, n)?;
+                stream.device().synchronize().map(|()| y)
             })
             .work(matmul())
             .device_time("synchronize.timing.events", "Device events", move |stream| {
@@ -144,7 +106,7 @@ impl Synchronize {
 
     fn clocks(&self) -> Group {
         let mut group = Group::of("Clocks", []).setup(|device| device.stream()?.zeros::<f32>([1024]));
-        for spin in self.spins.iter().copied() {
+        for Bounded(spin) in self.spins.iter().copied() {
             let launch = move |x: &Tensor<f32>| {
                 let (x, spin) = (x.clone(), Duration::from_secs_f64(spin));
                 // Without a spin the kernel is there all the same: the launches do not differ.
@@ -170,8 +132,7 @@ impl Synchronize {
         Group::of("The same code twice", [("size", n.into())])
             .setup(|device| device.stream())
             .twice(["synchronize.same.a", "synchronize.same.b", "synchronize.same.ratio"], move |stream| {
-                let stream = stream.clone();
-                Ok(move || random_matmul(&stream, n).and_then(|y| stream.device().synchronize().map(|()| y)))
+                random_matmul(stream, n).and_then(|y| stream.device().synchronize().map(|()| y))
             })
             .build()
     }

@@ -5,14 +5,8 @@
 //! - times: two streams are kept busy for known times, with an event in the middle of one. For how long each wait blocks
 //!   the host shows what it waited for.
 
-use std::time::Duration;
-
-use crate::device::{Device, Event, Stream};
-use crate::error::DeviceError;
-use crate::experiment::Group;
-use crate::measure::{Stopwatch, blocks};
-use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::experiment::prelude::*;
+use crate::measure::blocks;
 
 pub(super) fn run(patience: Duration) -> [Group; 2] {
     [gated(patience), timed()]
@@ -83,26 +77,17 @@ fn timed() -> Group {
         ],
     )
     .setup(|device| Ok((device.stream()?, device.stream()?, device.event()?)))
-    .host_time_within("synchronize.scope.event", "Event synchronize", move |shared| {
-        let (a, b, event) = shared.clone();
-        Ok(move |watch: &mut Stopwatch| {
-            begin(&a, &b, &event)?;
-            watch.time(|| event.synchronize())
-        })
+    .stopwatch_of("synchronize.scope.event", "Event synchronize", move |(a, b, event), watch| {
+        begin(a, b, event)?;
+        watch.time(|| event.synchronize())
     })
-    .host_time_within("synchronize.scope.stream", "Stream synchronize", move |shared| {
-        let (a, b, event) = shared.clone();
-        Ok(move |watch: &mut Stopwatch| {
-            begin(&a, &b, &event)?;
-            watch.time(|| a.synchronize())
-        })
+    .stopwatch_of("synchronize.scope.stream", "Stream synchronize", move |(a, b, event), watch| {
+        begin(a, b, event)?;
+        watch.time(|| a.synchronize())
     })
-    .host_time_within("synchronize.scope.device", "Device synchronize", move |shared| {
-        let (a, b, event) = shared.clone();
-        Ok(move |watch: &mut Stopwatch| {
-            begin(&a, &b, &event)?;
-            watch.time(|| a.device().synchronize())
-        })
+    .stopwatch_of("synchronize.scope.device", "Device synchronize", move |(a, b, event), watch| {
+        begin(a, b, event)?;
+        watch.time(|| a.device().synchronize())
     })
     .build()
 }

@@ -7,8 +7,7 @@ use serde_json::{Map, Value};
 use super::super::OF_EVERY_RUN;
 use super::{ENGINES, Suite};
 use crate::device::cpu;
-use crate::error::{FileError, in_plain_words};
-use crate::experiment::{AnyExperiment, Registry, RegistryEntry};
+use crate::experiment::AnyExperiment;
 use crate::results::nearest;
 use crate::yaml::Way;
 
@@ -22,34 +21,42 @@ pub(super) struct SuiteFault {
     pub(super) hint: String,
 }
 
+impl SuiteFault {
+    pub(super) fn at(way: Way, message: String) -> Self {
+        Self { way, message, hint: String::new() }
+    }
+}
+
 /// Finds the first thing in a suite that cannot be: a device that there is not, a list without an item, a sampling without
 /// an end, a row that would be measured twice.
 pub(super) fn check(suite: &Suite) -> Option<SuiteFault> {
-    let found = |way: Way, message: String| SuiteFault { way, message, hint: String::new() };
     if let Some((message, hint)) = no_device(&suite.device) {
         return Some(SuiteFault { way: Way::default().key("device"), message, hint });
     }
     if suite.runs.get() > MAX_RUNS {
         let message = format!("{} is more than {MAX_RUNS}, the most runs of a suite", suite.runs);
-        return Some(found(Way::default().key("runs"), message));
+        return Some(SuiteFault::at(Way::default().key("runs"), message));
     }
     let is_empty = |_: &Way, value: &Value| value.as_array().is_some_and(Vec::is_empty);
     if let Some(way) = Way::default().first(&suite.source, &is_empty) {
-        return Some(found(way, "an empty list measures nothing: name an item, or leave the parameter out".to_owned()));
+        return Some(SuiteFault::at(
+            way,
+            "an empty list measures nothing: name an item, or leave the parameter out".to_owned(),
+        ));
     }
     if let Err(error) = suite.sampling.validate() {
         let message = error.to_string();
-        return Some(found(of_sampling(&suite.source, &message), message));
+        return Some(SuiteFault::at(of_sampling(&suite.source, &message), message));
     }
     if let Some((way, message)) = left_out(suite) {
-        return Some(found(way, message));
+        return Some(SuiteFault::at(way, message));
     }
     ENGINES.into_iter().find_map(|engine| {
         let of_engine = suite.source.get("engines").is_some_and(|engines| engines.get(engine).is_some());
         let list = Way::default();
         let list = if of_engine { list.key("engines").key(engine) } else { list.key("experiments") };
         let (place, message) = measured_twice(suite.experiments_on(engine), engine)?;
-        Some(found(list.item(place), message))
+        Some(SuiteFault::at(list.item(place), message))
     })
 }
 
@@ -93,44 +100,6 @@ fn left_out(suite: &Suite) -> Option<(Way, String)> {
     })
 }
 
-/// An error of a suite whose parser knows the place of a mapping alone, with the place of the value in it that is wrong by
-/// itself.
-pub(super) fn narrowed(error: FileError, source: &Value, text: &str, registry: &Registry) -> FileError {
-    let FileError::Invalid { origin, line, column, message, hint } = error else { return error };
-    let stands_at = |way: &Way| way.place(text) == Some((line, column));
-    let sampling = Way::default().key("sampling");
-    let of_experiment = || {
-        let is_meant = |(way, _, stated): &(Way, &str, &Map<String, Value>)| {
-            stands_at(way) || stated.keys().any(|name| stands_at(&way.key(name)))
-        };
-        let (way, name, stated) = experiments(source).into_iter().find(is_meant)?;
-        refused_alone(registry.get(name)?, &way, stated, &message)
-    };
-    let way = match stands_at(&sampling) {
-        // An unknown key has its own place, which is that of the mapping where it is the first.
-        _ if message.contains("unknown field") => None,
-        true => Some(of_sampling(source, &message)),
-        false => of_experiment(),
-    };
-    match way {
-        Some(way) => way.error(text, &origin, message, hint),
-        None => FileError::Invalid { origin, line, column, message, hint },
-    }
-}
-
-/// The parameter that is refused with this message when it stands alone; of a list, the item.
-fn refused_alone(entry: &RegistryEntry, way: &Way, stated: &Map<String, Value>, message: &str) -> Option<Way> {
-    let is_refused = |name: &str, value: Value| {
-        let alone = Map::from_iter([(name.to_owned(), value)]);
-        let error = entry.read(Value::Object(alone)).err();
-        error.is_some_and(|error| message.ends_with(&in_plain_words(&error.to_string())))
-    };
-    let (name, value) = stated.iter().find(|(name, value)| is_refused(name, (*value).clone()))?;
-    let is_item = |item: &Value| is_refused(name, Value::from(vec![item.clone()]));
-    let item = value.as_array().and_then(|items| items.iter().position(is_item));
-    Some(item.map_or(way.key(name), |item| way.key(name).item(item)))
-}
-
 /// The key of the sampling that a message names, else the sampling as a whole.
 fn of_sampling(source: &Value, message: &str) -> Way {
     let way = Way::default().key("sampling");
@@ -138,23 +107,6 @@ fn of_sampling(source: &Value, message: &str) -> Way {
     // The one that is named first is wrong, beside the others.
     let named = keys.filter_map(|key| Some((message.find(&format!("`{key}`"))?, key)));
     named.min().map_or(way.clone(), |(_, key)| way.key(key))
-}
-
-/// The experiments that a suite names: the way to the parameters of each, its name, and what is stated of them.
-fn experiments(source: &Value) -> Vec<(Way, &str, &Map<String, Value>)> {
-    let of_engine =
-        |engine: &str| (Way::default().key("engines").key(engine), source.pointer(&format!("/engines/{engine}")));
-    let lists =
-        ENGINES.map(of_engine).into_iter().chain([(Way::default().key("experiments"), source.get("experiments"))]);
-    let mut found = Vec::new();
-    for (way, list) in lists {
-        for (place, item) in list.and_then(Value::as_array).into_iter().flatten().enumerate() {
-            let named = item.as_object().into_iter().flatten();
-            let stated = named.filter_map(|(name, stated)| Some((name.as_str(), stated.as_object()?)));
-            found.extend(stated.map(|(name, stated)| (way.item(place).key(name), name, stated)));
-        }
-    }
-    found
 }
 
 /// The first experiment that has a row of another one, or one row twice.

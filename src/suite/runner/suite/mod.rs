@@ -3,18 +3,17 @@
 mod check;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::num::NonZeroU32;
 use std::path::Path;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
-use self::check::{SuiteFault, check, narrowed, no_device};
+use self::check::{SuiteFault, check, no_device};
 use crate::error::FileError;
 use crate::experiment::{AnyExperiment, Registry};
 use crate::measure::Protocol;
-use crate::yaml;
+use crate::yaml::{self, Way};
 
 /// Which experiments to run, with which parameters, on which device.
 ///
@@ -50,18 +49,39 @@ pub(super) const RUNS: NonZeroU32 = NonZeroU32::new(3).unwrap();
 /// The engines that there are.
 pub const ENGINES: [&str; 2] = ["cuda", "cpu"];
 
-/// A key of a suite. An unknown one is refused where it stands.
-#[derive(serde::Deserialize)]
-#[serde(field_identifier, rename_all = "lowercase")]
-enum Key {
-    Title,
-    Device,
-    Runs,
-    Sampling,
-    Experiments,
-    Engines,
-    All,
-    Except,
+/// A suite as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    title: String,
+    #[serde(default = "auto")]
+    device: String,
+    #[serde(default = "runs")]
+    runs: NonZeroU32,
+    sampling: Protocol,
+    experiments: Vec<Value>,
+    #[serde(default)]
+    engines: Engines,
+    #[serde(default)]
+    all: bool,
+    #[serde(default)]
+    except: Vec<String>,
+}
+
+/// Lists of experiments by the engine.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Engines {
+    cuda: Option<Vec<Value>>,
+    cpu: Option<Vec<Value>>,
+}
+
+fn auto() -> String {
+    "auto".to_owned()
+}
+
+fn runs() -> NonZeroU32 {
+    RUNS
 }
 
 impl Suite {
@@ -80,10 +100,8 @@ impl Suite {
     /// As [`read`](Self::read).
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
         let source = yaml::content(text, origin)?;
-        let suite = yaml::parse_seed(text, origin, SuiteSeed { registry, source: source.clone() })
-            .map_err(|error| narrowed(error, &source, text, registry))?;
         let refused = |SuiteFault { way, message, hint }| way.error(text, origin, message, hint);
-        check(&suite).map_or(Ok(suite), |found| Err(refused(found)))
+        Self::of(yaml::parse(text, origin)?, source, registry).map_err(refused)
     }
 
     /// The suite of a results file; `origin` names the file in errors.
@@ -91,11 +109,27 @@ impl Suite {
     /// # Errors
     /// [`FileError`] says what of it this program does not have.
     pub fn of_results(source: &Value, origin: &str, registry: &Registry) -> Result<Self, FileError> {
-        let seed = SuiteSeed { registry, source: source.clone() };
-        let suite =
-            seed.deserialize(source).map_err(|error| FileError::whole(origin, format!("its suite: {error}")))?;
-        let refused = |found: SuiteFault| FileError::whole(origin, format!("its suite: {}", found.message));
-        check(&suite).map_or(Ok(suite), |found| Err(refused(found)))
+        let refused = |why: String| FileError::whole(origin, format!("its suite: {why}"));
+        let written = Written::deserialize(source).map_err(|error| refused(error.to_string()))?;
+        Self::of(written, source.clone(), registry).map_err(|fault| refused(fault.message))
+    }
+
+    fn of(written: Written, source: Value, registry: &Registry) -> Result<Self, SuiteFault> {
+        let Written { title, device, runs, sampling, experiments, engines, all, except } = written;
+        let top = Way::default();
+        let shared = |engine| listed(&top.key("experiments"), &experiments, engine, registry);
+        // It is read also where each engine has a list of its own.
+        shared(ENGINES[0])?;
+        let own = |engine, list: Option<Vec<Value>>| match list {
+            Some(list) => listed(&top.key("engines").key(engine), &list, engine, registry),
+            None => shared(engine),
+        };
+        let on = [("cuda", own("cuda", engines.cuda)?), ("cpu", own("cpu", engines.cpu)?)].into();
+        if let Some((place, name)) = except.iter().enumerate().find(|(_, name)| registry.get(name).is_none()) {
+            return Err(SuiteFault::at(top.key("except").item(place), registry.unknown(name)));
+        }
+        let suite = Self { title, device, runs, sampling, on, all, except, source };
+        check(&suite).map_or(Ok(suite), Err)
     }
 
     /// Why no machine has a device of this name, with the nearest one that there can be.
@@ -114,210 +148,30 @@ impl Suite {
     }
 }
 
-/// Reads a suite, whose experiments a registry knows.
-struct SuiteSeed<'a> {
-    registry: &'a Registry,
-    source: Value,
-}
-
-impl<'de> DeserializeSeed<'de> for SuiteSeed<'_> {
-    type Value = Suite;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Suite, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for SuiteSeed<'_> {
-    type Value = Suite;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a suite: `title`, `sampling` and `experiments`")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Suite, A::Error> {
-        let (mut title, mut device, mut runs) = (None, None, None);
-        let (mut sampling, mut experiments, mut all, mut except) = (None, None, None, None);
-        while let Some(key) = map.next_key()? {
-            match key {
-                Key::Title => title = Some(map.next_value()?),
-                Key::Device => device = Some(map.next_value()?),
-                Key::Runs => runs = Some(map.next_value()?),
-                Key::Sampling => sampling = Some(map.next_value()?),
-                Key::Experiments => experiments = Some(map.next_value_seed(List(self.registry))?),
-                Key::Engines => drop(map.next_value_seed(Engines(self.registry))?),
-                Key::All => all = Some(map.next_value()?),
-                Key::Except => except = Some(map.next_value_seed(Names(self.registry))?),
-            }
-        }
-        // What is wrong with one of them was said with its place, where it stands.
-        let _: Vec<_> = experiments.ok_or_else(|| A::Error::missing_field("experiments"))?;
-        let on = ENGINES.map(|engine| Ok((engine, suited(&self.source, engine, self.registry)?)));
-        Ok(Suite {
-            title: title.ok_or_else(|| A::Error::missing_field("title"))?,
-            device: device.unwrap_or_else(|| "auto".to_owned()),
-            runs: runs.unwrap_or(RUNS),
-            sampling: sampling.ok_or_else(|| A::Error::missing_field("sampling"))?,
-            on: on.into_iter().collect::<Result<_, A::Error>>()?,
-            all: all.unwrap_or_default(),
-            except: except.unwrap_or_default(),
-            source: self.source,
-        })
-    }
-}
-
-/// The experiments that a suite names for an engine, each with the parameters that it states and else those that suit it.
-fn suited<E: serde::de::Error>(
-    source: &Value,
+/// The experiments of the list at `way`, each with the parameters that it states and else those that suit the engine.
+fn listed(
+    way: &Way,
+    list: &[Value],
     engine: &str,
     registry: &Registry,
-) -> Result<Vec<Box<dyn AnyExperiment>>, E> {
-    let of_engine = source.get("engines").and_then(|engines| engines.get(engine));
-    let list = of_engine.or_else(|| source.get("experiments")).and_then(Value::as_array);
-    let one = |(name, stated): (&String, &Value)| {
-        let entry = registry.get(name).ok_or_else(|| E::custom(registry.unknown(name)))?;
-        entry.suited(engine, stated).map_err(E::custom)
+) -> Result<Vec<Box<dyn AnyExperiment>>, SuiteFault> {
+    let one = |(place, item): (usize, &Value)| {
+        let way = way.item(place);
+        let only =
+            |map: &Map<String, Value>| Some((map.keys().next()?.clone(), map.values().next()?.as_object()?.clone()));
+        let Some((name, stated)) = item.as_object().filter(|map| map.len() == 1).and_then(only) else {
+            let message = "expected one experiment with its parameters: `sync-points: { iters: 20 }`";
+            return Err(SuiteFault::at(way, message.to_owned()));
+        };
+        let Some(entry) = registry.get(&name) else {
+            return Err(SuiteFault::at(way.name(&name), registry.unknown(&name)));
+        };
+        entry.suited(engine, &stated).map_err(|error| {
+            let (way, message, hint) = yaml::refused(&error, way.key(&name));
+            SuiteFault { way, message, hint }
+        })
     };
-    list.into_iter().flatten().filter_map(Value::as_object).flatten().map(one).collect()
-}
-
-/// The name of an engine.
-#[derive(serde::Deserialize)]
-#[serde(field_identifier, rename_all = "lowercase")]
-enum Engine {
-    Cuda,
-    Cpu,
-}
-
-/// Lists of experiments by engine.
-struct Engines<'a>(&'a Registry);
-
-impl<'de> DeserializeSeed<'de> for Engines<'_> {
-    type Value = BTreeMap<String, Vec<Box<dyn AnyExperiment>>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Engines<'_> {
-    type Value = BTreeMap<String, Vec<Box<dyn AnyExperiment>>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("lists of experiments by the engine: `cpu: [...]`")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut engines = BTreeMap::new();
-        while let Some(engine) = map.next_key()? {
-            let engine = match engine {
-                Engine::Cuda => "cuda",
-                Engine::Cpu => "cpu",
-            };
-            engines.insert(engine.to_owned(), map.next_value_seed(List(self.0))?);
-        }
-        Ok(engines)
-    }
-}
-
-/// Names of experiments.
-struct Names<'a>(&'a Registry);
-
-impl<'de> DeserializeSeed<'de> for Names<'_> {
-    type Value = Vec<String>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Names<'_> {
-    type Value = Vec<String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of names of experiments: `[driver-calls]`")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
-        let mut names = Vec::new();
-        while let Some(name) = sequence.next_element::<String>()? {
-            // Refused here, the error has the name's place.
-            if self.0.get(&name).is_none() {
-                return Err(A::Error::custom(self.0.unknown(&name)));
-            }
-            names.push(name);
-        }
-        Ok(names)
-    }
-}
-
-/// A list of experiments.
-struct List<'a>(&'a Registry);
-
-impl<'de> DeserializeSeed<'de> for List<'_> {
-    type Value = Vec<Box<dyn AnyExperiment>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for List<'_> {
-    type Value = Vec<Box<dyn AnyExperiment>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of experiments: `- sync-points: { iters: 20 }`")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut experiments = Vec::new();
-        while let Some(experiment) = seq.next_element_seed(One(self.0))? {
-            experiments.push(experiment);
-        }
-        Ok(experiments)
-    }
-}
-
-/// One experiment: its name and its parameters.
-struct One<'a>(&'a Registry);
-
-impl<'de> DeserializeSeed<'de> for One<'_> {
-    type Value = Box<dyn AnyExperiment>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for One<'_> {
-    type Value = Box<dyn AnyExperiment>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("one experiment with its parameters: `sync-points: { iters: 20 }`")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let name = map.next_key::<String>()?.ok_or_else(|| A::Error::invalid_length(0, &self))?;
-        let entry = self.0.get(&name).ok_or_else(|| A::Error::custom(self.0.unknown(&name)))?;
-        let experiment = map.next_value_seed(Parameters(entry))?;
-        match map.next_key::<String>()? {
-            Some(other) => {
-                Err(A::Error::custom(format!("`{other}` stands beside `{name}`: an item is one experiment")))
-            }
-            None => Ok(experiment),
-        }
-    }
-}
-
-/// The parameters of an experiment.
-struct Parameters<'a>(&'a crate::experiment::RegistryEntry);
-
-impl<'de> DeserializeSeed<'de> for Parameters<'_> {
-    type Value = Box<dyn AnyExperiment>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        self.0.read(deserializer)
-    }
+    list.iter().enumerate().map(one).collect()
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ const OF_ENGINE: [(&str, &[&str]); 2] = [
 const CALLS: (&str, &str) = ("src/calls", "calls::");
 /// The experiments: a file or a folder each, but for these.
 const EXPERIMENTS: &str = "src/suite/experiment";
-const NO_EXPERIMENTS: [&str; 4] = ["counts.rs", "mod.rs", "recorder.rs", "registry.rs"];
+const NO_EXPERIMENTS: [&str; 5] = ["counts.rs", "formula.rs", "mod.rs", "recorder.rs", "registry.rs"];
 /// The system that is measured beside this one, as book/peers/pytorch_system/code.py computes it.
 const PEER: [&str; 2] = ["book/peers/pytorch.py", "book/peers/pytorch_system"];
 
