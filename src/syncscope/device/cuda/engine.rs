@@ -118,7 +118,7 @@ impl Engine for CudaEngine {
     }
 
     fn algorithms(&self) -> Vec<(String, String)> {
-        self.device.matmul.found()
+        self.device.matmul.algorithms()
     }
 
     fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration> {

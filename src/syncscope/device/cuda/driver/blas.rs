@@ -55,9 +55,6 @@ fn dotted(version: usize) -> String {
     format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100)
 }
 
-/// How many algorithms are asked for.
-const CANDIDATES: usize = 32;
-
 /// What a plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MatmulShape {
@@ -162,7 +159,7 @@ impl Descriptors {
             DType::F32 => cudaDataType_t::CUDA_R_32F,
             dtype @ (DType::I64 | DType::U8) => {
                 let reason = format!("there is no matrix multiplication of {dtype}");
-                return Err(DeviceError::InvalidArgument { operation: "matmul", reason });
+                return Err(DeviceError::invalid("matmul", reason));
             }
         };
         let mut made = Self { operation: ptr::null_mut(), layouts: [ptr::null_mut(); 3] };
@@ -178,18 +175,17 @@ impl Descriptors {
         Ok(made)
     }
 
-    /// The algorithms that cuBLASLt proposes, the one it expects to be fastest first.
-    pub(crate) fn candidates(&self, shape: &MatmulShape, blas: &Blas, workspace: usize) -> Result<Vec<Algorithm>> {
+    /// The algorithm that cuBLASLt expects to be fastest.
+    pub(crate) fn proposed(&self, shape: &MatmulShape, blas: &Blas, workspace: usize) -> Result<Algorithm> {
         let device = blas.context.name();
         let preference = Preference::new(shape, workspace, device)?;
         // Safety: numbers and a status, of which zero is a valid value.
-        let mut found: [cublasLtMatmulHeuristicResult_t; CANDIDATES] = unsafe { std::mem::zeroed() };
+        let mut found: cublasLtMatmulHeuristicResult_t = unsafe { std::mem::zeroed() };
         let mut count = 0;
         let [first, second, out] = self.layouts;
         let _inside = exit::enter();
-        // Safety: all handles are live; writes at most as many results as there is room for.
+        // Safety: all handles are live; writes at most the one result that is asked for.
         let status = unsafe {
-            let (room, results) = (CANDIDATES as i32, found.as_mut_ptr());
             sys::cublasLtMatmulAlgoGetHeuristic(
                 blas.raw,
                 self.operation,
@@ -198,24 +194,22 @@ impl Descriptors {
                 out,
                 out,
                 preference.0,
-                room,
-                results,
+                1,
+                &mut found,
                 &mut count,
             )
         };
-        // The search loads tables of the library, which it takes away at the end.
+        // The call loads tables of the library, which it takes away at the end.
         exit::come_first();
-        match status {
-            // Its word for an empty list.
-            cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED => return Ok(Vec::new()),
-            status => check(device, "cublasLtMatmulAlgoGetHeuristic", status)?,
+        let is_none = status == cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED;
+        if is_none || count == 0 && status == cublasStatus_t::CUBLAS_STATUS_SUCCESS {
+            let ([m, k, n], dtype) = (shape.sizes, shape.dtype);
+            let reason = format!("no algorithm for {dtype} [{m}, {k}] · [{k}, {n}]");
+            return Err(failed(device, "cublasLtMatmulAlgoGetHeuristic", reason));
         }
-        Ok(found
-            .iter()
-            .take(usize::try_from(count).unwrap_or(0))
-            .filter(|result| result.state == cublasStatus_t::CUBLAS_STATUS_SUCCESS)
-            .map(|result| Algorithm { algorithm: result.algo, workspace: result.workspaceSize })
-            .collect())
+        check(device, "cublasLtMatmulAlgoGetHeuristic", status)?;
+        check(device, "cublasLtMatmulAlgoGetHeuristic", found.state)?;
+        Ok(Algorithm { algorithm: found.algo, workspace: found.workspaceSize })
     }
 }
 
@@ -330,12 +324,6 @@ impl Drop for Preference {
     }
 }
 
-/// That cuBLASLt proposes nothing for a shape.
-pub(crate) fn no_algorithm(shape: &MatmulShape, device: &str) -> DeviceError {
-    let ([m, k, n], dtype) = (shape.sizes, shape.dtype);
-    failed(device, "cublasLtMatmulAlgoGetHeuristic", format!("no algorithm for {dtype} [{m}, {k}] · [{k}, {n}]"))
-}
-
 /// Turns a status of cuBLASLt into a result.
 #[inline]
 pub(crate) fn check(device: &str, call: &'static str, status: cublasStatus_t) -> Result<()> {
@@ -347,7 +335,7 @@ pub(crate) fn check(device: &str, call: &'static str, status: cublasStatus_t) ->
 
 #[cold]
 fn failed(device: &str, call: &'static str, reason: String) -> DeviceError {
-    DeviceError::CallFailed { device: device.to_owned(), call, reason }
+    DeviceError::call_failed(device, call, reason)
 }
 
 #[cold]

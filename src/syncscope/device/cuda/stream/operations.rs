@@ -105,21 +105,9 @@ fn normal(guard: &StreamGuard<'_>, out: Region<'_>, seed: u64, sequence: u64) ->
     if out.len == 0 {
         return Ok(());
     }
-    launch_normal(guard, out.dtype(), CudaMemory::of(out, guard.stream())?, out.len, seed, sequence)
-}
-
-/// Enqueues `len` normals of a real type into bare memory, which has room for them.
-#[inline]
-pub(crate) fn launch_normal(
-    guard: &StreamGuard<'_>,
-    dtype: DType,
-    to: PoolSpan,
-    len: usize,
-    seed: u64,
-    sequence: u64,
-) -> Result<()> {
-    let (to, n, blocks, keys) = (to.address(), len as u64, blocks(packs(len, dtype)), philox::keys(seed));
-    guard.launch(Kernel::NORMAL.of(dtype), blocks, THREADS, &mut arguments![to, n, keys, sequence])
+    let (to, n, keys) = (at(out, guard)?, out.len as u64, philox::keys(seed));
+    let blocks = blocks(packs(out.len, out.dtype()));
+    guard.launch(Kernel::NORMAL.of(out.dtype()), blocks, THREADS, &mut arguments![to, n, keys, sequence])
 }
 
 /// Where a region begins, for work of this guard.
@@ -224,7 +212,7 @@ fn copy(guard: &StreamGuard<'_>, x: Region<'_>, out: Region<'_>) -> Result<()> {
     guard.copy(CudaMemory::of(x, guard.stream())?, CudaMemory::of(out, guard.stream())?)
 }
 
-pub(crate) fn spin(guard: &StreamGuard<'_>, duration: Duration) -> Result<()> {
+fn spin(guard: &StreamGuard<'_>, duration: Duration) -> Result<()> {
     let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     guard.launch(Kernel::SPIN, 1, 1, &mut arguments![nanoseconds])
 }

@@ -157,17 +157,6 @@ impl<'a> StreamGuard<'a> {
         self.target().multiply(blas, descriptors, algorithm, workspace, operands)
     }
 
-    /// What `enqueue` enqueues on a stream of its own, as work to launch on this one.
-    pub(crate) fn captured_apart(&self, enqueue: impl FnOnce(&Stream) -> Result<()>) -> Result<Executable> {
-        let gpu = &self.stream.device.gpu;
-        let apart = stream_of(gpu)?;
-        // Before the capture, which would be for nothing.
-        let _making = gpu.may_make_graph()?;
-        let capture = Capture::begin(apart)?;
-        enqueue(capture.onto())?;
-        capture.end()
-    }
-
     /// Enqueues captured work.
     #[inline]
     pub(crate) fn launch_graph(&self, graph: &Executable) -> Result<()> {
@@ -264,9 +253,7 @@ impl<'a> StreamGuard<'a> {
                 let _making = self.stream.device.gpu.may_make_graph()?;
                 Ok((capture.end()?, captured))
             }
-            None => {
-                Err(DeviceError::InvalidArgument { operation: "capture", reason: "none is in progress".to_owned() })
-            }
+            None => Err(DeviceError::invalid("capture", "none is in progress")),
         }
     }
 

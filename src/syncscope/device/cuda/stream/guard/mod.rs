@@ -371,6 +371,6 @@ impl StreamInner {
     }
 
     fn injected(&self, call: &'static str) -> DeviceError {
-        DeviceError::CallFailed { device: self.device.name().to_owned(), call, reason: injection::REASON.to_owned() }
+        DeviceError::call_failed(self.device.name(), call, injection::REASON)
     }
 }
