@@ -63,11 +63,7 @@ impl OwnCalls {
     }
 
     fn stream(&self, line: RigStream) -> Result<&Stream> {
-        let missing = |what: &str, reason: &str| DeviceError::NotApplicable {
-            what: what.to_owned(),
-            device: self.shared.device.name().to_owned(),
-            reason: reason.to_owned(),
-        };
+        let missing = |what: &str, reason: &str| DeviceError::not_applicable(what, self.shared.device.name(), reason);
         match line {
             RigStream::Own => Ok(&self.shared.own),
             RigStream::Other => Ok(&self.shared.other),
@@ -85,11 +81,11 @@ impl Rig for OwnCalls {
     fn steps(&self, call: &Call) -> Result<Box<dyn Steps>> {
         match call.make {
             Make::Own(make) => Ok(make(&self.shared)),
-            Make::Driver(_) => Err(DeviceError::NotApplicable {
-                what: "a call of the driver".to_owned(),
-                device: self.shared.device.name().to_owned(),
-                reason: "this engine stands on no driver".to_owned(),
-            }),
+            Make::Driver(_) => Err(DeviceError::not_applicable(
+                "a call of the driver",
+                self.shared.device.name(),
+                "this engine stands on no driver",
+            )),
         }
     }
 
@@ -125,11 +121,11 @@ impl Rig for OwnCalls {
     }
 
     fn wait_by(&self, mode: WaitMode) -> Result<()> {
-        Err(DeviceError::NotApplicable {
-            what: format!("the wait mode {}", mode.name()),
-            device: self.shared.device.name().to_owned(),
-            reason: CONDITION_VARIABLE.to_owned(),
-        })
+        Err(DeviceError::not_applicable(
+            format!("the wait mode {}", mode.name()),
+            self.shared.device.name(),
+            CONDITION_VARIABLE,
+        ))
     }
 
     fn waiting(&self) -> Result<Box<dyn Waiting>> {
@@ -141,11 +137,11 @@ impl Rig for OwnCalls {
     }
 
     fn ranks(&self, _: usize) -> Result<Box<dyn Ranks>> {
-        Err(DeviceError::NotApplicable {
-            what: "an all-reduce".to_owned(),
-            device: self.shared.device.name().to_owned(),
-            reason: "the devices of this engine are one host, which has nothing to exchange".to_owned(),
-        })
+        Err(DeviceError::not_applicable(
+            "an all-reduce",
+            self.shared.device.name(),
+            "the devices of this engine are one host, which has nothing to exchange",
+        ))
     }
 }
 

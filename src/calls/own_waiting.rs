@@ -42,17 +42,19 @@ impl Waiting for OwnWaiting {
             Manner::Query => poll(until, || self.own.is_complete())?,
             Manner::Flag => poll(until, || self.end.is_complete())?,
             Manner::Spin | Manner::Yield | Manner::Block | Manner::WaitValue => {
-                return Err(DeviceError::NotApplicable {
-                    what: format!("the wait mode {}", manner.name()),
-                    device: self.own.device().name().to_owned(),
-                    reason: CONDITION_VARIABLE.to_owned(),
-                });
+                return Err(DeviceError::not_applicable(
+                    format!("the wait mode {}", manner.name()),
+                    self.own.device().name(),
+                    CONDITION_VARIABLE,
+                ));
             }
         };
-        over.then_some(()).ok_or_else(|| DeviceError::CallFailed {
-            device: self.own.device().name().to_owned(),
-            call: "is_complete",
-            reason: format!("the work was not over after {} s", PATIENCE.as_secs()),
+        over.then_some(()).ok_or_else(|| {
+            DeviceError::call_failed(
+                self.own.device().name(),
+                "is_complete",
+                format!("the work was not over after {} s", PATIENCE.as_secs()),
+            )
         })
     }
 

@@ -278,7 +278,7 @@ pub fn beside<'scope, T: Send + 'scope>(
 
 /// That the system starts no thread, which `device` needs.
 pub fn no_thread(device: &str, error: &std::io::Error) -> DeviceError {
-    DeviceError::CallFailed { device: device.to_owned(), call: "thread::spawn", reason: error.to_string() }
+    DeviceError::call_failed(device, "thread::spawn", error.to_string())
 }
 
 /// How many threads can run at once in this process, whatever the calling thread is kept on. It is asked once: the answer

@@ -220,7 +220,7 @@ impl Stream {
             Ok(values) => Ok(*values),
             Err(_) => {
                 let reason = format!("the elements are not of type {}", T::DTYPE);
-                Err(DeviceError::InvalidArgument { operation: "download", reason })
+                Err(DeviceError::invalid("download", reason))
             }
         }
     }

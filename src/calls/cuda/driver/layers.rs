@@ -137,11 +137,8 @@ impl Through {
             let kernel = context.load_module(Ptx::from_binary(calls.image.to_vec()))?;
             Ok(Self { stream: context.new_stream()?, kernel: kernel.load_function(&KERNEL.to_string_lossy())? })
         };
-        made().map_err(|DriverError(code)| DeviceError::CallFailed {
-            device: calls.context.name().to_owned(),
-            call: "cudarc",
-            reason: format!("{code:?}"),
-        })
+        made()
+            .map_err(|DriverError(code)| DeviceError::call_failed(calls.context.name(), "cudarc", format!("{code:?}")))
     }
 
     fn launch(&self, count: usize) -> CUresult {

@@ -275,7 +275,7 @@ impl Calls {
 
     fn missing(&self, what: &str, reason: &str) -> DeviceError {
         let (what, device) = (what.to_owned(), self.context.name().to_owned());
-        DeviceError::NotApplicable { what, device, reason: reason.to_owned() }
+        DeviceError::not_applicable(what, device, reason)
     }
 
     fn check(&self, call: &'static str, status: CUresult) -> Result<()> {
@@ -351,7 +351,7 @@ fn in_force(device: &str, asked: u32, now: u32) -> Result<()> {
         "threads were to wait by the flags {asked:#x} of the context, and it says {now:#x} afterwards: no time is of the way that \
          was asked for"
     );
-    Err(DeviceError::CallFailed { device: device.to_owned(), call: "cuCtxSetFlags", reason })
+    Err(DeviceError::call_failed(device, "cuCtxSetFlags", reason))
 }
 
 /// Why what takes two devices is not here.

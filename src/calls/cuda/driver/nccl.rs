@@ -43,11 +43,7 @@ impl Nccl {
                 all_reduce: *library.get(b"ncclAllReduce")?,
             })
         };
-        functions().map_err(|error| DeviceError::NotApplicable {
-            what: "an all-reduce".to_owned(),
-            device: "this machine".to_owned(),
-            reason: error.to_string(),
-        })
+        functions().map_err(|error| DeviceError::not_applicable("an all-reduce", "this machine", error.to_string()))
     }
 
     fn check(&self, device: &str, call: &'static str, status: c_int) -> Result<()> {
@@ -58,7 +54,7 @@ impl Nccl {
         let text = unsafe { (self.get_error_string)(status) };
         // Safety: terminated, and there as long as the library.
         let text = if text.is_null() { "".into() } else { unsafe { CStr::from_ptr(text) }.to_string_lossy() };
-        Err(DeviceError::CallFailed { device: device.to_owned(), call, reason: format!("{text} ({status})") })
+        Err(DeviceError::call_failed(device, call, format!("{text} ({status})")))
     }
 }
 

@@ -107,10 +107,10 @@ impl Ranks for NcclRanks {
 
     fn enqueue(&self) -> Result<()> {
         let memory = self.ranks.iter().map(Rank::memory).collect::<Result<Vec<_>>>()?;
-        let connection = self.connection.as_ref().ok_or_else(|| DeviceError::InvalidArgument {
-            operation: "all-reduce",
-            reason: "the ranks are not connected".to_owned(),
-        })?;
+        let connection = self
+            .connection
+            .as_ref()
+            .ok_or_else(|| DeviceError::invalid("all-reduce", "the ranks are not connected"))?;
         let all_reduce = || connection.all_reduce(&memory, self.elements);
         let enqueued = if self.is_new.take() { affinity::elsewhere(all_reduce) } else { all_reduce() };
         self.calls.bind()?;
@@ -133,11 +133,11 @@ impl Ranks for NcclRanks {
         self.calls.bind()?;
         match found?.iter().all(|sum| *sum == expected) {
             true => Ok(()),
-            false => Err(DeviceError::CallFailed {
-                device: "all devices".to_owned(),
-                call: "ncclAllReduce",
-                reason: format!("the sum of {} ones is not {expected} on each rank", self.ranks.len()),
-            }),
+            false => Err(DeviceError::call_failed(
+                "all devices",
+                "ncclAllReduce",
+                format!("the sum of {} ones is not {expected} on each rank", self.ranks.len()),
+            )),
         }
     }
 

@@ -101,7 +101,7 @@ impl EngineStream for CpuStream {
         let bytes = source.bytes_of(&cells);
         if bytes.len() != target.len() {
             let reason = format!("{} bytes on the host and {} on the device", target.len(), bytes.len());
-            return Err(DeviceError::InvalidArgument { operation: "download", reason });
+            return Err(DeviceError::invalid("download", reason));
         }
         target.copy_from_slice(bytes);
         Ok(())

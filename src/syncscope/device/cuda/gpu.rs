@@ -235,14 +235,14 @@ impl Gpu {
     /// Everything that may be made behind a gate is in use.
     #[cold]
     pub(crate) fn used_up(&self, what: &str) -> DeviceError {
-        DeviceError::CallFailed {
-            device: self.name().to_owned(),
-            call: "reserve",
-            reason: format!(
+        DeviceError::call_failed(
+            self.name(),
+            "reserve",
+            format!(
                 "the {what} that were made before a gate was closed are in use, and to make more could wait for the gate: \
                  open it, or make them before"
             ),
-        }
+        )
     }
 
     /// Keeps account of a gate, which is opened at the latest when the process ends.

@@ -19,7 +19,7 @@ pub(super) fn check(device: &str, call: &'static str, status: CUresult) -> Resul
 
 #[cold]
 pub(super) fn failed(device: &str, call: &'static str, status: CUresult) -> DeviceError {
-    DeviceError::CallFailed { device: device.to_owned(), call, reason: describe(status) }
+    DeviceError::call_failed(device, call, describe(status))
 }
 
 /// Whether the context is of no use after this status: each later call returns it, too, or one like it.

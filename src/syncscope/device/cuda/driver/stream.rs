@@ -121,7 +121,7 @@ impl Stream {
     #[cold]
     fn miscounted(&self, function: Function, given: usize) -> DeviceError {
         let reason = format!("a kernel of {} parameters was given {given}", function.parameters());
-        DeviceError::CallFailed { device: self.context.name().to_owned(), call: "cuLaunchKernel", reason }
+        DeviceError::call_failed(self.context.name(), "cuLaunchKernel", reason)
     }
 
     /// Enqueues setting every byte of `span`.

@@ -199,11 +199,7 @@ impl Kernels {
     }
 
     fn missing(&self, what: &str) -> DeviceError {
-        DeviceError::CallFailed {
-            device: self.context.name().to_owned(),
-            call: "Kernels::load",
-            reason: format!("there is no {what}"),
-        }
+        DeviceError::call_failed(self.context.name(), "Kernels::load", format!("there is no {what}"))
     }
 
     fn build(&self, source: &Source) -> Result<Vec<Function>> {

@@ -117,7 +117,7 @@ impl CudaMemory {
 #[cold]
 fn outside(stream: &StreamInner) -> DeviceError {
     let reason = format!("a region lies outside of its memory on {}", stream.device.name());
-    DeviceError::InvalidArgument { operation: "region", reason }
+    DeviceError::invalid("region", reason)
 }
 
 #[cold]

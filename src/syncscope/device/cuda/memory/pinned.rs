@@ -119,10 +119,10 @@ impl Slot {
 
 /// Which size of slots has room for `bytes`.
 fn size_of_slot(bytes: usize) -> Result<usize> {
-    SLOTS.iter().position(|size| *size >= bytes).ok_or_else(|| DeviceError::InvalidArgument {
-        operation: "slot",
-        reason: format!("{bytes} bytes are more than a slot has"),
-    })
+    SLOTS
+        .iter()
+        .position(|size| *size >= bytes)
+        .ok_or_else(|| DeviceError::invalid("slot", format!("{bytes} bytes are more than a slot has")))
 }
 
 /// The pinned pieces of a GPU.

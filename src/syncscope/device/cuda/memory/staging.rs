@@ -37,10 +37,9 @@ impl Halves {
     /// The two over a block of `2 * PIECE_BYTES` bytes.
     pub(crate) fn new(context: &Arc<Context>, block: &Arc<HostBlock>) -> Result<Self> {
         let half = |offset| {
-            let piece = block.piece(offset, PIECE_BYTES).ok_or_else(|| DeviceError::InvalidArgument {
-                operation: "staging buffer",
-                reason: format!("{} bytes are too few", block.size()),
-            })?;
+            let piece = block
+                .piece(offset, PIECE_BYTES)
+                .ok_or_else(|| DeviceError::invalid("staging buffer", format!("{} bytes are too few", block.size())))?;
             Ok((piece, Event::new(context, false)?))
         };
         Ok(Self([half(0)?, half(PIECE_BYTES)?]))
@@ -153,7 +152,7 @@ fn download_pieces(
 #[cold]
 fn panicked(stream: &StreamInner) -> DeviceError {
     let (device, reason) = (stream.device.name().to_owned(), "a thread panicked".to_owned());
-    DeviceError::CallFailed { device, call: "download", reason }
+    DeviceError::call_failed(device, "download", reason)
 }
 
 /// Drains pieces until there are none.
@@ -203,5 +202,5 @@ fn drain_through<'a>(
 #[cold]
 fn outside(stream: &StreamInner) -> DeviceError {
     let reason = format!("a piece lies outside of its memory on {}", stream.device.name());
-    DeviceError::InvalidArgument { operation: "download", reason }
+    DeviceError::invalid("download", reason)
 }

@@ -156,8 +156,5 @@ fn same_size(operation: &'static str, host: usize, region: Region<'_>) -> Result
     if host == device {
         return Ok(host);
     }
-    Err(DeviceError::InvalidArgument {
-        operation,
-        reason: format!("{host} bytes on the host and {device} on the device"),
-    })
+    Err(DeviceError::invalid(operation, format!("{host} bytes on the host and {device} on the device")))
 }
