@@ -132,11 +132,6 @@ pub(crate) trait Engine: Send + Sync + Any {
 
     /// Clocks, temperature, power and throttling now; `None` where the engine has no such sensors.
     fn telemetry(&self) -> Result<Option<Telemetry>>;
-
-    /// The algorithm of each matmul that was computed so far, by type and shape, in words; empty where no library chose one.
-    fn algorithms(&self) -> Vec<(String, String)> {
-        Vec::new()
-    }
 }
 
 /// One stream of a device.

@@ -257,11 +257,6 @@ impl Device {
         self.engine.telemetry()
     }
 
-    /// The algorithm of each matmul that was computed so far, by type and shape, in words.
-    pub fn algorithms(&self) -> Vec<(String, String)> {
-        self.engine.algorithms()
-    }
-
     pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
     }

@@ -17,7 +17,6 @@ use super::kernels::Kernels;
 use super::memory::host::HostBlocks;
 use super::memory::pending::Pending;
 use super::memory::pinned::{Pinned, Purpose, Slot};
-use super::memory::staging::StagingBuffer;
 use super::stream::gate::Flag;
 use super::stream::guard::StreamInner;
 use crate::device::engine::{EngineEvent, Footprint, HostMemory, Result};
@@ -180,14 +179,6 @@ impl Gpu {
             return Ok(Some(slot));
         }
         self.may_make().map(|_making| self.with_room(|| self.pinned.take_slot(bytes))).transpose()
-    }
-
-    /// A staging buffer; nothing where none is at hand while a gate is closed.
-    pub(crate) fn staging_buffer(&self) -> Result<Option<StagingBuffer>> {
-        match self.pinned.staging_at_hand() {
-            None => self.may_make().map(|_making| self.with_room(|| self.pinned.new_staging_buffer())).transpose(),
-            known => Ok(known),
-        }
     }
 
     /// What `make` makes with more pinned memory. Where there is no room, what is kept unused goes back first. The caller may make.

@@ -44,15 +44,6 @@ impl Matmul {
         guard.multiply(descriptors, algorithm, workspace, operands)
     }
 
-    /// The algorithms in use, by shape, in words.
-    pub(crate) fn algorithms(&self) -> Vec<(String, String)> {
-        let plans = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut words: Vec<_> = plans.iter().map(|(shape, plan)| (shape.in_words(), plan.1.in_words())).collect();
-        words.sort();
-        words.dedup();
-        words
-    }
-
     #[cold]
     fn prepare(&self, guard: &StreamGuard<'_>, shape: MatmulShape) -> Result<Arc<(Descriptors, Algorithm)>> {
         let device = &guard.stream().device;

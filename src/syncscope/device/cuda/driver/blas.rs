@@ -13,8 +13,6 @@ use cudarc::cublaslt::sys::{
     cublasLtMatrixLayout_t, cublasLtReductionScheme_t, cublasStatus_t, cudaDataType_t,
 };
 
-use cudarc::cublaslt::sys::cublasLtMatmulAlgoConfigAttributes_t;
-
 use super::libraries::Library;
 use super::{Context, PoolSpan, Stream, exit};
 use crate::device::DType;
@@ -67,17 +65,6 @@ pub(crate) struct MatmulShape {
     pub(crate) alignments: [u32; 3],
 }
 
-impl MatmulShape {
-    /// `fp16, 8192 × 8192 by 8192 × 8192`, with the alignment where that is not the best.
-    pub(crate) fn in_words(&self) -> String {
-        let [m, k, n] = self.sizes;
-        let tf32 = if self.tf32 { " rounded to tf32" } else { "" };
-        let least = self.alignments.iter().min().filter(|least| **least < 256);
-        let aligned = least.map(|least| format!(", aligned to {least} bytes")).unwrap_or_default();
-        format!("{}{tf32}, {m} × {k} by {k} × {n}{aligned}", self.dtype)
-    }
-}
-
 /// The alignment of an address, in the classes that algorithms tell apart.
 pub(crate) fn alignment(address: u64) -> u32 {
     match address.trailing_zeros() {
@@ -109,41 +96,6 @@ impl Algorithm {
     #[inline]
     pub(crate) fn workspace(&self) -> usize {
         self.workspace
-    }
-
-    /// What tells it from others, in words: `algorithm 66, tile 20, stages 35, …`, by the numbers of cuBLASLt's header.
-    pub(crate) fn in_words(&self) -> String {
-        use cublasLtMatmulAlgoConfigAttributes_t as Of;
-        let parts = [
-            ("algorithm", Of::CUBLASLT_ALGO_CONFIG_ID),
-            ("tile", Of::CUBLASLT_ALGO_CONFIG_TILE_ID),
-            ("stages", Of::CUBLASLT_ALGO_CONFIG_STAGES_ID),
-            ("split-K", Of::CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
-            ("reduction", Of::CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
-            ("swizzling", Of::CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
-            ("custom option", Of::CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION),
-        ];
-        let mut words: Vec<String> =
-            parts.into_iter().filter_map(|(name, part)| Some(format!("{name} {}", self.attribute(part)?))).collect();
-        words.push(format!("workspace {} bytes", self.workspace));
-        words.join(", ")
-    }
-
-    /// A number of its configuration; `None` where the library does not tell it.
-    fn attribute(&self, attribute: cublasLtMatmulAlgoConfigAttributes_t) -> Option<u32> {
-        let (mut value, mut written) = (0_u32, 0);
-        // Safety: the algorithm came from the library; each of these numbers has 32 bits, and there is room for them.
-        let status = unsafe {
-            let room = size_of_val(&value);
-            sys::cublasLtMatmulAlgoConfigGetAttribute(
-                &self.algorithm,
-                attribute,
-                (&raw mut value).cast(),
-                room,
-                &mut written,
-            )
-        };
-        (status == cublasStatus_t::CUBLAS_STATUS_SUCCESS).then_some(value)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The driver: safe wrappers of what a GPU's own interface offers, and nothing else.
 //!
-//! This is the only room of the library with `unsafe`, besides the CUPTI recorder. What lies above (free lists, staging,
+//! This is the only room of the library with `unsafe`, besides the CUPTI recorder. What lies above (free lists,
 //! plans, gates, the order of frees) uses the types below by plain names, so that an engine for another GPU writes this
 //! room and the kernels anew and keeps the rest.
 //!

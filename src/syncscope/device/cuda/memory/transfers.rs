@@ -2,8 +2,7 @@
 //!
 //! Small borrowed bytes go through a pinned slot: an upload then never waits for the device, and a read of a scalar
 //! takes the fast path of the hardware. Where a gate is closed and the slots are in use, the driver copies the bytes aside.
-//! Large uploads go from the caller's own memory, which the driver stages; large
-//! downloads are staged here (see `staging`).
+//! What is larger goes from or to ordinary memory, which the driver stages.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,7 +12,6 @@ use half::{bf16, f16};
 use super::device::CudaMemory;
 use super::host::CudaHostMemory;
 use super::pinned::{SLOT_BYTES, Slot};
-use super::staging;
 use crate::device::cuda::driver::{PoolSpan, filled_vec};
 use crate::device::cuda::stream::event::CudaEvent;
 use crate::device::cuda::stream::guard::StreamInner;
@@ -100,7 +98,10 @@ pub(crate) fn download_all(stream: &Arc<StreamInner>, source: Region<'_>) -> Res
                 slot.drain(target);
                 Ok(())
             }),
-            _ => staging::download(stream, from, target),
+            _ => stream
+                .enter_uncaptured("download")?
+                .download_and_wait(from, target)
+                .and_then(|()| stream.check_failure()),
         })?;
         Ok(Box::new(values))
     }

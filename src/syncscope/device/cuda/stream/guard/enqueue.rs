@@ -1,5 +1,6 @@
 //! What the guard of a stream enqueues: each call goes to the stream, or to that of a capture in progress.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -198,6 +199,14 @@ impl<'a> StreamGuard<'a> {
         self.may_fail(Injected::Copy, "download")?;
         let guard = if to.kind() == HostKind::Pageable { self.once_free("copy_to")? } else { self };
         guard.copy_block(done, |stream| stream.download(from, to))
+    }
+
+    /// Copies into borrowed memory, and waits until it has arrived.
+    pub(crate) fn download_and_wait(self, from: PoolSpan, to: &mut [MaybeUninit<u8>]) -> Result<()> {
+        self.may_fail(Injected::Copy, "download")?;
+        let guard = self.once_free("download")?;
+        let stream = guard.stream;
+        stream.raw.download_and_wait(from, to, guard)
     }
 
     /// Enqueues a copy of all of `from` into the head of a piece.
