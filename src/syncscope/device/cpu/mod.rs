@@ -14,7 +14,7 @@ mod memory;
 mod queue;
 mod stream;
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use super::engine::{Engine, EngineEvent, EngineGate, EngineStream, Footprint, HostKind, HostMemory, Result};
@@ -23,6 +23,7 @@ use super::orphaned::Orphaned;
 use super::tracer::{TraceSource, Tracer};
 use super::{DType, Listing, Properties, Telemetry};
 use crate::affinity;
+use crate::device::lock;
 use crate::error::DeviceError;
 use clock::{CpuEvent, CpuGate};
 use memory::CpuHostMemory;
@@ -91,11 +92,6 @@ impl CpuDevice {
     fn injected(&self, call: &'static str) -> DeviceError {
         DeviceError::call_failed(self.name.clone(), call, injection::REASON)
     }
-}
-
-/// What is guarded is whole after a panic: each change is one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const MODEL: &str = "CPU engine";

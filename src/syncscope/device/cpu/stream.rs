@@ -171,7 +171,7 @@ impl CpuStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::cpu::lock;
+    use crate::device::lock;
     use std::sync::{Barrier, Mutex, OnceLock};
 
     fn stream() -> (Arc<CpuDevice>, CpuStream) {

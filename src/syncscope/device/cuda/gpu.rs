@@ -20,6 +20,7 @@ use super::memory::pinned::{Pinned, Purpose, Slot};
 use super::stream::gate::Flag;
 use super::stream::guard::StreamInner;
 use crate::device::engine::{EngineEvent, Footprint, HostMemory, Result};
+use crate::device::lock;
 use crate::error::DeviceError;
 
 /// The GPUs that have been opened, by their numbers.
@@ -409,11 +410,6 @@ impl Gpu {
 fn leave() {
     let gpus: Vec<_> = within(LEAVING, &GPUS).map(|gpus| gpus.values().cloned().collect()).unwrap_or_default();
     gpus.iter().for_each(|gpu| gpu.leave());
-}
-
-/// What is guarded here stays whole: each change is one step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// As [`lock`], where nobody has it.

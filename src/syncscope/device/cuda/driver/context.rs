@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int};
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use cudarc::driver::sys::{
     self, CUcontext, CUctx_flags, CUdevice, CUdevice_attribute, CUevent, CUgraphExec, CUresult, CUstream,
@@ -20,6 +20,7 @@ use super::libraries::Library;
 use super::status::{self, check, describe};
 use crate::device::cuda::ENGINE;
 use crate::device::engine::Result;
+use crate::device::lock;
 use crate::error::DeviceError;
 
 /// The first driver interface that has all that is called here.
@@ -172,7 +173,7 @@ impl Context {
     }
 
     pub(super) fn given_up(&self) -> MutexGuard<'_, GivenUp> {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.given_up)
     }
 
     /// Turns a status into a result that names the call and the device, or the first cause where the context is lost.

@@ -7,12 +7,13 @@
 
 mod cache;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::device::DType;
 use crate::device::cuda::driver::compiler::Compiler;
 use crate::device::cuda::driver::{Context, Function, Module};
 use crate::device::engine::Result;
+use crate::device::lock;
 use crate::error::DeviceError;
 use cache::Cache;
 
@@ -178,7 +179,7 @@ impl Kernels {
 
     #[cold]
     fn load(&self, kernel: Kernel) -> Result<Function> {
-        let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = lock(&self.loading);
         let missing = || self.missing(&format!("kernel {kernel:?}"));
         let (source, cell) = SOURCES.get(kernel.file).zip(self.loaded.get(kernel.file)).ok_or_else(missing)?;
         let loaded = match cell.get() {

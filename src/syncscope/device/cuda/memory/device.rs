@@ -12,10 +12,10 @@ use super::pinned::Slot;
 use super::transfers::SLOTS_OF_READS;
 use crate::device::DType;
 use crate::device::cuda::driver::{Allocation, PoolSpan};
-use crate::device::cuda::gpu::lock;
 use crate::device::cuda::stream::guard::StreamInner;
 use crate::device::cuda::stream::limbo::{Kept, LimboState};
 use crate::device::engine::{DeviceMemory, Result};
+use crate::device::lock;
 use crate::device::operation::Region;
 use crate::error::DeviceError;
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use crate::device::HostKind;
 use crate::device::cuda::driver::{Context, HostBlock, HostPiece, Stream};
-use crate::device::cuda::gpu::lock;
 use crate::device::engine::Result;
+use crate::device::lock;
 use crate::error::DeviceError;
 
 /// The sizes of slots.

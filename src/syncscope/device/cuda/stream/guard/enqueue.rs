@@ -11,13 +11,13 @@ use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
 use crate::device::cuda::driver::{
     Allocation, Argument, Capture, Event, Executable, Function, HostBlock, HostPiece, PoolSpan, Stream,
 };
-use crate::device::cuda::gpu::lock;
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::free_list;
 use crate::device::cuda::stream::event::CudaEvent;
 use crate::device::cuda::stream::fault::Recorded;
 use crate::device::engine::{Captured, Result};
 use crate::device::injection::Injected;
+use crate::device::lock;
 use crate::device::operation::Operation;
 use crate::error::DeviceError;
 

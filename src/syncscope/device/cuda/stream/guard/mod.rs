@@ -20,13 +20,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crate::device::cuda::driver::{Allocation, Capture, Stream, exit};
-use crate::device::cuda::gpu::{Gpu, lock, now, within};
+use crate::device::cuda::gpu::{Gpu, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::opened::Opened;
 use crate::device::cuda::stream::fault::Fault;
 use crate::device::cuda::stream::limbo::Limbo;
 use crate::device::engine::{Captured, Result};
 use crate::device::injection::{self, Injected};
+use crate::device::lock;
 use crate::error::DeviceError;
 
 use scratch::Pieces;

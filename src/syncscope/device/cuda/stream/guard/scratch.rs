@@ -2,8 +2,8 @@
 
 use super::StreamGuard;
 use crate::device::cuda::driver::{Allocation, PoolSpan};
-use crate::device::cuda::gpu::lock;
 use crate::device::engine::Result;
+use crate::device::lock;
 
 /// Room for the intermediate results of a matrix multiplication: what cuBLAS takes by itself on current devices.
 pub(crate) const WORKSPACE_BYTES: usize = 32 << 20;
