@@ -141,12 +141,6 @@ pub(crate) trait EngineStream: Send + Sync + Any {
     /// It is freed when the last handle is dropped, after all work that was enqueued with it, on whichever stream.
     fn allocate(&self, dtype: DType, len: usize) -> Result<Arc<dyn DeviceMemory>>;
 
-    /// Memory for one element of undefined content, which the device writes and the host then reads: where that saves
-    /// the copy, a download of it is a wait alone.
-    fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
-        self.allocate(dtype, 1)
-    }
-
     /// Enqueues the operations of one call, one behind the other: nothing of other threads comes between, no capture begins or ends
     /// there, and one that fails is part of no graph, with all before it. One that [is never captured](Operation::is_never_captured)
     /// is refused while the stream captures, by a look that is one with the enqueueing: a capture may begin at any moment, on

@@ -186,10 +186,6 @@ impl Stream {
         self.raw.allocate(dtype, len)
     }
 
-    pub(crate) fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
-        self.raw.allocate_host_scalar(dtype)
-    }
-
     #[track_caller]
     pub(crate) fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
         let note = match self.raw.waits(Transfer::Borrowed { bytes: source.len() }) {

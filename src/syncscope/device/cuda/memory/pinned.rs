@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -52,8 +52,6 @@ pub(crate) enum Purpose {
 pub(crate) struct Slot {
     piece: Option<HostPiece>,
     size: usize,
-    /// Whether the device has written what was expected of it.
-    arrived: AtomicBool,
     pinned: Arc<Pinned>,
 }
 
@@ -101,17 +99,6 @@ impl Slot {
             std::hint::spin_loop();
         }
         true
-    }
-
-    /// Copies what the device wrote; its stream is past that.
-    pub(crate) fn receive(&self, target: &mut [u8]) {
-        self.read(target);
-        self.arrived.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether nothing enqueued uses it any more.
-    pub(crate) fn is_done(&self) -> bool {
-        self.arrived.load(Ordering::Relaxed)
     }
 }
 
@@ -195,7 +182,7 @@ impl Pinned {
     pub(crate) fn slot_at_hand(self: &Arc<Self>, bytes: usize, left: usize) -> Result<Option<Slot>> {
         let (mut pieces, size) = (lock(&self.pieces), size_of_slot(bytes)?);
         let piece = if pieces.slots[size].len() > left { pieces.slots[size].pop() } else { None };
-        Ok(piece.map(|piece| Slot { piece: Some(piece), size, arrived: AtomicBool::new(false), pinned: self.clone() }))
+        Ok(piece.map(|piece| Slot { piece: Some(piece), size, pinned: self.clone() }))
     }
 
     /// Has pieces of every kind at hand: as many as were made at first.

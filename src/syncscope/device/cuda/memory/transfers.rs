@@ -22,7 +22,7 @@ use crate::device::{DType, Element};
 use crate::error::DeviceError;
 
 /// How many slots of a size uploads leave to reads while a gate is closed, when no more are made.
-pub(crate) const SLOTS_OF_READS: usize = 8;
+const SLOTS_OF_READS: usize = 8;
 
 /// Enqueues a copy of a whole host buffer.
 pub(crate) fn enqueue_upload(
@@ -79,10 +79,11 @@ pub(crate) fn upload(stream: &Arc<StreamInner>, source: &[u8], target: Region<'_
 pub(crate) fn download(stream: &Arc<StreamInner>, source: Region<'_>, target: &mut [u8]) -> Result<()> {
     let bytes = same_size("download", target.len(), source)?;
     let Some(from) = prepared(stream, source, bytes)? else { return stream.synchronize() };
-    if let Some(slot) = CudaMemory::in_host(source) {
-        return receive(stream, slot, target);
-    }
-    through_slot(stream, from, bytes, |slot| receive(stream, slot, target))
+    through_slot(stream, from, bytes, |slot| {
+        wait_for(stream, slot, bytes)?;
+        slot.read(target);
+        Ok(())
+    })
 }
 
 /// The elements of `source`, as a vector of their type: a synchronization point.
@@ -137,13 +138,6 @@ fn through_slot(
         stream.keep(Kept::Slot { _slot: slot });
     }
     taken
-}
-
-/// Waits for what the stream writes into a slot, and takes it.
-fn receive(stream: &StreamInner, slot: &Slot, target: &mut [u8]) -> Result<()> {
-    wait_for(stream, slot, target.len())?;
-    slot.receive(target);
-    Ok(())
 }
 
 fn wait_for(stream: &StreamInner, slot: &Slot, bytes: usize) -> Result<()> {

@@ -63,10 +63,6 @@ impl EngineStream for CudaStream {
         Ok(Arc::new(CudaMemory::new(self.inner.clone(), dtype, len)?))
     }
 
-    fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
-        Ok(Arc::new(CudaMemory::host_scalar(self.inner.clone(), dtype)?))
-    }
-
     #[inline]
     fn enqueue(&self, operations: &[Operation<'_>]) -> Result<()> {
         let mut guard = match operations.iter().find(|operation| operation.is_never_captured()) {
