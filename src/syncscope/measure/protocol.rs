@@ -196,20 +196,6 @@ impl Protocol {
         self
     }
 
-    /// In so many passes; 0 is one.
-    #[must_use]
-    pub fn with_passes(mut self, count: usize) -> Self {
-        self.passes = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
-        self
-    }
-
-    /// With those rows that are short in so many passes; 0 is as many as the others.
-    #[must_use]
-    pub fn with_short_passes(mut self, count: usize) -> Self {
-        self.short_passes = NonZeroUsize::new(count);
-        self
-    }
-
     /// How many passes there are.
     pub fn all_passes(&self) -> usize {
         self.short_passes.unwrap_or(self.passes).get()
@@ -334,6 +320,12 @@ pub enum StoppedBy {
 mod tests {
     use super::*;
 
+    /// In so many passes; 0 short ones are as many as the others.
+    fn in_passes(protocol: Protocol, passes: usize, short: usize) -> Protocol {
+        let passes = NonZeroUsize::new(passes).unwrap();
+        Protocol { passes, short_passes: NonZeroUsize::new(short), ..protocol }
+    }
+
     #[test]
     fn the_default_protocol_and_every_single_rule_are_valid() {
         for protocol in [
@@ -349,7 +341,7 @@ mod tests {
 
     #[test]
     fn the_passes_share_what_the_rules_say() {
-        let whole = Protocol::samples(11).with_time_limit(0.9).with_fewest(2).with_warmup(3).with_passes(3);
+        let whole = in_passes(Protocol::samples(11).with_time_limit(0.9).with_fewest(2).with_warmup(3), 3, 0);
         let shares: Vec<Protocol> = (0..3).map(|pass| whole.of_pass(pass)).collect();
         let samples = shares.iter().filter_map(|share| share.samples).map(usize::from);
         assert_eq!(samples.collect::<Vec<_>>(), [4, 4, 3]);
@@ -363,7 +355,7 @@ mod tests {
 
     #[test]
     fn short_rows_have_more_passes_and_the_others_one_of_several_with_its_share_of_all() {
-        let whole = Protocol::samples(14).with_time_limit(0.6).with_passes(2).with_short_passes(6);
+        let whole = in_passes(Protocol::samples(14).with_time_limit(0.6), 2, 6);
         assert!(whole.validate().is_ok());
         let share = whole.of_pass(0);
         assert_eq!((share.samples.map(usize::from), share.all_passes()), (Some(3), 1));
@@ -372,7 +364,7 @@ mod tests {
         let long = share.of_stride(3);
         assert_eq!(long.samples.map(usize::from), Some(9));
         assert!((long.time_limit.unwrap() - 0.3).abs() < 1e-12);
-        assert_eq!(Protocol::samples(9).with_passes(3).stride(1.0), 1);
+        assert_eq!(in_passes(Protocol::samples(9), 3, 0).stride(1.0), 1);
     }
 
     #[test]
@@ -389,10 +381,10 @@ mod tests {
             Protocol::samples(usize::MAX),
             Protocol::samples(5).with_warmup(usize::MAX),
             Protocol::samples(5).with_fewest(usize::MAX),
-            Protocol::samples(5).with_passes(6),
-            Protocol::for_seconds(1.0).with_passes(usize::MAX),
-            Protocol::samples(5).with_passes(2).with_short_passes(6),
-            Protocol::samples(9).with_passes(2).with_short_passes(5),
+            in_passes(Protocol::samples(5), 6, 0),
+            in_passes(Protocol::for_seconds(1.0), usize::MAX, 0),
+            in_passes(Protocol::samples(5), 2, 6),
+            in_passes(Protocol::samples(9), 2, 5),
         ] {
             assert!(matches!(protocol.validate(), Err(MeasureError::Plan(_))), "{protocol:?}");
         }

@@ -15,7 +15,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `libraries` | what is loaded at run time |
-//! | `context`, `status` | a GPU's context; errors |
+//! | `context` | a GPU's context; errors |
 //! | `stream`, `event`, `graph` | queues of work, marks in them, captured work |
 //! | `apart` | what the driver does not do at once |
 //! | `exit` | the end of the process |
@@ -36,7 +36,6 @@ pub(crate) mod libraries;
 mod module;
 pub(crate) mod nccl;
 mod pool;
-mod status;
 mod stream;
 
 pub(crate) use context::Context;

@@ -126,9 +126,9 @@ impl Kernel {
 /// The kernels of a GPU.
 pub(crate) struct Kernels {
     context: Arc<Context>,
-    architecture: String,
-    multiprocessors: u32,
-    start_early: bool,
+    pub(crate) architecture: String,
+    pub(crate) multiprocessors: u32,
+    pub(crate) start_early: bool,
     loaded: [OnceLock<Vec<Function>>; SOURCES.len()],
     loading: Mutex<()>,
 }
@@ -144,22 +144,6 @@ impl Kernels {
             loading: Mutex::default(),
             context: context.clone(),
         })
-    }
-
-    /// The GPU's architecture: `sm_90`.
-    pub(crate) fn architecture(&self) -> &str {
-        &self.architecture
-    }
-
-    /// The number of multiprocessors.
-    pub(crate) fn multiprocessors(&self) -> u32 {
-        self.multiprocessors
-    }
-
-    /// Whether a kernel can be started while the one before it ends: since architecture 9.0.
-    #[inline]
-    pub(crate) fn start_early(&self) -> bool {
-        self.start_early
     }
 
     /// The handle of a kernel; compiles and loads its file the first time.

@@ -6,14 +6,13 @@
 //! meets no capture.
 //!
 //! This file has a stream's state and what does not enqueue; `enqueue` has what the guard enqueues, `given_up` what becomes of memory
-//! that is not used any more, and `scratch` the memory that kernels of one stream share.
+//! that is not used any more.
 //!
 //! What a drop does takes no guard, and neither does a question or a wait: a thread may hold it while the driver blocks in
 //! it, because the stream's queue is full and a gate holds it. So what they need lies beside what the guard locks.
 
 mod enqueue;
 mod given_up;
-mod scratch;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -30,8 +29,8 @@ use crate::device::injection::{self, Injected};
 use crate::device::lock;
 use crate::error::DeviceError;
 
-use scratch::Pieces;
-pub(crate) use scratch::{Scratch, WORKSPACE_BYTES};
+use enqueue::Pieces;
+pub(crate) use enqueue::{Scratch, WORKSPACE_BYTES};
 
 /// Behind so many guards a queue surely has room: it holds a thousand entries, and hardly a guard enqueues ten.
 const ROOM: u64 = 32;
