@@ -116,14 +116,6 @@ impl Device {
         Self::open(name)
     }
 
-    /// All devices of this machine, opened.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn all() -> Result<Vec<Self>> {
-        Self::list().iter().map(|d| Self::open(&d.name)).collect()
-    }
-
     /// All devices of this machine, without opening them.
     pub fn list() -> Vec<Listing> {
         let mut devices = Vec::new();

@@ -129,7 +129,7 @@ impl Protocol {
 
     /// Stops after `count` samples of each case. 0 states no rule.
     pub fn samples(count: usize) -> Self {
-        Self::without_rule().with_samples(count)
+        Self { samples: NonZeroUsize::new(count), ..Self::without_rule() }
     }
 
     /// Stops once each case's median is known to ± `share` of itself.
@@ -140,7 +140,7 @@ impl Protocol {
     /// assert_eq!(Protocol::until_relative_error(0.01).relative_error, Some(0.01));
     /// ```
     pub fn until_relative_error(share: f64) -> Self {
-        Self::without_rule().with_relative_error(share)
+        Self { relative_error: Some(share), ..Self::without_rule() }
     }
 
     /// Stops after `seconds` for each case.
@@ -165,20 +165,6 @@ impl Protocol {
     #[must_use]
     pub fn with_warmup(mut self, rounds: usize) -> Self {
         self.warmup = rounds;
-        self
-    }
-
-    /// Also stops after `count` samples of each case. 0 removes the rule.
-    #[must_use]
-    pub fn with_samples(mut self, count: usize) -> Self {
-        self.samples = NonZeroUsize::new(count);
-        self
-    }
-
-    /// Also stops once each case's median is known to ± `share` of itself.
-    #[must_use]
-    pub fn with_relative_error(mut self, share: f64) -> Self {
-        self.relative_error = Some(share);
         self
     }
 
@@ -373,7 +359,7 @@ mod tests {
             Protocol::samples(0),
             Protocol::until_relative_error(0.0),
             Protocol::until_relative_error(1.0),
-            Protocol::samples(5).with_relative_error(f64::NAN),
+            Protocol { relative_error: Some(f64::NAN), ..Protocol::samples(5) },
             Protocol::for_seconds(0.0),
             Protocol::for_seconds(f64::INFINITY),
             Protocol::samples(5).with_time_limit(f64::NAN),
