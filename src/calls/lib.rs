@@ -17,8 +17,6 @@ mod clock;
 mod cuda;
 mod made;
 mod own;
-mod own_waiting;
-mod own_ways;
 pub mod parts;
 pub mod process;
 pub mod ranks;

@@ -43,10 +43,7 @@ impl<T> Made<T> {
     fn step(made: &mut Option<T>, step: &mut Step<T>) -> Result<()> {
         match made {
             Some(made) => step(made),
-            None => Err(DeviceError::InvalidArgument {
-                operation: "call",
-                reason: "it is made before it was prepared".to_owned(),
-            }),
+            None => Err(DeviceError::invalid("call", "it is made before it was prepared")),
         }
     }
 }

@@ -6,15 +6,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::catalogue::{Call, Make};
+use super::clock::ByHost;
 use super::made::plain;
-use super::own_waiting::OwnWaiting;
-use super::own_ways::OwnTransfers;
 use super::ranks::Ranks;
-use super::waiting::Waiting;
-use super::ways::{MovedBy, Transfers};
+use super::waiting::{Manner, PATIENCE, Waiting, poll};
+use super::ways::{Heading, MovedBy, Transfers};
 use super::{Family, Made, On, Rig, RigStream, Steps, WaitMode};
 use crate::Result;
 use syncscope::affinity;
@@ -63,11 +62,7 @@ impl OwnCalls {
     }
 
     fn stream(&self, line: RigStream) -> Result<&Stream> {
-        let missing = |what: &str, reason: &str| DeviceError::NotApplicable {
-            what: what.to_owned(),
-            device: self.shared.device.name().to_owned(),
-            reason: reason.to_owned(),
-        };
+        let missing = |what: &str, reason: &str| DeviceError::not_applicable(what, self.shared.device.name(), reason);
         match line {
             RigStream::Own => Ok(&self.shared.own),
             RigStream::Other => Ok(&self.shared.other),
@@ -85,11 +80,11 @@ impl Rig for OwnCalls {
     fn steps(&self, call: &Call) -> Result<Box<dyn Steps>> {
         match call.make {
             Make::Own(make) => Ok(make(&self.shared)),
-            Make::Driver(_) => Err(DeviceError::NotApplicable {
-                what: "a call of the driver".to_owned(),
-                device: self.shared.device.name().to_owned(),
-                reason: "this engine stands on no driver".to_owned(),
-            }),
+            Make::Driver(_) => Err(DeviceError::not_applicable(
+                "a call of the driver",
+                self.shared.device.name(),
+                "this engine stands on no driver",
+            )),
         }
     }
 
@@ -125,11 +120,11 @@ impl Rig for OwnCalls {
     }
 
     fn wait_by(&self, mode: WaitMode) -> Result<()> {
-        Err(DeviceError::NotApplicable {
-            what: format!("the wait mode {}", mode.name()),
-            device: self.shared.device.name().to_owned(),
-            reason: CONDITION_VARIABLE.to_owned(),
-        })
+        Err(DeviceError::not_applicable(
+            format!("the wait mode {}", mode.name()),
+            self.shared.device.name(),
+            CONDITION_VARIABLE,
+        ))
     }
 
     fn waiting(&self) -> Result<Box<dyn Waiting>> {
@@ -141,16 +136,16 @@ impl Rig for OwnCalls {
     }
 
     fn ranks(&self, _: usize) -> Result<Box<dyn Ranks>> {
-        Err(DeviceError::NotApplicable {
-            what: "an all-reduce".to_owned(),
-            device: self.shared.device.name().to_owned(),
-            reason: "the devices of this engine are one host, which has nothing to exchange".to_owned(),
-        })
+        Err(DeviceError::not_applicable(
+            "an all-reduce",
+            self.shared.device.name(),
+            "the devices of this engine are one host, which has nothing to exchange",
+        ))
     }
 }
 
 /// Why a thread has no other way to wait.
-pub(super) const CONDITION_VARIABLE: &str = "a thread of this engine waits for a condition variable";
+const CONDITION_VARIABLE: &str = "a thread of this engine waits for a condition variable";
 
 impl Shared {
     /// A call that needs nothing made.
@@ -264,6 +259,104 @@ pub(super) fn calls(family: Family) -> Vec<Call> {
         ],
         Family::Launch => vec![given("Stream::spin", |s| s.plain(|s| s.own.spin(NONE)))],
         Family::Device => vec![none("Device::open", |s| s.plain(|s| Device::open(s.device.name()).map(drop)))],
+    }
+}
+
+/// Work on a stream of the engine, whose end an event marks.
+struct OwnWaiting {
+    own: Stream,
+    beside: Stream,
+    end: Event,
+}
+
+impl OwnWaiting {
+    /// Work on the stream that calls are given.
+    pub(super) fn new(own: &Stream) -> Result<Self> {
+        let (beside, end) = (own.device().stream()?, own.device().event()?);
+        Ok(Self { own: own.clone(), beside, end })
+    }
+}
+
+impl Waiting for OwnWaiting {
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn begin(&self, _: Manner, length: Duration) -> Result<()> {
+        self.own.spin(length)?;
+        self.own.record(&self.end)
+    }
+
+    fn wait(&self, manner: Manner) -> Result<()> {
+        let until = Instant::now() + PATIENCE;
+        let over = match manner {
+            // The thread that works wakes the one that waits by a condition variable.
+            Manner::HostFunction => return self.own.synchronize(),
+            Manner::Query => poll(until, || self.own.is_complete())?,
+            Manner::Flag => poll(until, || self.end.is_complete())?,
+            Manner::Spin | Manner::Yield | Manner::Block | Manner::WaitValue => {
+                return Err(DeviceError::not_applicable(
+                    format!("the wait mode {}", manner.name()),
+                    self.own.device().name(),
+                    CONDITION_VARIABLE,
+                ));
+            }
+        };
+        over.then_some(()).ok_or_else(|| {
+            DeviceError::call_failed(
+                self.own.device().name(),
+                "is_complete",
+                format!("the work was not over after {} s", PATIENCE.as_secs()),
+            )
+        })
+    }
+
+    fn launch_beside(&self) -> Result<()> {
+        self.beside.spin(Duration::ZERO)
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.own.synchronize()?;
+        self.beside.synchronize()
+    }
+
+    fn ended(&self) -> Result<ByHost> {
+        let never = || DeviceError::EventNotReady { reason: "no work was begun" };
+        self.end.reached()?.map(|at| ByHost { at, within: Duration::ZERO }).ok_or_else(never)
+    }
+}
+
+/// A block of each side for each direction, each direction with a stream of its own.
+struct OwnTransfers {
+    streams: [Stream; 2],
+    buffers: [RefCell<HostBuffer<u8>>; 2],
+    tensors: [Tensor<u8>; 2],
+}
+
+impl OwnTransfers {
+    /// The engine says why it has no other memory than pageable: its devices are the host.
+    pub(super) fn new(device: &Device, way: MovedBy, bytes: usize) -> Result<Self> {
+        let kind = if way == MovedBy::Pageable { HostKind::Pageable } else { HostKind::Pinned };
+        let buffer = || device.host_buffer::<u8>(kind, bytes).map(RefCell::new);
+        let streams = [device.stream()?, device.stream()?];
+        let tensors = [streams[0].empty([bytes])?, streams[1].empty([bytes])?];
+        Ok(Self { buffers: [buffer()?, buffer()?], streams, tensors })
+    }
+}
+
+impl Transfers for OwnTransfers {
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn transfer(&self, heading: Heading) -> Result<()> {
+        if heading != Heading::Back {
+            self.tensors[0].copy_from(&self.buffers[0].borrow())?;
+        }
+        if heading != Heading::Away {
+            self.tensors[1].copy_to(&mut self.buffers[1].borrow_mut())?;
+        }
+        self.streams.iter().try_for_each(Stream::synchronize)
     }
 }
 

@@ -108,7 +108,7 @@ impl CallUnderTest {
             self.steps.enqueue()?;
             if opened.load(Ordering::SeqCst) {
                 let reason = "what stands before the call could not be enqueued behind the gate".to_owned();
-                return Err(DeviceError::CallFailed { device: String::new(), call: self.call.name, reason });
+                return Err(DeviceError::call_failed(String::new(), self.call.name, reason));
             }
             // The watchdog is there as long as the sender is.
             _ = begin.send(());
@@ -157,11 +157,9 @@ impl CallUnderTest {
         match (held, self.call.on) {
             (Gated::Same, On::Stream) => Ok(RigStream::Own),
             (Gated::Same, On::Legacy) | (Gated::Legacy, _) => Ok(RigStream::Legacy),
-            (Gated::Same, On::Nothing) => Err(DeviceError::NotApplicable {
-                what: "the stream of the call".to_owned(),
-                device: String::new(),
-                reason: NO_STREAM.to_owned(),
-            }),
+            (Gated::Same, On::Nothing) => {
+                Err(DeviceError::not_applicable("the stream of the call", String::new(), NO_STREAM))
+            }
             (Gated::Other, _) => Ok(RigStream::Other),
             (Gated::NonBlocking, _) => Ok(RigStream::NonBlocking),
             (Gated::Thread, _) => Ok(RigStream::Thread),
@@ -234,7 +232,7 @@ mod tests {
                 match held.get().is_some() && held.get() == fails {
                     true => {
                         let (operation, reason) = ("call", "the state does not suit it".to_owned());
-                        Err(DeviceError::InvalidArgument { operation, reason })
+                        Err(DeviceError::invalid(operation, reason))
                     }
                     false => own.call(),
                 }

@@ -148,11 +148,11 @@ impl MemoryWay {
 
 /// That two blocks of this size do not fit.
 pub(crate) fn no_room(place: &str, bytes: usize) -> DeviceError {
-    DeviceError::NotApplicable {
-        what: format!("two blocks of {bytes} bytes"),
-        device: place.to_owned(),
-        reason: format!("{place} has no room for two blocks of this size"),
-    }
+    DeviceError::not_applicable(
+        format!("two blocks of {bytes} bytes"),
+        place,
+        format!("{place} has no room for two blocks of this size"),
+    )
 }
 
 #[cfg(test)]

@@ -124,6 +124,23 @@ pub enum DeviceError {
     },
 }
 
+impl DeviceError {
+    /// That `what` has no meaning on a device.
+    pub fn not_applicable(what: impl Into<String>, device: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::NotApplicable { what: what.into(), device: device.into(), reason: reason.into() }
+    }
+
+    /// That a call of the system or of a driver failed on a device.
+    pub fn call_failed(device: impl Into<String>, call: &'static str, reason: impl Into<String>) -> Self {
+        Self::CallFailed { device: device.into(), call, reason: reason.into() }
+    }
+
+    /// That an operation was given what does not fit.
+    pub fn invalid(operation: &'static str, reason: impl Into<String>) -> Self {
+        Self::InvalidArgument { operation, reason: reason.into() }
+    }
+}
+
 /// Why a case failed: the error of what it measures, of any type.
 ///
 /// ```

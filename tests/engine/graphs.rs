@@ -67,7 +67,8 @@ fn keeps(device: &Device) -> Result<(), Failed> {
 fn operations(device: &Device) -> Result<(), Failed> {
     let stream = device.stream()?;
     let work = || {
-        let x = stream.seeded_normal::<f32>([72, 40], 5)?;
+        stream.set_seed(5);
+        let x = stream.normal::<f32>([72, 40])?;
         let y = x.matmul(&x.reshape([40, 72])?)?.add(&stream.ones::<f32>([72, 72])?)?;
         let sum = y.multiply(&y)?.sum()?;
         Ok((y, sum))

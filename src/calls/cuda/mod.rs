@@ -94,7 +94,7 @@ impl Rig for CudaRig {
         self.calls.bind()?;
         match &call.make {
             Make::Driver(make) => make(&self.calls),
-            Make::Own(_) => Err(DeviceError::InvalidArgument { operation: "steps", reason: format!("{call:?}") }),
+            Make::Own(_) => Err(DeviceError::invalid("steps", format!("{call:?}"))),
         }
     }
 
@@ -168,9 +168,6 @@ fn is_gpu(name: &str) -> bool {
 
 /// The context of the GPU of this name, which lives as long as the process.
 fn opened(name: &str) -> Result<Arc<Context>> {
-    raw::context(&Device::open(name)?)?.ok_or_else(|| DeviceError::NotApplicable {
-        what: "a call of the driver".to_owned(),
-        device: name.to_owned(),
-        reason: "this engine stands on no driver".to_owned(),
-    })
+    raw::context(&Device::open(name)?)?
+        .ok_or_else(|| DeviceError::not_applicable("a call of the driver", name, "this engine stands on no driver"))
 }

@@ -47,11 +47,11 @@ impl CudaWaiting {
 
     /// What a wait says that has not ended in time.
     fn late(&self, call: &'static str) -> DeviceError {
-        DeviceError::CallFailed {
-            device: self.device.clone(),
+        DeviceError::call_failed(
+            self.device.clone(),
             call,
-            reason: format!("the work was not over after {} s", PATIENCE.as_secs()),
-        }
+            format!("the work was not over after {} s", PATIENCE.as_secs()),
+        )
     }
 
     /// What the device tells next, after `before`.

@@ -359,7 +359,8 @@ mod tests {
             }
             outcome
         };
-        let sampling = Protocol::samples(9).with_passes(3).with_short_passes(9);
+        let [passes, short] = [3, 9].map(|count| std::num::NonZeroUsize::new(count).unwrap());
+        let sampling = Protocol { passes, short_passes: Some(short), ..Protocol::samples(9) };
         let done = |round, count| passes_of(round, count).passes_done(&sampling);
         assert_eq!((done(0.001, 1), done(0.001, 9)), (1, 9));
         assert_eq!((done(0.02, 1), done(0.02, 2), done(0.02, 3)), (3, 6, 9));

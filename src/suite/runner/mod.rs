@@ -182,7 +182,6 @@ impl Session<'_> {
             self.observer.keep(&piece);
         }
         self.measure_later(running, &experiments, Part::Last, &mut random);
-        running.results.runs[running.at].algorithms = self.device.algorithms();
     }
 
     /// Measures those rows of experiments that are of a later part of a run.

@@ -132,11 +132,6 @@ pub(crate) trait Engine: Send + Sync + Any {
 
     /// Clocks, temperature, power and throttling now; `None` where the engine has no such sensors.
     fn telemetry(&self) -> Result<Option<Telemetry>>;
-
-    /// The algorithm of each matmul that was computed so far, by type and shape, in words; empty where no library chose one.
-    fn algorithms(&self) -> Vec<(String, String)> {
-        Vec::new()
-    }
 }
 
 /// One stream of a device.
@@ -145,12 +140,6 @@ pub(crate) trait EngineStream: Send + Sync + Any {
     ///
     /// It is freed when the last handle is dropped, after all work that was enqueued with it, on whichever stream.
     fn allocate(&self, dtype: DType, len: usize) -> Result<Arc<dyn DeviceMemory>>;
-
-    /// Memory for one element of undefined content, which the device writes and the host then reads: where that saves
-    /// the copy, a download of it is a wait alone.
-    fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
-        self.allocate(dtype, 1)
-    }
 
     /// Enqueues the operations of one call, one behind the other: nothing of other threads comes between, no capture begins or ends
     /// there, and one that fails is part of no graph, with all before it. One that [is never captured](Operation::is_never_captured)

@@ -45,7 +45,7 @@ impl<T: Element> HostBuffer<T> {
     pub(crate) fn new(device: &Device, kind: HostKind, len: usize) -> Result<Self> {
         if len.checked_mul(size_of::<T>()).is_none() {
             let reason = format!("{len} elements of {} are more than a machine can address", T::DTYPE);
-            return Err(DeviceError::InvalidArgument { operation: "host buffer", reason });
+            return Err(DeviceError::invalid("host buffer", reason));
         }
         let memory = device.engine().allocate_host(kind, T::DTYPE, len)?;
         Ok(Self {

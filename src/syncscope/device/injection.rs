@@ -4,8 +4,9 @@
 //! The engines ask at the lowest place that can fail for real, so that everything above is tested as it stands. While
 //! nothing is requested, that is one relaxed load.
 
+use crate::device::lock;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a test asks to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub(crate) struct Injection {
 impl Injection {
     /// Has the `nth` call of this kind from now on fail; 1 is the next.
     pub(crate) fn request(&self, what: Injected, nth: u64) {
-        self.lock().push((what, nth.max(1)));
+        lock(&self.requested).push((what, nth.max(1)));
         self.armed.store(true, Ordering::Release);
     }
 
@@ -47,12 +48,12 @@ impl Injection {
     /// Whether failures of this kind were requested; they are not counted.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the CPU engine has no driver"))]
     pub(crate) fn is_set(&self, what: Injected) -> bool {
-        self.armed.load(Ordering::Relaxed) && self.lock().iter().any(|(kind, _)| *kind == what)
+        self.armed.load(Ordering::Relaxed) && lock(&self.requested).iter().any(|(kind, _)| *kind == what)
     }
 
     #[cold]
     fn count(&self, what: Injected) -> bool {
-        let mut requested = self.lock();
+        let mut requested = lock(&self.requested);
         let mut strikes = false;
         requested.retain_mut(|(kind, left)| {
             if *kind == what {
@@ -63,10 +64,6 @@ impl Injection {
         });
         self.armed.store(!requested.is_empty(), Ordering::Release);
         strikes
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(Injected, u64)>> {
-        self.requested.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,6 +9,8 @@
 //! Texts are counted as an allocator rounds them. What a driver keeps of its own (the events around calls, the buffers of
 //! CUPTI) is not counted here.
 
+#![cfg_attr(not(feature = "cupti"), allow(dead_code, reason = "no other source of times has so much to keep"))]
+
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -47,7 +49,6 @@ impl ByteBudget {
     }
 
     /// Gives bytes back that were taken.
-    #[cfg_attr(not(feature = "cupti"), allow(dead_code, reason = "nothing else is kept that may be of no use"))]
     pub(crate) fn give_back(&mut self, bytes: usize) {
         self.0 += bytes;
     }
@@ -62,7 +63,6 @@ pub(crate) const fn text_bytes(len: usize) -> usize {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     Own(&'static str),
-    #[cfg_attr(not(feature = "cupti"), allow(dead_code, reason = "no other source of times has names of its own"))]
     Told(Arc<str>),
 }
 
@@ -108,12 +108,10 @@ impl<T> ChunkedVec<T> {
     }
 
     /// Forgets what does not fit.
-    #[cfg_attr(not(feature = "cupti"), allow(dead_code, reason = "nothing else is kept that may be of no use"))]
     pub(crate) fn retain(&mut self, fits: impl Fn(&T) -> bool) {
         *self = std::mem::take(self).into_values().filter(fits).collect();
     }
 
-    #[cfg_attr(not(feature = "cupti"), allow(dead_code, reason = "CUPTI's records are sorted"))]
     pub(crate) fn into_vec(self) -> Vec<T> {
         let mut all = Vec::with_capacity(self.len());
         all.extend(self.into_values());

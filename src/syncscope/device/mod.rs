@@ -31,8 +31,8 @@ pub(crate) mod cuda;
 
 use std::fmt;
 use std::panic::Location;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 #[cfg(feature = "cuda")]
@@ -114,14 +114,6 @@ impl Device {
     pub fn best() -> Result<Self> {
         let name = if Self::cuda_unavailable().is_none() { "cuda:0" } else { "cpu:0" };
         Self::open(name)
-    }
-
-    /// All devices of this machine, opened.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn all() -> Result<Vec<Self>> {
-        Self::list().iter().map(|d| Self::open(&d.name)).collect()
     }
 
     /// All devices of this machine, without opening them.
@@ -257,11 +249,6 @@ impl Device {
         self.engine.telemetry()
     }
 
-    /// The algorithm of each matmul that was computed so far, by type and shape, in words.
-    pub fn algorithms(&self) -> Vec<(String, String)> {
-        self.engine.algorithms()
-    }
-
     pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
     }
@@ -394,4 +381,9 @@ impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gate").finish_non_exhaustive()
     }
+}
+
+/// Locks a mutex, also where a thread panicked that had it: each change of what is guarded here is one step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,10 @@
 //! Failures of streams whose last handle is gone: nobody can ask those streams any more, so that the next wait for the device says
 //! what became of their work.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::engine::Result;
+use crate::device::lock;
 use crate::error::DeviceError;
 
 /// What the next wait for a device has to say of streams that are gone.
@@ -25,7 +26,7 @@ impl Orphaned {
 
     /// As [`leave`](Self::leave), if it `is_untold`, which is asked so that who is told meanwhile waits for it.
     pub(crate) fn leave_if(&self, failure: DeviceError, is_untold: impl FnOnce() -> bool) {
-        let mut untold = self.lock();
+        let mut untold = lock(&self.0);
         if !is_untold() {
             return;
         }
@@ -37,12 +38,8 @@ impl Orphaned {
 
     /// Fails if streams that are gone had failed: once, whoever asks.
     pub(crate) fn tell(&self) -> Result<()> {
-        let untold = self.lock().take();
+        let untold = lock(&self.0).take();
         untold.map_or(Ok(()), |untold| Err(untold.in_one()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Untold>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,13 +3,14 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::Instant;
 
 use super::engine::{Engine, EngineEvent, EngineStream, Result};
 use super::kept::{ByteBudget, ChunkedVec, Name};
 use super::tracer::{ActivitySource, CallInfo, DeviceWork, Kind, OpenCall, Stall, TraceSource, Traced, TracedCall};
+use crate::device::lock;
 use crate::error::DeviceError;
 
 /// What a recording kept.
@@ -147,10 +148,6 @@ impl EventPairs {
         Ok(Self { base, reached, kept: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pairs> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn work(&self, info: CallInfo, correlation: u64, events: Pair) -> Result<DeviceWork> {
         let at = |event: &dyn EngineEvent| event.elapsed_since(&*self.base).map(|time| self.reached + time);
         let [start, end] = events;
@@ -179,24 +176,24 @@ pub(crate) fn enqueued<R>(
     let source = call.source().filter(|_| info.enqueues.is_some());
     let pairs = source.and_then(|source| (&**source as &dyn Any).downcast_ref::<EventPairs>());
     let Some(pairs) = pairs else { return run() };
-    if !pairs.lock().room.take(Pairs::BYTES) {
-        pairs.lock().dropped += 1;
+    if !lock(&pairs.kept).room.take(Pairs::BYTES) {
+        lock(&pairs.kept).dropped += 1;
         return run();
     }
     let begun = begin_pair(stream, engine);
     let result = run()?;
     let ended = begun.and_then(|[start, end]| stream.record(&*end).map(|()| [start, end]));
     match ended {
-        Ok(pair) => pairs.lock().pairs.push((info, call.correlation(), pair)),
+        Ok(pair) => lock(&pairs.kept).pairs.push((info, call.correlation(), pair)),
         // The stream's own, of which nobody else is told once it was told here.
         Err(failure)
             if !matches!(failure, DeviceError::Capturing { .. })
                 && stream.is_complete().err().as_ref() == Some(&failure) =>
         {
-            pairs.lock().miss(failure.clone());
+            lock(&pairs.kept).miss(failure.clone());
             return Err(failure);
         }
-        Err(failure) => pairs.lock().miss(failure),
+        Err(failure) => lock(&pairs.kept).miss(failure),
     }
     Ok(result)
 }
@@ -213,7 +210,7 @@ impl ActivitySource for EventPairs {
     fn leave(&self) {}
 
     fn finish(&self) -> Traced {
-        let mut kept = std::mem::take(&mut *self.lock());
+        let mut kept = std::mem::take(&mut *lock(&self.kept));
         let mut work = ChunkedVec::default();
         for (info, correlation, events) in std::mem::take(&mut kept.pairs).into_values() {
             match self.work(info, correlation, events) {

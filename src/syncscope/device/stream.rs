@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::engine::{DeviceMemory, EngineStream, Result, Transfer};
@@ -11,6 +11,7 @@ use super::operation::{Operation, Region};
 use super::recording;
 use super::tracer::{self, CallInfo, Kind, Scope, Site, SyncKind, Tracer};
 use super::{DType, Device, Element, Event, Gate};
+use crate::device::lock;
 use crate::error::DeviceError;
 
 /// An ordered queue of work on a device. Cheap to clone; all clones are the same stream.
@@ -42,12 +43,6 @@ pub(super) struct StreamShared {
     sequence: Mutex<(u64, u64)>,
 }
 
-impl StreamShared {
-    fn sequence(&self) -> MutexGuard<'_, (u64, u64)> {
-        self.sequence.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Stream {
     /// The stream `number` of a device.
     pub(crate) fn new(device: &Device, number: u32) -> Result<Self> {
@@ -74,11 +69,11 @@ impl Stream {
     /// # Ok::<(), syncscope::error::DeviceError>(())
     /// ```
     pub fn set_seed(&self, seed: u64) {
-        *self.shared.sequence() = (seed, 0);
+        *lock(&self.shared.sequence) = (seed, 0);
     }
 
     pub(crate) fn next_sequence(&self) -> (u64, u64) {
-        let mut sequence = self.shared.sequence();
+        let mut sequence = lock(&self.shared.sequence);
         let next = *sequence;
         sequence.1 = sequence.1.wrapping_add(1);
         next
@@ -191,10 +186,6 @@ impl Stream {
         self.raw.allocate(dtype, len)
     }
 
-    pub(crate) fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
-        self.raw.allocate_host_scalar(dtype)
-    }
-
     #[track_caller]
     pub(crate) fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
         let note = match self.raw.waits(Transfer::Borrowed { bytes: source.len() }) {
@@ -220,7 +211,7 @@ impl Stream {
             Ok(values) => Ok(*values),
             Err(_) => {
                 let reason = format!("the elements are not of type {}", T::DTYPE);
-                Err(DeviceError::InvalidArgument { operation: "download", reason })
+                Err(DeviceError::invalid("download", reason))
             }
         }
     }

@@ -125,7 +125,7 @@ pub(crate) enum TraceSource {
     /// The engine, to the tracer.
     Engine(String),
     /// A recorder, at the end.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "no other engine has one"))]
+    #[cfg_attr(not(feature = "cupti"), allow(dead_code, reason = "no other engine has one"))]
     Recorder(Arc<dyn ActivitySource>, String),
     /// Nobody, for this reason: events are put around each call.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "the CPU engine reports"))]

@@ -18,13 +18,14 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use std::time::Instant;
 
 use super::kept::{ByteBudget, ChunkedVec, text_bytes};
 pub(crate) use super::kind::{Kind, SyncKind};
 pub(crate) use super::traced::{ActivitySource, CallInfo, DeviceWork, Site, Stall, TraceSource, Traced, TracedCall};
+use crate::device::lock;
 
 /// A thread's entry in the tracer and in the log.
 const THREAD_BYTES: usize = 4 * (size_of::<ThreadId>() + size_of::<Thread>());
@@ -82,7 +83,7 @@ impl Tracer {
     #[inline]
     pub(crate) fn scope(&self, name: &'static str, site: Site) -> Option<Scope<'_>> {
         self.is_on().then_some(()).and_then(|()| {
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             let generation = state.generation;
             state.thread()?.scopes.push((name, site));
             Some(Scope { tracer: self, generation })
@@ -97,7 +98,7 @@ impl Tracer {
 
     #[cold]
     fn open(&self, mut note: CallInfo, mut site: Site) -> Option<OpenCall<'_>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.is_over {
             return None;
         }
@@ -146,7 +147,7 @@ impl Tracer {
     #[inline]
     pub(crate) fn correlation(&self) -> Option<u64> {
         if self.is_on() {
-            self.lock().threads.get(&std::thread::current().id()).and_then(|thread| thread.call)
+            lock(&self.state).threads.get(&std::thread::current().id()).and_then(|thread| thread.call)
         } else {
             None
         }
@@ -154,7 +155,7 @@ impl Tracer {
 
     /// Keeps what a worker did for a call, unless another source reports it.
     pub(crate) fn worked(&self, work: DeviceWork) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if !self.is_on() || work.correlation.is_none() || state.source.is_some() {
             return;
         }
@@ -164,7 +165,7 @@ impl Tracer {
     /// Whether a thread is in a call that waits.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn has_begun_a_barrier(&self) -> bool {
-        self.lock().threads.values().any(|thread| thread.in_barrier)
+        lock(&self.state).threads.values().any(|thread| thread.in_barrier)
     }
 
     /// Begins a recording, whose source is set by [`report`](Self::report); `false` while another is in progress.
@@ -180,13 +181,13 @@ impl Tracer {
     pub(crate) fn report(&self, source: Option<Arc<dyn ActivitySource>>) {
         let old = self.renew();
         debug_assert!(old.source.is_none(), "one source a recording");
-        self.lock().source = source;
+        lock(&self.state).source = source;
     }
 
     /// The region is over: calls that have not ended, and later ones, are no part of the recording. Those that have ended have
     /// enqueued their work.
     pub(crate) fn close(&self) {
-        self.lock().is_over = true;
+        lock(&self.state).is_over = true;
     }
 
     /// Ends the recording, which was [closed](Self::close). The device has done the work of its calls.
@@ -208,13 +209,9 @@ impl Tracer {
 
     /// Begins a new generation and gives what the old one kept. Correlations go on.
     fn renew(&self) -> State {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let (generation, correlation) = (state.generation + 1, state.correlation);
         std::mem::replace(&mut state, State { generation, correlation, ..State::default() })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -242,7 +239,7 @@ pub(crate) struct Scope<'a> {
 
 impl Drop for Scope<'_> {
     fn drop(&mut self) {
-        let mut state = self.tracer.lock();
+        let mut state = lock(&self.tracer.state);
         if state.generation == self.generation
             && let Some(thread) = state.thread()
         {
@@ -283,7 +280,7 @@ impl Drop for OpenCall<'_> {
         if let Some(source) = self.source.take() {
             source.leave();
         }
-        let mut state = self.tracer.lock();
+        let mut state = lock(&self.tracer.state);
         if state.generation != self.generation || state.is_over {
             return;
         }

@@ -66,15 +66,15 @@ pub fn blocks<R>(
 pub fn held<R>(streams: &[&Stream], call: impl FnOnce(&Hold<'_>) -> Result<R, DeviceError>) -> Result<R, DeviceError> {
     let Some(first) = streams.first() else {
         let reason = "there is no stream that a gate could hold".to_owned();
-        return Err(DeviceError::InvalidArgument { operation: "held", reason });
+        return Err(DeviceError::invalid("held", reason));
     };
     match hold_for(first.device(), streams, PATIENCE, call)? {
         (result, false) => Ok(result),
-        (_, true) => Err(DeviceError::CallFailed {
-            device: first.device().name().to_owned(),
-            call: "a call behind a closed gate",
-            reason: format!("it waited for the gate, which was opened after {} s", PATIENCE.as_secs()),
-        }),
+        (_, true) => Err(DeviceError::call_failed(
+            first.device().name(),
+            "a call behind a closed gate",
+            format!("it waited for the gate, which was opened after {} s", PATIENCE.as_secs()),
+        )),
     }
 }
 

@@ -20,8 +20,8 @@ pub struct Case<'a> {
     measure: Measure<'a>,
     clock: Clock,
     iterations: usize,
-    event: Option<usize>,
-    is_elsewhere: bool,
+    pub(super) event: Option<usize>,
+    pub(super) is_elsewhere: bool,
 }
 
 enum Measure<'a> {
@@ -107,19 +107,11 @@ impl<'a> Case<'a> {
         Self { is_elsewhere: true, ..self }
     }
 
-    pub(super) fn is_elsewhere(&self) -> bool {
-        self.is_elsewhere
-    }
-
     /// A case whose samples are parts of one event of each round, as a wait that the first of its cases makes: those with
     /// the same number. How slow the host was beside one of them it was beside all.
     #[must_use]
     pub fn of_event(self, event: usize) -> Self {
         Self { event: Some(event), ..self }
-    }
-
-    pub(super) fn event(&self) -> Option<usize> {
-        self.event
     }
 
     /// A case timed by the host's clock: the seconds until `region` returns, of one call a sample.

@@ -29,10 +29,11 @@
 
 use std::fmt;
 use std::hint::black_box;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::affinity;
+use crate::device::lock;
 
 /// From how many times its best on a piece of work shows a processor that is slowed. One that does the work of two threads
 /// takes 1.5 to 2 times as long; one whose other cores begin to compute lowers its clock by less.
@@ -118,31 +119,27 @@ impl HostSpeed {
     /// Keeps the calling thread busy for a piece of work, and says how many times its best that took: the least of three pieces
     /// where the first shows a processor that is slowed.
     pub(super) fn slowdown(&self) -> f64 {
-        self.state().slowdown(self.processors.as_ref())
+        lock(&self.state).slowdown(self.processors.as_ref())
     }
 
     /// Has the calling thread leave its processor where that is slowed; says whether it did.
     pub(super) fn settle(&self) -> bool {
         let processors = self.processors.as_ref();
         let Some(own) = processors.kept_on() else { return false };
-        let chosen = self.state().choose(processors, own, Instant::now());
+        let chosen = lock(&self.state).choose(processors, own, Instant::now());
         stay_on(processors, chosen);
         chosen != own
     }
 
     /// The same, where the account holds a round of so many seconds.
     pub(super) fn settle_before(&self, round: f64) -> bool {
-        let left = self.state().left(self.begun.elapsed().as_secs_f64());
+        let left = lock(&self.state).left(self.begun.elapsed().as_secs_f64());
         round <= left && self.settle()
     }
 
     /// Takes what a round took that followed a move from the account.
     pub(super) fn charge(&self, seconds: f64) {
-        self.state().charged += seconds;
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state).charged += seconds;
     }
 }
 

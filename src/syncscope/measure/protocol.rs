@@ -129,7 +129,7 @@ impl Protocol {
 
     /// Stops after `count` samples of each case. 0 states no rule.
     pub fn samples(count: usize) -> Self {
-        Self::without_rule().with_samples(count)
+        Self { samples: NonZeroUsize::new(count), ..Self::without_rule() }
     }
 
     /// Stops once each case's median is known to ± `share` of itself.
@@ -140,7 +140,7 @@ impl Protocol {
     /// assert_eq!(Protocol::until_relative_error(0.01).relative_error, Some(0.01));
     /// ```
     pub fn until_relative_error(share: f64) -> Self {
-        Self::without_rule().with_relative_error(share)
+        Self { relative_error: Some(share), ..Self::without_rule() }
     }
 
     /// Stops after `seconds` for each case.
@@ -168,20 +168,6 @@ impl Protocol {
         self
     }
 
-    /// Also stops after `count` samples of each case. 0 removes the rule.
-    #[must_use]
-    pub fn with_samples(mut self, count: usize) -> Self {
-        self.samples = NonZeroUsize::new(count);
-        self
-    }
-
-    /// Also stops once each case's median is known to ± `share` of itself.
-    #[must_use]
-    pub fn with_relative_error(mut self, share: f64) -> Self {
-        self.relative_error = Some(share);
-        self
-    }
-
     /// Also stops after `seconds` for each case.
     #[must_use]
     pub fn with_time_limit(mut self, seconds: f64) -> Self {
@@ -193,20 +179,6 @@ impl Protocol {
     #[must_use]
     pub fn with_fewest(mut self, count: usize) -> Self {
         self.fewest = NonZeroUsize::new(count);
-        self
-    }
-
-    /// In so many passes; 0 is one.
-    #[must_use]
-    pub fn with_passes(mut self, count: usize) -> Self {
-        self.passes = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
-        self
-    }
-
-    /// With those rows that are short in so many passes; 0 is as many as the others.
-    #[must_use]
-    pub fn with_short_passes(mut self, count: usize) -> Self {
-        self.short_passes = NonZeroUsize::new(count);
         self
     }
 
@@ -334,6 +306,12 @@ pub enum StoppedBy {
 mod tests {
     use super::*;
 
+    /// In so many passes; 0 short ones are as many as the others.
+    fn in_passes(protocol: Protocol, passes: usize, short: usize) -> Protocol {
+        let passes = NonZeroUsize::new(passes).unwrap();
+        Protocol { passes, short_passes: NonZeroUsize::new(short), ..protocol }
+    }
+
     #[test]
     fn the_default_protocol_and_every_single_rule_are_valid() {
         for protocol in [
@@ -349,7 +327,7 @@ mod tests {
 
     #[test]
     fn the_passes_share_what_the_rules_say() {
-        let whole = Protocol::samples(11).with_time_limit(0.9).with_fewest(2).with_warmup(3).with_passes(3);
+        let whole = in_passes(Protocol::samples(11).with_time_limit(0.9).with_fewest(2).with_warmup(3), 3, 0);
         let shares: Vec<Protocol> = (0..3).map(|pass| whole.of_pass(pass)).collect();
         let samples = shares.iter().filter_map(|share| share.samples).map(usize::from);
         assert_eq!(samples.collect::<Vec<_>>(), [4, 4, 3]);
@@ -363,7 +341,7 @@ mod tests {
 
     #[test]
     fn short_rows_have_more_passes_and_the_others_one_of_several_with_its_share_of_all() {
-        let whole = Protocol::samples(14).with_time_limit(0.6).with_passes(2).with_short_passes(6);
+        let whole = in_passes(Protocol::samples(14).with_time_limit(0.6), 2, 6);
         assert!(whole.validate().is_ok());
         let share = whole.of_pass(0);
         assert_eq!((share.samples.map(usize::from), share.all_passes()), (Some(3), 1));
@@ -372,7 +350,7 @@ mod tests {
         let long = share.of_stride(3);
         assert_eq!(long.samples.map(usize::from), Some(9));
         assert!((long.time_limit.unwrap() - 0.3).abs() < 1e-12);
-        assert_eq!(Protocol::samples(9).with_passes(3).stride(1.0), 1);
+        assert_eq!(in_passes(Protocol::samples(9), 3, 0).stride(1.0), 1);
     }
 
     #[test]
@@ -381,7 +359,7 @@ mod tests {
             Protocol::samples(0),
             Protocol::until_relative_error(0.0),
             Protocol::until_relative_error(1.0),
-            Protocol::samples(5).with_relative_error(f64::NAN),
+            Protocol { relative_error: Some(f64::NAN), ..Protocol::samples(5) },
             Protocol::for_seconds(0.0),
             Protocol::for_seconds(f64::INFINITY),
             Protocol::samples(5).with_time_limit(f64::NAN),
@@ -389,10 +367,10 @@ mod tests {
             Protocol::samples(usize::MAX),
             Protocol::samples(5).with_warmup(usize::MAX),
             Protocol::samples(5).with_fewest(usize::MAX),
-            Protocol::samples(5).with_passes(6),
-            Protocol::for_seconds(1.0).with_passes(usize::MAX),
-            Protocol::samples(5).with_passes(2).with_short_passes(6),
-            Protocol::samples(9).with_passes(2).with_short_passes(5),
+            in_passes(Protocol::samples(5), 6, 0),
+            in_passes(Protocol::for_seconds(1.0), usize::MAX, 0),
+            in_passes(Protocol::samples(5), 2, 6),
+            in_passes(Protocol::samples(9), 2, 5),
         ] {
             assert!(matches!(protocol.validate(), Err(MeasureError::Plan(_))), "{protocol:?}");
         }

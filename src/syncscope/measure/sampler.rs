@@ -99,13 +99,13 @@ struct Taken {
 fn share_event(cases: &[Case<'_>], taken: &mut [Taken]) {
     let mut most: BTreeMap<usize, (Duration, Option<f64>)> = BTreeMap::new();
     for (case, one) in cases.iter().zip(&*taken) {
-        let Some(event) = case.event() else { continue };
+        let Some(event) = case.event else { continue };
         let (took, slowdown) = most.entry(event).or_default();
         *took = one.took.max(*took);
         *slowdown = one.slowdown.map(|own| slowdown.map_or(own, |most| most.max(own))).or(*slowdown);
     }
     for (case, one) in cases.iter().zip(taken) {
-        if let Some((took, slowdown)) = case.event().and_then(|event| most.get(&event)) {
+        if let Some((took, slowdown)) = case.event.and_then(|event| most.get(&event)) {
             (one.took, one.slowdown) = (*took, *slowdown);
         }
     }
@@ -269,7 +269,7 @@ impl Sampler {
             }
             last_round = round_begun.elapsed().as_secs_f64();
             warmup.keep(taken.iter().map(|one| one.value), conditions().as_ref());
-            let (round, rounds) = (warmup.rounds(), Some(self.protocol.warmup));
+            let (round, rounds) = (warmup.rounds, Some(self.protocol.warmup));
             self.report(Progress { warming_up: true, round, rounds, share: 0.0 });
         }
 
@@ -281,7 +281,7 @@ impl Sampler {
         let stopped_by = loop {
             let moved = host.filter(|host| host.settle_before(last_round));
             order.shuffle(&mut rng);
-            let (index, round_begun) = (stopping.rounds(), Instant::now());
+            let (index, round_begun) = (stopping.rounds, Instant::now());
             if let Some(end) = self.round(&mut cases, &order, index, &mut taken, &mut || seconds() - begun)? {
                 break end;
             }
@@ -303,7 +303,7 @@ impl Sampler {
             let elapsed = seconds() - first_kept;
             self.report(Progress {
                 warming_up: false,
-                round: stopping.rounds(),
+                round: stopping.rounds,
                 rounds: self.protocol.samples.map(usize::from),
                 share: stopping.share(elapsed),
             });
@@ -311,7 +311,7 @@ impl Sampler {
                 break rule;
             }
         };
-        if stopping.rounds() == 0 {
+        if stopping.rounds == 0 {
             return Err(self.nothing_kept(stopped_by));
         }
         let sets = cases.iter().zip(kept).map(|(case, set)| Samples::new(case.name(), set));
@@ -360,7 +360,7 @@ impl Sampler {
     }
 
     fn run(&self, case: &mut Case<'_>) -> Result<Taken, CaseError> {
-        let host = self.host.as_ref().filter(|_| !case.is_elsewhere());
+        let host = self.host.as_ref().filter(|_| !case.is_elsewhere);
         let slowdown = || host.map(|host| host.slowdown());
         self.synchronize()?;
         let before = slowdown();

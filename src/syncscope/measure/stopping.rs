@@ -9,7 +9,8 @@ use super::protocol::{Protocol, StoppedBy};
 /// each round and no resampling, so that the check hardly disturbs the caches between two rounds.
 pub(crate) struct Stopping<'a> {
     protocol: &'a Protocol,
-    rounds: usize,
+    /// The rounds kept so far.
+    pub(crate) rounds: usize,
     sorted: Vec<Vec<f64>>,
     worst_error: Option<f64>,
 }
@@ -17,11 +18,6 @@ pub(crate) struct Stopping<'a> {
 impl<'a> Stopping<'a> {
     pub(super) fn new(protocol: &'a Protocol, cases: usize) -> Self {
         Self { protocol, rounds: 0, sorted: vec![Vec::new(); cases], worst_error: None }
-    }
-
-    /// The rounds kept so far.
-    pub(crate) fn rounds(&self) -> usize {
-        self.rounds
     }
 
     /// Adds a complete round: one value for each case.

@@ -39,7 +39,8 @@ pub(crate) struct Warmup<'a> {
     protocol: &'a Protocol,
     /// What was sampled, case by case.
     pub(crate) samples: Vec<Vec<f64>>,
-    rounds: usize,
+    /// The rounds kept so far.
+    pub(crate) rounds: usize,
     /// Clock rate and power before the first round and after each, where they can be read.
     conditions: Vec<(Option<f64>, Option<f64>)>,
 }
@@ -48,11 +49,6 @@ impl<'a> Warmup<'a> {
     /// One that begins under the conditions that `sensors` show.
     pub(super) fn new(protocol: &'a Protocol, cases: usize, sensors: Option<&Telemetry>) -> Self {
         Self { protocol, samples: vec![Vec::new(); cases], rounds: 0, conditions: vec![conditions(sensors)] }
-    }
-
-    /// The rounds so far.
-    pub(crate) fn rounds(&self) -> usize {
-        self.rounds
     }
 
     /// Adds a complete round.
@@ -64,7 +60,7 @@ impl<'a> Warmup<'a> {
 
     /// Whether it has lasted long enough, `elapsed` seconds after it began.
     pub(crate) fn is_over(&self, elapsed: f64) -> bool {
-        let (rounds, asked) = (self.rounds(), self.protocol.warmup);
+        let (rounds, asked) = (self.rounds, self.protocol.warmup);
         let limit = self.protocol.time_limit_of(self.samples.len());
         let is_late = limit.is_some_and(|limit| elapsed >= limit);
         let asked = if is_late { asked.min(FEWEST_ROUNDS) } else { asked };

@@ -2,10 +2,11 @@
 //!
 //! A cell keeps every line. So a short measurement prints none, and the lines of a long one come at doubled intervals.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use crate::device::Device;
+use crate::device::lock;
 use crate::measure::{Progress, Protocol, Sampler};
 use crate::units::Scale;
 
@@ -24,7 +25,7 @@ pub const BUDGET: f64 = 20.0;
 pub fn sampler(device: &Device, protocol: Protocol) -> Sampler {
     let state: Mutex<Option<(Instant, Pace)>> = Mutex::new(None);
     Sampler::new(protocol).sync_between(device).with_budget(BUDGET).observed_by(Arc::new(move |progress| {
-        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&state);
         let fresh = || (Instant::now(), Pace::default());
         let (begun, pace) = match state.as_mut() {
             Some((_, pace)) if pace.begins_anew(&progress) => state.insert(fresh()),

@@ -65,38 +65,25 @@ impl Stream {
         self.full(shape, 1.0)
     }
 
-    /// Standard normals from a seed: the same seed gives the same numbers on every device, up to rounding
+    /// Standard normals, other ones at each call on this stream: sequence 0, 1, 2, … of the stream's seed, which is 0
+    /// unless [`set_seed`](Stream::set_seed) set another. The same seed gives the same numbers on every device, up to rounding
     /// (see [`philox`](crate::device::philox)).
     ///
     /// ```
     /// use syncscope::prelude::*;
     ///
     /// let stream = Device::open("cpu:0")?.stream()?;
-    /// let [a, b] = [stream.seeded_normal::<f32>([3], 7)?, stream.seeded_normal::<f32>([3], 7)?];
-    /// assert_eq!(a.to_vec()?, b.to_vec()?);
+    /// let a = stream.normal::<f32>([3])?.to_vec()?;
+    /// stream.set_seed(0);
+    /// assert_eq!(a, stream.normal::<f32>([3])?.to_vec()?);
     /// # Ok::<(), DeviceError>(())
     /// ```
     ///
     /// # Errors
     /// A shape that [`empty`](Self::empty) refuses; those of [every call](crate::tensor#errors).
     #[track_caller]
-    pub fn seeded_normal<T: Float>(&self, shape: impl Into<Vec<usize>>, seed: u64) -> Result<Tensor<T>> {
-        self.sequence_normal(shape, seed, 0)
-    }
-
-    /// Standard normals, other ones at each call on this stream: sequence 0, 1, 2, … of the stream's seed, which is 0
-    /// unless [`set_seed`](Stream::set_seed) set another.
-    ///
-    /// # Errors
-    /// A shape that [`empty`](Self::empty) refuses; those of [every call](crate::tensor#errors).
-    #[track_caller]
     pub fn normal<T: Float>(&self, shape: impl Into<Vec<usize>>) -> Result<Tensor<T>> {
         let (seed, sequence) = self.next_sequence();
-        self.sequence_normal(shape, seed, sequence)
-    }
-
-    #[track_caller]
-    fn sequence_normal<T: Float>(&self, shape: impl Into<Vec<usize>>, seed: u64, sequence: u64) -> Result<Tensor<T>> {
         let out = self.empty(shape)?;
         if !out.is_empty() {
             self.enqueue(&Operation::Normal { out: out.region(), seed, sequence })?;

@@ -213,7 +213,7 @@ fn elements(operation: &'static str, shape: &[usize]) -> Result<usize> {
 }
 
 fn invalid(operation: &'static str, reason: String) -> DeviceError {
-    DeviceError::InvalidArgument { operation, reason }
+    DeviceError::invalid(operation, reason)
 }
 
 #[cfg(test)]

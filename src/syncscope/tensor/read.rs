@@ -1,6 +1,5 @@
 //! Reads: synchronization points, which wait for the tensor's stream and bring values to the host.
 
-use std::marker::PhantomData;
 use std::panic::Location;
 
 use ndarray::{ArrayD, IxDyn};
@@ -67,15 +66,9 @@ impl<T: Element> Tensor<T> {
             self.stream.synchronize()?;
             return Ok(false);
         }
-        let out = self.host_scalar::<u8>()?;
+        let out = self.stream.empty::<u8>([])?;
         self.stream.enqueue(&Operation::Any { x: self.region(), out: out.region() })?;
         Ok(out.item()? != 0)
-    }
-
-    /// A scalar that work on the stream writes, to be read by the host at once.
-    fn host_scalar<U: Element>(&self) -> Result<Tensor<U>> {
-        let memory = self.stream.allocate_host_scalar(U::DTYPE)?;
-        Ok(Tensor { stream: self.stream.clone(), memory, offset: 0, shape: Vec::new(), element: PhantomData })
     }
 
     /// Synchronization point: the positions of the elements that are not zero, ascending, counted row-major: shape `[count]`.
@@ -101,7 +94,7 @@ impl<T: Element> Tensor<T> {
             self.stream.synchronize()?;
             return Ok(positions);
         }
-        let count = self.host_scalar::<i64>()?;
+        let count = self.stream.empty::<i64>([])?;
         let (x, out) = (self.region(), positions.region());
         self.stream.enqueue(&Operation::Nonzero { x, positions: out, count: count.region() })?;
         Ok(positions.rows(usize::try_from(count.item()?).unwrap_or(0)))

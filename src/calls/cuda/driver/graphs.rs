@@ -48,12 +48,12 @@ pub(super) fn calls() -> Vec<Call> {
 }
 
 /// An update of an executable graph by another one of the same nodes.
-pub(super) fn update() -> Call {
+pub fn update() -> Call {
     made("cuGraphExecUpdate", On::Nothing, |c| Ok((executable(c)?, one_kernel(c)?.0)), update_by)
 }
 
 /// A change of the arguments of one node.
-pub(super) fn set_parameters() -> Call {
+pub fn set_parameters() -> Call {
     made("cuGraphExecKernelNodeSetParams", On::Nothing, executable, |c, executable| {
         with_parameters(c, |parameters| {
             // Safety: the node is of the graph that the executable was made of.

@@ -10,7 +10,7 @@ use cudarc::driver::sys::{
     CUlimit, CUresult, CUstream,
 };
 
-use super::{Calls, LEGACY, call, nanoseconds, plain, start};
+use super::{Calls, LEGACY, Status, call, nanoseconds, plain, start};
 use crate::catalogue::Call;
 use crate::{On, Result};
 
@@ -59,11 +59,15 @@ pub(super) fn calls() -> Vec<Call> {
     ]
 }
 
-/// So many launches on the call's stream; the first status that is not success.
-fn many(calls: &Calls, count: usize) -> Result<CUresult> {
-    let own = calls.own.get()?;
-    let failed = (0..count).map(|_| start(calls.kernel, own)).find(|status| *status != CUresult::CUDA_SUCCESS);
+/// Makes so many launches, up to the first that fails.
+pub(super) fn first_failure(count: usize, mut launch: impl FnMut() -> CUresult) -> Status {
+    let failed = (0..count).map(|_| launch()).find(|status| *status != CUresult::CUDA_SUCCESS);
     Ok(failed.unwrap_or(CUresult::CUDA_SUCCESS))
+}
+
+fn many(calls: &Calls, count: usize) -> Status {
+    let own = calls.own.get()?;
+    first_failure(count, || start(calls.kernel, own))
 }
 
 /// Fails where no kernel may start while the one before it ends.

@@ -10,8 +10,9 @@ use cudarc::nvrtc::Ptx;
 
 use syncscope::error::DeviceError;
 
+pub use super::graphs::{set_parameters as graph_parameters, update as graph_update};
 use super::owned::Owned;
-use super::{Calls, KERNEL, Status, call, graphs, launch, launches, plain, start};
+use super::{Calls, KERNEL, Status, call, launch, launches, plain, start};
 use crate::catalogue::Call;
 use crate::{On, Result};
 
@@ -25,7 +26,7 @@ const LENGTH: Duration = Duration::from_micros(20);
 pub fn driver(count: usize) -> Call {
     plain("cuLaunchKernel", On::Stream, move |c| {
         let own = c.non_blocking.get()?;
-        first_failure(count, || start(c.kernel, own))
+        launches::first_failure(count, || start(c.kernel, own))
     })
 }
 
@@ -36,7 +37,7 @@ pub fn extended(count: usize) -> Call {
         launches::has_programmatic_launches(calls)?;
         Ok(calls.plain("cuLaunchKernelEx", move |c| {
             let own = c.non_blocking.get()?;
-            first_failure(count, || launches::extended(c.kernel, own, Duration::ZERO, true))
+            launches::first_failure(count, || launches::extended(c.kernel, own, Duration::ZERO, true))
         }))
     })
 }
@@ -57,7 +58,7 @@ pub fn chain(count: usize, length: Duration, programmatic: bool) -> Call {
         Ok(calls.plain("cuLaunchKernelEx", move |c| {
             let own = c.non_blocking.get()?;
             let kernel = c.instruments.halves;
-            let launched = first_failure(count, || launches::extended(kernel, own, length, programmatic))?;
+            let launched = launches::first_failure(count, || launches::extended(kernel, own, length, programmatic))?;
             then_wait(c, launched, own)
         }))
     })
@@ -74,21 +75,6 @@ pub fn priority(highest: bool) -> Call {
             then_wait(c, start(c.kernel, stream), stream)
         }))
     })
-}
-
-/// An update of an executable graph by another one of the same nodes.
-pub fn graph_update() -> Call {
-    graphs::update()
-}
-
-/// A change of the arguments of one node of an executable graph.
-pub fn graph_parameters() -> Call {
-    graphs::set_parameters()
-}
-
-fn first_failure(count: usize, mut launch: impl FnMut() -> CUresult) -> Status {
-    let failed = (0..count).map(|_| launch()).find(|status| *status != CUresult::CUDA_SUCCESS);
-    Ok(failed.unwrap_or(CUresult::CUDA_SUCCESS))
 }
 
 fn then_wait(calls: &Calls, launched: CUresult, stream: CUstream) -> Status {
@@ -137,11 +123,8 @@ impl Through {
             let kernel = context.load_module(Ptx::from_binary(calls.image.to_vec()))?;
             Ok(Self { stream: context.new_stream()?, kernel: kernel.load_function(&KERNEL.to_string_lossy())? })
         };
-        made().map_err(|DriverError(code)| DeviceError::CallFailed {
-            device: calls.context.name().to_owned(),
-            call: "cudarc",
-            reason: format!("{code:?}"),
-        })
+        made()
+            .map_err(|DriverError(code)| DeviceError::call_failed(calls.context.name(), "cudarc", format!("{code:?}")))
     }
 
     fn launch(&self, count: usize) -> CUresult {

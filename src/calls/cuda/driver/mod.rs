@@ -10,8 +10,7 @@
 //! | `first` | what loading and launching the first kernel takes |
 //! | `layers` | launches through layers, and in the ways that the driver offers |
 //! | `marks` | work whose end the host sees by itself, and functions of the host behind it |
-//! | `nccl` | the library for sums over several devices |
-//! | `ranks` | all-reduces over several devices |
+//! | `ranks` | all-reduces over several devices, by NCCL |
 //! | `ways` | transfers of memory between the host, the device and another device |
 //! | the others | the calls of a family |
 
@@ -24,8 +23,6 @@ mod launches;
 pub mod layers;
 mod marks;
 mod memory;
-mod nccl;
-mod objects;
 mod owned;
 mod ranks;
 mod waits;
@@ -275,7 +272,7 @@ impl Calls {
 
     fn missing(&self, what: &str, reason: &str) -> DeviceError {
         let (what, device) = (what.to_owned(), self.context.name().to_owned());
-        DeviceError::NotApplicable { what, device, reason: reason.to_owned() }
+        DeviceError::not_applicable(what, device, reason)
     }
 
     fn check(&self, call: &'static str, status: CUresult) -> Result<()> {
@@ -296,7 +293,7 @@ pub(crate) fn calls(family: Family, sizes: &[usize]) -> Vec<Call> {
         Family::Fill => sizes.iter().flat_map(|bytes| copies::fills(*bytes)).collect(),
         Family::Memory => ends.iter().flat_map(|bytes| memory::allocations(*bytes)).chain(memory::calls()).collect(),
         Family::Code => code::calls(),
-        Family::Object => objects::calls(),
+        Family::Object => waits::objects(),
         Family::Graph => graphs::calls(),
         Family::Launch => launches::calls(),
         Family::Device => {
@@ -351,7 +348,7 @@ fn in_force(device: &str, asked: u32, now: u32) -> Result<()> {
         "threads were to wait by the flags {asked:#x} of the context, and it says {now:#x} afterwards: no time is of the way that \
          was asked for"
     );
-    Err(DeviceError::CallFailed { device: device.to_owned(), call: "cuCtxSetFlags", reason })
+    Err(DeviceError::call_failed(device, "cuCtxSetFlags", reason))
 }
 
 /// Why what takes two devices is not here.

@@ -71,10 +71,7 @@ impl<H: Handle> Owned<H> {
     /// The handle.
     #[inline]
     pub(super) fn get(&self) -> Result<H> {
-        self.raw.ok_or_else(|| DeviceError::InvalidArgument {
-            operation: "call",
-            reason: "what it is about has been ended".to_owned(),
-        })
+        self.raw.ok_or_else(|| DeviceError::invalid("call", "what it is about has been ended"))
     }
 
     /// The handle, which another call ends.

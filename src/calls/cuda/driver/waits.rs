@@ -5,11 +5,11 @@ use std::ptr;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{
-    self, CUevent, CUevent_flags, CUresult, CUstream, CUstreamWaitValue_flags, CUstreamWriteValue_flags,
+    self, CUevent, CUevent_flags, CUresult, CUstream, CUstream_flags, CUstreamWaitValue_flags, CUstreamWriteValue_flags,
 };
 
 use super::owned::{Block, Owned};
-use super::{Calls, LEGACY, Status, call, made, plain, ready_or_not};
+use super::{Calls, LEGACY, Status, call, creates, ends, made, plain, ready_or_not, stream};
 use crate::catalogue::{Call, Memory};
 use crate::{On, Result, Steps};
 
@@ -74,14 +74,14 @@ unsafe extern "C" fn nothing(_: *mut c_void) {}
 unsafe extern "C" fn nothing_more(_: CUstream, _: CUresult, _: *mut c_void) {}
 
 /// An event of its own.
-pub(super) fn event(calls: &Calls, flags: CUevent_flags) -> Result<Owned<CUevent>> {
+fn event(calls: &Calls, flags: CUevent_flags) -> Result<Owned<CUevent>> {
     // Safety: writes one handle.
     let create = |raw: &mut CUevent| unsafe { sys::cuEventCreate(raw, flags as u32) };
     Owned::new(&calls.context, "cuEventCreate", sys::cuEventDestroy_v2, create)
 }
 
 /// Records an event on the call's stream.
-pub(super) fn record(calls: &Calls, event: &Owned<CUevent>) -> Result<()> {
+fn record(calls: &Calls, event: &Owned<CUevent>) -> Result<()> {
     // Safety: both are live.
     calls.check("cuEventRecord", unsafe { sys::cuEventRecord(event.get()?, calls.own.get()?) })
 }
@@ -131,5 +131,58 @@ fn word(name: &'static str, run: impl Fn(&Calls, u64) -> Status + Copy + 'static
             let _kept = &block;
             run(c, address)
         }))
+    })
+}
+
+const APART: CUstream_flags = CUstream_flags::CU_STREAM_NON_BLOCKING;
+
+/// Streams and events.
+pub(super) fn objects() -> Vec<Call> {
+    vec![
+        created(CUstream_flags::CU_STREAM_DEFAULT),
+        created(APART).way("non-blocking"),
+        creates("cuStreamCreateWithPriority", On::Nothing, sys::cuStreamDestroy_v2, |_, stream| {
+            // Safety: writes one handle. A smaller number is a higher priority; what is out of range is brought into it.
+            Ok(unsafe { sys::cuStreamCreateWithPriority(stream, APART as u32, -1) })
+        }),
+        ends("cuStreamDestroy", |c| stream(&c.context, APART)),
+        call("cuStreamDestroy", On::Stream, |calls| {
+            let made = |c: &Calls| Ok((stream(&c.context, APART)?, untimed(c)?));
+            let (steps, c) = (calls.made("cuStreamDestroy", made, |_, (stream, _)| stream.end()), calls.clone());
+            let waits = move |(stream, event): &mut (Owned<CUstream>, Owned<CUevent>)| {
+                record(&c, event)?;
+                // Safety: both are live.
+                let status = unsafe { sys::cuStreamWaitEvent(stream.get()?, event.get()?, 0) };
+                c.check("cuStreamWaitEvent", status)
+            };
+            Ok(steps.behind(waits).boxed())
+        })
+        .way("with pending work"),
+        plain("cuStreamGetPriority", On::Stream, |c| {
+            let mut priority = 0;
+            // Safety: the stream is live; writes one integer.
+            Ok(unsafe { sys::cuStreamGetPriority(c.own.get()?, &mut priority) })
+        }),
+        creates("cuEventCreate", On::Nothing, sys::cuEventDestroy_v2, |_, event| {
+            // Safety: writes one handle.
+            Ok(unsafe { sys::cuEventCreate(event, CUevent_flags::CU_EVENT_DISABLE_TIMING as u32) })
+        }),
+        ends("cuEventDestroy", untimed),
+        call("cuEventDestroy", On::Stream, |calls| {
+            let (steps, c) = (calls.made("cuEventDestroy", untimed, |_, event| event.end()), calls.clone());
+            Ok(steps.behind(move |event| record(&c, event)).boxed())
+        })
+        .way("recorded and not reached"),
+    ]
+}
+
+fn untimed(calls: &Calls) -> Result<Owned<CUevent>> {
+    event(calls, CUevent_flags::CU_EVENT_DISABLE_TIMING)
+}
+
+fn created(flags: CUstream_flags) -> Call {
+    creates("cuStreamCreate", On::Nothing, sys::cuStreamDestroy_v2, move |_, stream| {
+        // Safety: writes one handle.
+        Ok(unsafe { sys::cuStreamCreate(stream, flags as u32) })
     })
 }

@@ -1,10 +1,11 @@
 //! Events and gates: what streams and the host wait for.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::CpuDevice;
 use crate::device::engine::{EngineEvent, EngineGate, Result, own};
+use crate::device::lock;
 use crate::error::DeviceError;
 
 /// One recording of an event: reached once, at an instant, perhaps behind work that failed.
@@ -135,9 +136,4 @@ impl EngineGate for CpuGate {
     fn open(&self) {
         self.mark.reach(None);
     }
-}
-
-/// What is guarded here is replaced whole: a panic elsewhere leaves nothing half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -72,11 +72,11 @@ pub(super) fn prepare(
         }
         Operation::Matmul { a, b, out, sizes, precision } => {
             if precision == MatmulPrecision::Tf32 && out.dtype() == DType::F32 {
-                return Err(DeviceError::NotApplicable {
-                    what: "tf32".to_owned(),
-                    device: "the CPU engine".to_owned(),
-                    reason: "it is a mode of NVIDIA tensor cores".to_owned(),
-                });
+                return Err(DeviceError::not_applicable(
+                    "tf32",
+                    "the CPU engine",
+                    "it is a mode of NVIDIA tensor cores",
+                ));
             }
             let (dtype, a, b, out) = (out.dtype(), slice(&a)?, slice(&b)?, slice(&out)?);
             Arc::new(move || real!(dtype, T => matmul::<T>(&a, &b, &out, sizes)))

@@ -7,7 +7,7 @@
 
 use std::any::Any;
 use std::ops::{Deref, DerefMut, Range};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::allocation::try_zeroed_vec;
 use half::{bf16, f16};
@@ -16,6 +16,7 @@ use super::CpuDevice;
 use super::kernels::Fault;
 use crate::device::engine::{DeviceMemory, HostMemory, Result, own};
 use crate::device::host::available_memory;
+use crate::device::lock;
 use crate::device::operation::Region;
 use crate::device::reserved::{NoRoom, copied};
 use crate::device::{DType, Element};
@@ -60,22 +61,10 @@ impl Cells {
     }
 }
 
-/// Content that host and workers share.
+/// Content that host and workers share. A worker that panicked in the middle of a write has failed its stream; the content is
+/// still initialised.
 #[derive(Clone)]
-pub(super) struct Shared(Arc<Content>);
-
-struct Content(Mutex<Arc<Cells>>);
-
-impl Content {
-    fn of(cells: Arc<Cells>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(cells)))
-    }
-
-    /// A worker that panicked in the middle of a write has failed its stream; the content is still initialised.
-    fn lock(&self) -> MutexGuard<'_, Arc<Cells>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+pub(super) struct Shared(Arc<Mutex<Arc<Cells>>>);
 
 impl Shared {
     fn zeros(device: &str, dtype: DType, len: usize) -> Result<Self> {
@@ -88,12 +77,12 @@ impl Shared {
             return Err(no_room(free));
         }
         let cells = Cells::zeros(dtype, requested).ok_or_else(|| no_room(free))?;
-        Ok(Self(Content::of(Arc::new(cells))))
+        Ok(Self(Arc::new(Mutex::new(Arc::new(cells)))))
     }
 
     /// The content as it is now.
     pub(super) fn snapshot(&self) -> Arc<Cells> {
-        Arc::clone(&self.0.lock())
+        Arc::clone(&lock(&self.0))
     }
 
     /// Changes the content.
@@ -101,7 +90,7 @@ impl Shared {
     /// # Errors
     /// There is a snapshot, and no room for a copy.
     pub(super) fn write<R>(&self, change: impl FnOnce(&mut Cells) -> R) -> std::result::Result<R, NoRoom> {
-        let mut content = self.0.lock();
+        let mut content = lock(&self.0);
         if let Some(cells) = Arc::get_mut(&mut content) {
             return Ok(change(cells));
         }
@@ -116,7 +105,7 @@ impl Shared {
     fn own(&mut self) -> std::result::Result<(), NoRoom> {
         if self.owned().is_none() {
             let cells = self.snapshot().copied()?;
-            self.0 = Content::of(Arc::new(cells));
+            self.0 = Arc::new(Mutex::new(Arc::new(cells)));
         }
         Ok(())
     }
@@ -124,7 +113,7 @@ impl Shared {
     /// The content, to change by its one owner, where nobody else has it. A borrow and no lock: who is given it may never give
     /// it back.
     fn owned(&mut self) -> Option<&mut Cells> {
-        Arc::get_mut(Arc::get_mut(&mut self.0)?.0.get_mut().unwrap_or_else(PoisonError::into_inner))
+        Arc::get_mut(Arc::get_mut(&mut self.0)?.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -14,7 +14,7 @@ mod memory;
 mod queue;
 mod stream;
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use super::engine::{Engine, EngineEvent, EngineGate, EngineStream, Footprint, HostKind, HostMemory, Result};
@@ -23,6 +23,7 @@ use super::orphaned::Orphaned;
 use super::tracer::{TraceSource, Tracer};
 use super::{DType, Listing, Properties, Telemetry};
 use crate::affinity;
+use crate::device::lock;
 use crate::error::DeviceError;
 use clock::{CpuEvent, CpuGate};
 use memory::CpuHostMemory;
@@ -89,13 +90,8 @@ impl CpuDevice {
     }
 
     fn injected(&self, call: &'static str) -> DeviceError {
-        DeviceError::CallFailed { device: self.name.clone(), call, reason: injection::REASON.to_owned() }
+        DeviceError::call_failed(self.name.clone(), call, injection::REASON)
     }
-}
-
-/// What is guarded is whole after a panic: each change is one step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const MODEL: &str = "CPU engine";
@@ -138,11 +134,11 @@ impl Engine for CpuEngine {
     fn allocate_host(&self, kind: HostKind, dtype: DType, len: usize) -> Result<Box<dyn HostMemory>> {
         match kind {
             HostKind::Pageable => Ok(Box::new(CpuHostMemory::new(&self.device, dtype, len)?)),
-            HostKind::Pinned | HostKind::WriteCombined => Err(DeviceError::NotApplicable {
-                what: format!("{kind} host memory"),
-                device: self.properties.name.clone(),
-                reason: "the workers share the host's memory: no device reads it across a link".to_owned(),
-            }),
+            HostKind::Pinned | HostKind::WriteCombined => Err(DeviceError::not_applicable(
+                format!("{kind} host memory"),
+                self.properties.name.clone(),
+                "the workers share the host's memory: no device reads it across a link",
+            )),
         }
     }
 
@@ -178,11 +174,11 @@ impl Engine for CpuEngine {
     }
 
     fn raw_launch_loop(&self, _: &dyn EngineStream, _: usize) -> Result<Duration> {
-        Err(DeviceError::NotApplicable {
-            what: "a bare kernel launch".to_owned(),
-            device: self.properties.name.clone(),
-            reason: "the engine's queue is its lowest level".to_owned(),
-        })
+        Err(DeviceError::not_applicable(
+            "a bare kernel launch",
+            self.properties.name.clone(),
+            "the engine's queue is its lowest level",
+        ))
     }
 
     fn tracer(&self) -> &Arc<Tracer> {

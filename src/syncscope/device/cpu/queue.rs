@@ -11,11 +11,12 @@ use std::time::Instant;
 
 use super::clock::{CpuEvent, Mark};
 use super::kernels::Fault;
-use super::{CpuDevice, kernels, lock};
+use super::{CpuDevice, kernels};
 use crate::affinity;
 use crate::device::engine::{Captured, Result};
 use crate::device::injection::Injected;
 use crate::device::kept::Name;
+use crate::device::lock;
 use crate::device::operation::Operation;
 use crate::device::reserved::{NoRoom, reserve};
 use crate::device::tracer::{DeviceWork, Kind};

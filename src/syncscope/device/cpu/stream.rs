@@ -101,7 +101,7 @@ impl EngineStream for CpuStream {
         let bytes = source.bytes_of(&cells);
         if bytes.len() != target.len() {
             let reason = format!("{} bytes on the host and {} on the device", target.len(), bytes.len());
-            return Err(DeviceError::InvalidArgument { operation: "download", reason });
+            return Err(DeviceError::invalid("download", reason));
         }
         target.copy_from_slice(bytes);
         Ok(())
@@ -171,7 +171,7 @@ impl CpuStream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::cpu::lock;
+    use crate::device::lock;
     use std::sync::{Barrier, Mutex, OnceLock};
 
     fn stream() -> (Arc<CpuDevice>, CpuStream) {

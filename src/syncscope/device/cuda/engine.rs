@@ -8,6 +8,7 @@ use super::driver::compiler::Compiler;
 use super::driver::{Context, blas, context, nccl};
 use super::memory::host::CudaHostMemory;
 use super::opened::Opened;
+#[cfg(feature = "cupti")]
 use super::profiling::cupti::Cupti;
 use super::profiling::telemetry::Sensors;
 use super::stream::event::CudaEvent;
@@ -107,6 +108,9 @@ impl Engine for CudaEngine {
         let Some(_making) = self.device.gpu.may_make() else {
             return TraceSource::Events("a closed gate holds a stream".to_owned());
         };
+        #[cfg(not(feature = "cupti"))]
+        return TraceSource::Events("this build has no CUPTI: the feature `cupti` is off".to_owned());
+        #[cfg(feature = "cupti")]
         match Cupti::begin(&self.device.gpu) {
             Ok((cupti, label)) => TraceSource::Recorder(Arc::new(cupti), label),
             Err(reason) => TraceSource::Events(reason),
@@ -117,10 +121,6 @@ impl Engine for CudaEngine {
         Ok(self.sensors.as_ref().and_then(Sensors::read))
     }
 
-    fn algorithms(&self) -> Vec<(String, String)> {
-        self.device.matmul.found()
-    }
-
     fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration> {
         operations::raw_launch_loop(CudaStream::of(stream, &self.device)?, launches)
     }
@@ -129,12 +129,6 @@ impl Engine for CudaEngine {
 fn facts(device: &Opened, sensors: Option<&Sensors>) -> Result<Vec<(String, String)>> {
     let unavailable = || "not available".to_owned();
     let (gpu, context) = (&device.gpu, &device.gpu.context);
-    // What NVML alone knows; what it does not tell is no fact.
-    let sensed = [
-        ("driver", sensors.and_then(Sensors::driver_version)),
-        ("fingerprint", sensors.and_then(Sensors::fingerprint)),
-    ];
-    let sensed = sensed.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let gates = match gpu.waits_for_flags {
         true => "waits of a stream for a word of memory",
         false => "a kernel of one thread that polls a word of memory: this driver has no such wait",
@@ -143,8 +137,8 @@ fn facts(device: &Opened, sensors: Option<&Sensors>) -> Result<Vec<(String, Stri
         ("CUDA driver interface", context::dotted(context::driver_version())),
         ("NVRTC", Compiler::load().map(Compiler::version).unwrap_or_else(|_| unavailable())),
         ("cuBLASLt", blas::version().unwrap_or_else(unavailable)),
-        ("architecture", gpu.kernels.architecture().to_owned()),
-        ("multiprocessors", gpu.kernels.multiprocessors().to_string()),
+        ("architecture", gpu.kernels.architecture.clone()),
+        ("multiprocessors", gpu.kernels.multiprocessors.to_string()),
         ("L2 cache (bytes)", context.cache_bytes()?.to_string()),
         ("GPUs of this machine", context::device_count()?.to_string()),
         ("copy engines", context.copy_engines()?.to_string()),
@@ -154,5 +148,5 @@ fn facts(device: &Opened, sensors: Option<&Sensors>) -> Result<Vec<(String, Stri
     let nccl = if context::device_count()? > 1 { nccl::version() } else { None };
     let nccl = nccl.map(|version| ("NCCL", version));
     let settings = sensors.map(Sensors::settings).unwrap_or_default();
-    Ok(sensed.chain(facts).chain(nccl).chain(settings).map(|(name, value)| (name.to_owned(), value)).collect())
+    Ok(settings.into_iter().chain(facts).chain(nccl).map(|(name, value)| (name.to_owned(), value)).collect())
 }

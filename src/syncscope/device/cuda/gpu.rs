@@ -17,10 +17,10 @@ use super::kernels::Kernels;
 use super::memory::host::HostBlocks;
 use super::memory::pending::Pending;
 use super::memory::pinned::{Pinned, Purpose, Slot};
-use super::memory::staging::StagingBuffer;
 use super::stream::gate::Flag;
 use super::stream::guard::StreamInner;
 use crate::device::engine::{EngineEvent, Footprint, HostMemory, Result};
+use crate::device::lock;
 use crate::error::DeviceError;
 
 /// The GPUs that have been opened, by their numbers.
@@ -182,14 +182,6 @@ impl Gpu {
         self.may_make().map(|_making| self.with_room(|| self.pinned.take_slot(bytes))).transpose()
     }
 
-    /// A staging buffer; nothing where none is at hand while a gate is closed.
-    pub(crate) fn staging_buffer(&self) -> Result<Option<StagingBuffer>> {
-        match self.pinned.staging_at_hand() {
-            None => self.may_make().map(|_making| self.with_room(|| self.pinned.new_staging_buffer())).transpose(),
-            known => Ok(known),
-        }
-    }
-
     /// What `make` makes with more pinned memory. Where there is no room, what is kept unused goes back first. The caller may make.
     pub(crate) fn with_room<T>(&self, make: impl Fn() -> Result<T>) -> Result<T> {
         match make() {
@@ -235,14 +227,14 @@ impl Gpu {
     /// Everything that may be made behind a gate is in use.
     #[cold]
     pub(crate) fn used_up(&self, what: &str) -> DeviceError {
-        DeviceError::CallFailed {
-            device: self.name().to_owned(),
-            call: "reserve",
-            reason: format!(
+        DeviceError::call_failed(
+            self.name(),
+            "reserve",
+            format!(
                 "the {what} that were made before a gate was closed are in use, and to make more could wait for the gate: \
                  open it, or make them before"
             ),
-        }
+        )
     }
 
     /// Keeps account of a gate, which is opened at the latest when the process ends.
@@ -418,11 +410,6 @@ impl Gpu {
 fn leave() {
     let gpus: Vec<_> = within(LEAVING, &GPUS).map(|gpus| gpus.values().cloned().collect()).unwrap_or_default();
     gpus.iter().for_each(|gpu| gpu.leave());
-}
-
-/// What is guarded here stays whole: each change is one step.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// As [`lock`], where nobody has it.

@@ -3,12 +3,13 @@
 //!
 //! Every [`Capture`](super::Capture) is counted here, whoever makes it, and a context is waited for through here alone.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use cudarc::driver::sys;
 
 use super::Context;
 use crate::device::engine::Result;
+use crate::device::lock;
 
 /// What of it there is in a context.
 #[derive(Default)]
@@ -28,14 +29,10 @@ struct State {
 }
 
 impl Apart {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Once no wait is under way: nobody can see when one has reached the driver, which then would not wait for what begins now.
     /// Such waits end by themselves, as no closed gate holds what they wait for.
     fn unless_waited_for<R>(&self, begin: impl FnOnce(&mut State) -> R) -> R {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.next += 1;
         while state.waits > 0 {
             state = self.waited.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +47,7 @@ pub(super) struct CaptureInProgress(Arc<Context>);
 
 impl Drop for CaptureInProgress {
     fn drop(&mut self) {
-        self.0.apart.lock().captures -= 1;
+        lock(&self.0.apart.state).captures -= 1;
     }
 }
 
@@ -69,7 +66,7 @@ impl Context {
     /// Blocks until all work of the context has completed, on whichever stream. Not while a capture is in progress, nor while a
     /// closed gate `holds` a stream, nor where one of either is about to begin.
     pub(crate) fn synchronize(&self, holds: impl FnOnce() -> bool) -> Result<()> {
-        let mut state = self.apart.lock();
+        let mut state = lock(&self.apart.state);
         if state.captures + state.next > 0 || holds() {
             return Ok(());
         }
@@ -77,7 +74,7 @@ impl Context {
         drop(state);
         // Safety: the context is current.
         let outcome = self.bind().and_then(|()| self.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() }));
-        self.apart.lock().waits -= 1;
+        lock(&self.apart.state).waits -= 1;
         self.apart.waited.notify_all();
         outcome
     }

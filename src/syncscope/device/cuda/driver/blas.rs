@@ -13,8 +13,6 @@ use cudarc::cublaslt::sys::{
     cublasLtMatrixLayout_t, cublasLtReductionScheme_t, cublasStatus_t, cudaDataType_t,
 };
 
-use cudarc::cublaslt::sys::cublasLtMatmulAlgoConfigAttributes_t;
-
 use super::libraries::Library;
 use super::{Context, PoolSpan, Stream, exit};
 use crate::device::DType;
@@ -55,9 +53,6 @@ fn dotted(version: usize) -> String {
     format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100)
 }
 
-/// How many algorithms are asked for.
-const CANDIDATES: usize = 32;
-
 /// What a plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MatmulShape {
@@ -68,17 +63,6 @@ pub(crate) struct MatmulShape {
     pub(crate) tf32: bool,
     /// What the addresses of a, b and out are multiples of: an algorithm may count on it.
     pub(crate) alignments: [u32; 3],
-}
-
-impl MatmulShape {
-    /// `fp16, 8192 × 8192 by 8192 × 8192`, with the alignment where that is not the best.
-    pub(crate) fn in_words(&self) -> String {
-        let [m, k, n] = self.sizes;
-        let tf32 = if self.tf32 { " rounded to tf32" } else { "" };
-        let least = self.alignments.iter().min().filter(|least| **least < 256);
-        let aligned = least.map(|least| format!(", aligned to {least} bytes")).unwrap_or_default();
-        format!("{}{tf32}, {m} × {k} by {k} × {n}{aligned}", self.dtype)
-    }
 }
 
 /// The alignment of an address, in the classes that algorithms tell apart.
@@ -113,41 +97,6 @@ impl Algorithm {
     pub(crate) fn workspace(&self) -> usize {
         self.workspace
     }
-
-    /// What tells it from others, in words: `algorithm 66, tile 20, stages 35, …`, by the numbers of cuBLASLt's header.
-    pub(crate) fn in_words(&self) -> String {
-        use cublasLtMatmulAlgoConfigAttributes_t as Of;
-        let parts = [
-            ("algorithm", Of::CUBLASLT_ALGO_CONFIG_ID),
-            ("tile", Of::CUBLASLT_ALGO_CONFIG_TILE_ID),
-            ("stages", Of::CUBLASLT_ALGO_CONFIG_STAGES_ID),
-            ("split-K", Of::CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
-            ("reduction", Of::CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
-            ("swizzling", Of::CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
-            ("custom option", Of::CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION),
-        ];
-        let mut words: Vec<String> =
-            parts.into_iter().filter_map(|(name, part)| Some(format!("{name} {}", self.attribute(part)?))).collect();
-        words.push(format!("workspace {} bytes", self.workspace));
-        words.join(", ")
-    }
-
-    /// A number of its configuration; `None` where the library does not tell it.
-    fn attribute(&self, attribute: cublasLtMatmulAlgoConfigAttributes_t) -> Option<u32> {
-        let (mut value, mut written) = (0_u32, 0);
-        // Safety: the algorithm came from the library; each of these numbers has 32 bits, and there is room for them.
-        let status = unsafe {
-            let room = size_of_val(&value);
-            sys::cublasLtMatmulAlgoConfigGetAttribute(
-                &self.algorithm,
-                attribute,
-                (&raw mut value).cast(),
-                room,
-                &mut written,
-            )
-        };
-        (status == cublasStatus_t::CUBLAS_STATUS_SUCCESS).then_some(value)
-    }
 }
 
 impl Descriptors {
@@ -162,7 +111,7 @@ impl Descriptors {
             DType::F32 => cudaDataType_t::CUDA_R_32F,
             dtype @ (DType::I64 | DType::U8) => {
                 let reason = format!("there is no matrix multiplication of {dtype}");
-                return Err(DeviceError::InvalidArgument { operation: "matmul", reason });
+                return Err(DeviceError::invalid("matmul", reason));
             }
         };
         let mut made = Self { operation: ptr::null_mut(), layouts: [ptr::null_mut(); 3] };
@@ -178,18 +127,17 @@ impl Descriptors {
         Ok(made)
     }
 
-    /// The algorithms that cuBLASLt proposes, the one it expects to be fastest first.
-    pub(crate) fn candidates(&self, shape: &MatmulShape, blas: &Blas, workspace: usize) -> Result<Vec<Algorithm>> {
+    /// The algorithm that cuBLASLt expects to be fastest.
+    pub(crate) fn proposed(&self, shape: &MatmulShape, blas: &Blas, workspace: usize) -> Result<Algorithm> {
         let device = blas.context.name();
         let preference = Preference::new(shape, workspace, device)?;
         // Safety: numbers and a status, of which zero is a valid value.
-        let mut found: [cublasLtMatmulHeuristicResult_t; CANDIDATES] = unsafe { std::mem::zeroed() };
+        let mut found: cublasLtMatmulHeuristicResult_t = unsafe { std::mem::zeroed() };
         let mut count = 0;
         let [first, second, out] = self.layouts;
         let _inside = exit::enter();
-        // Safety: all handles are live; writes at most as many results as there is room for.
+        // Safety: all handles are live; writes at most the one result that is asked for.
         let status = unsafe {
-            let (room, results) = (CANDIDATES as i32, found.as_mut_ptr());
             sys::cublasLtMatmulAlgoGetHeuristic(
                 blas.raw,
                 self.operation,
@@ -198,24 +146,22 @@ impl Descriptors {
                 out,
                 out,
                 preference.0,
-                room,
-                results,
+                1,
+                &mut found,
                 &mut count,
             )
         };
-        // The search loads tables of the library, which it takes away at the end.
+        // The call loads tables of the library, which it takes away at the end.
         exit::come_first();
-        match status {
-            // Its word for an empty list.
-            cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED => return Ok(Vec::new()),
-            status => check(device, "cublasLtMatmulAlgoGetHeuristic", status)?,
+        let is_none = status == cublasStatus_t::CUBLAS_STATUS_NOT_SUPPORTED;
+        if is_none || count == 0 && status == cublasStatus_t::CUBLAS_STATUS_SUCCESS {
+            let ([m, k, n], dtype) = (shape.sizes, shape.dtype);
+            let reason = format!("no algorithm for {dtype} [{m}, {k}] · [{k}, {n}]");
+            return Err(failed(device, "cublasLtMatmulAlgoGetHeuristic", reason));
         }
-        Ok(found
-            .iter()
-            .take(usize::try_from(count).unwrap_or(0))
-            .filter(|result| result.state == cublasStatus_t::CUBLAS_STATUS_SUCCESS)
-            .map(|result| Algorithm { algorithm: result.algo, workspace: result.workspaceSize })
-            .collect())
+        check(device, "cublasLtMatmulAlgoGetHeuristic", status)?;
+        check(device, "cublasLtMatmulAlgoGetHeuristic", found.state)?;
+        Ok(Algorithm { algorithm: found.algo, workspace: found.workspaceSize })
     }
 }
 
@@ -330,12 +276,6 @@ impl Drop for Preference {
     }
 }
 
-/// That cuBLASLt proposes nothing for a shape.
-pub(crate) fn no_algorithm(shape: &MatmulShape, device: &str) -> DeviceError {
-    let ([m, k, n], dtype) = (shape.sizes, shape.dtype);
-    failed(device, "cublasLtMatmulAlgoGetHeuristic", format!("no algorithm for {dtype} [{m}, {k}] · [{k}, {n}]"))
-}
-
 /// Turns a status of cuBLASLt into a result.
 #[inline]
 pub(crate) fn check(device: &str, call: &'static str, status: cublasStatus_t) -> Result<()> {
@@ -347,7 +287,7 @@ pub(crate) fn check(device: &str, call: &'static str, status: cublasStatus_t) ->
 
 #[cold]
 fn failed(device: &str, call: &'static str, reason: String) -> DeviceError {
-    DeviceError::CallFailed { device: device.to_owned(), call, reason }
+    DeviceError::call_failed(device, call, reason)
 }
 
 #[cold]

@@ -131,7 +131,7 @@ fn text(file: &'static str, text: &str) -> Result<CString> {
 }
 
 fn failed(call: &'static str, status: nvrtcResult) -> DeviceError {
-    DeviceError::CallFailed { device: ENGINE.to_owned(), call, reason: format!("{status:?}") }
+    DeviceError::call_failed(ENGINE, call, format!("{status:?}"))
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 //! Some errors end the context: each later call fails. The first cause is kept here, and named by every one of them.
 
 use std::collections::VecDeque;
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use cudarc::driver::sys::{
     self, CUcontext, CUctx_flags, CUdevice, CUdevice_attribute, CUevent, CUgraphExec, CUresult, CUstream,
@@ -17,9 +17,9 @@ use cudarc::driver::sys::{
 use super::apart::Apart;
 use super::exit;
 use super::libraries::Library;
-use super::status::{self, check, describe};
 use crate::device::cuda::ENGINE;
 use crate::device::engine::Result;
+use crate::device::lock;
 use crate::error::DeviceError;
 
 /// The first driver interface that has all that is called here.
@@ -172,7 +172,7 @@ impl Context {
     }
 
     pub(super) fn given_up(&self) -> MutexGuard<'_, GivenUp> {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.given_up)
     }
 
     /// Turns a status into a result that names the call and the device, or the first cause where the context is lost.
@@ -188,8 +188,8 @@ impl Context {
 
     #[cold]
     fn failed(&self, call: &'static str, status: CUresult) -> DeviceError {
-        let error = status::failed(&self.name, call, status);
-        if status::is_sticky(status) { self.lost.get_or_init(|| error).clone() } else { error }
+        let error = failed(&self.name, call, status);
+        if is_sticky(status) { self.lost.get_or_init(|| error).clone() } else { error }
     }
 
     /// Fails with the first cause once the context is lost.
@@ -311,6 +311,50 @@ fn text(write: impl FnOnce(*mut c_char, c_int) -> Result<()>) -> Result<String> 
     write(buffer.as_mut_ptr().cast(), 255)?;
     let len = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
     Ok(String::from_utf8_lossy(&buffer[..len]).into_owned())
+}
+
+/// Turns a status into a result that names the call and the device.
+#[inline]
+fn check(device: &str, call: &'static str, status: CUresult) -> Result<()> {
+    match status {
+        CUresult::CUDA_SUCCESS => Ok(()),
+        status => Err(failed(device, call, status)),
+    }
+}
+
+#[cold]
+fn failed(device: &str, call: &'static str, status: CUresult) -> DeviceError {
+    DeviceError::call_failed(device, call, describe(status))
+}
+
+/// Whether the context is of no use after this status: each later call returns it, too, or one like it.
+fn is_sticky(status: CUresult) -> bool {
+    matches!(
+        status,
+        CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+            | CUresult::CUDA_ERROR_ASSERT
+            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUresult::CUDA_ERROR_INVALID_PC
+            | CUresult::CUDA_ERROR_LAUNCH_FAILED
+    )
+}
+
+/// A status by its name and the driver's words: `CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)`.
+fn describe(status: CUresult) -> String {
+    let mut words = ptr::null();
+    // Safety: writes a pointer to a static text, or null for an unknown status.
+    let known = unsafe { sys::cuGetErrorString(status, &mut words) } == CUresult::CUDA_SUCCESS && !words.is_null();
+    if !known {
+        return format!("{status:?}");
+    }
+    // Safety: a static, terminated text.
+    format!("{status:?} ({})", unsafe { CStr::from_ptr(words) }.to_string_lossy())
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@
 //! forty of them at a time. To take more waits for all work of the device (seen on an H200 with driver 580: the 16th, the 59th
 //! and the 102nd that were made in a process waited for a gate). So room is made before there is a gate, and counted.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use cudarc::driver::sys::{self, CUgraph, CUgraphExec};
 
 use super::{Capture, Context, PoolSpan, Stream};
 use crate::device::engine::Result;
+use crate::device::lock;
 
 /// What was captured.
 pub(super) struct Graph(CUgraph);
@@ -92,6 +93,6 @@ impl Context {
     }
 
     fn room(&self) -> MutexGuard<'_, usize> {
-        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.room)
     }
 }

@@ -119,10 +119,8 @@ pub(crate) fn no_room(requested: usize) -> DeviceError {
 
 fn page_locked(context: &Context, bytes: usize, flags: u32) -> Result<(NonNull<u8>, CUdeviceptr)> {
     context.bind()?;
-    let failed = |error: String| DeviceError::CallFailed {
-        device: context.name().to_owned(),
-        call: "cuMemHostAlloc",
-        reason: format!("{bytes} bytes of pinned memory: {error}"),
+    let failed = |error: String| {
+        DeviceError::call_failed(context.name(), "cuMemHostAlloc", format!("{bytes} bytes of pinned memory: {error}"))
     };
     let (_inside, mut start, mut device) = (exit::enter(), ptr::null_mut(), 0);
     // Safety: writes one address.

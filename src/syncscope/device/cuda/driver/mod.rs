@@ -1,6 +1,6 @@
 //! The driver: safe wrappers of what a GPU's own interface offers, and nothing else.
 //!
-//! This is the only room of the library with `unsafe`, besides the CUPTI recorder. What lies above (free lists, staging,
+//! This is the only room of the library with `unsafe`, besides the CUPTI recorder. What lies above (free lists,
 //! plans, gates, the order of frees) uses the types below by plain names, so that an engine for another GPU writes this
 //! room and the kernels anew and keeps the rest.
 //!
@@ -15,7 +15,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `libraries` | what is loaded at run time |
-//! | `context`, `status` | a GPU's context; errors |
+//! | `context` | a GPU's context; errors |
 //! | `stream`, `event`, `graph` | queues of work, marks in them, captured work |
 //! | `apart` | what the driver does not do at once |
 //! | `exit` | the end of the process |
@@ -36,7 +36,6 @@ pub(crate) mod libraries;
 mod module;
 pub(crate) mod nccl;
 mod pool;
-mod status;
 mod stream;
 
 pub(crate) use context::Context;

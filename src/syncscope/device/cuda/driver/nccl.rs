@@ -24,15 +24,11 @@ pub fn library() -> Result<&'static Library> {
     static NCCL: OnceLock<Option<Library>> = OnceLock::new();
     // Safety: loading runs the library's initialisers, which expect to be loaded so.
     let open = |name| unsafe { Library::new(name) }.ok();
-    NCCL.get_or_init(|| candidates().find_map(open)).as_ref().ok_or_else(|| DeviceError::NotApplicable {
-        what: "an all-reduce".to_owned(),
-        device: "this machine".to_owned(),
-        reason: format!(
+    NCCL.get_or_init(|| candidates().find_map(open)).as_ref().ok_or_else(|| DeviceError::not_applicable("an all-reduce", "this machine", format!(
             "{} (NCCL) was not found in LD_LIBRARY_PATH, the system loader's folders or those of a CUDA toolkit; it comes with \
              the package `libnccl2`, or with the PyPI package `nvidia-nccl-cu13`",
             NAMES[0]
-        ),
-    })
+        )))
 }
 
 /// Its version: `2.28.3`; `None` where there is no NCCL, or where it does not tell.

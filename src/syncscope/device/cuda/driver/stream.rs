@@ -6,6 +6,7 @@
 //! another thread can meet a capture.
 
 use std::ffi::c_void;
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 
@@ -121,7 +122,7 @@ impl Stream {
     #[cold]
     fn miscounted(&self, function: Function, given: usize) -> DeviceError {
         let reason = format!("a kernel of {} parameters was given {given}", function.parameters());
-        DeviceError::CallFailed { device: self.context.name().to_owned(), call: "cuLaunchKernel", reason }
+        DeviceError::call_failed(self.context.name(), "cuLaunchKernel", reason)
     }
 
     /// Enqueues setting every byte of `span`.
@@ -192,6 +193,14 @@ impl Stream {
     pub(crate) fn download(&self, from: PoolSpan, to: &HostBlock) -> Result<()> {
         // Safety: the caller keeps the block.
         unsafe { self.copy_out(from, to.start(), to.size()) }
+    }
+
+    /// Copies `from` into borrowed memory and waits until it has arrived, also where that fails. The wait is without `lock`.
+    pub(crate) fn download_and_wait(&self, from: PoolSpan, to: &mut [MaybeUninit<u8>], lock: impl Sized) -> Result<()> {
+        // Safety: the borrow outlives the copy, which is waited for.
+        let copied = unsafe { self.copy_out(from, to.as_mut_ptr().cast(), to.len()) };
+        drop(lock);
+        self.synchronize().and(copied)
     }
 
     /// Enqueues a copy of all of `from` into the head of a piece.

@@ -7,12 +7,13 @@
 
 mod cache;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::device::DType;
 use crate::device::cuda::driver::compiler::Compiler;
 use crate::device::cuda::driver::{Context, Function, Module};
 use crate::device::engine::Result;
+use crate::device::lock;
 use crate::error::DeviceError;
 use cache::Cache;
 
@@ -125,9 +126,9 @@ impl Kernel {
 /// The kernels of a GPU.
 pub(crate) struct Kernels {
     context: Arc<Context>,
-    architecture: String,
-    multiprocessors: u32,
-    start_early: bool,
+    pub(crate) architecture: String,
+    pub(crate) multiprocessors: u32,
+    pub(crate) start_early: bool,
     loaded: [OnceLock<Vec<Function>>; SOURCES.len()],
     loading: Mutex<()>,
 }
@@ -143,22 +144,6 @@ impl Kernels {
             loading: Mutex::default(),
             context: context.clone(),
         })
-    }
-
-    /// The GPU's architecture: `sm_90`.
-    pub(crate) fn architecture(&self) -> &str {
-        &self.architecture
-    }
-
-    /// The number of multiprocessors.
-    pub(crate) fn multiprocessors(&self) -> u32 {
-        self.multiprocessors
-    }
-
-    /// Whether a kernel can be started while the one before it ends: since architecture 9.0.
-    #[inline]
-    pub(crate) fn start_early(&self) -> bool {
-        self.start_early
     }
 
     /// The handle of a kernel; compiles and loads its file the first time.
@@ -178,7 +163,7 @@ impl Kernels {
 
     #[cold]
     fn load(&self, kernel: Kernel) -> Result<Function> {
-        let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = lock(&self.loading);
         let missing = || self.missing(&format!("kernel {kernel:?}"));
         let (source, cell) = SOURCES.get(kernel.file).zip(self.loaded.get(kernel.file)).ok_or_else(missing)?;
         let loaded = match cell.get() {
@@ -199,11 +184,7 @@ impl Kernels {
     }
 
     fn missing(&self, what: &str) -> DeviceError {
-        DeviceError::CallFailed {
-            device: self.context.name().to_owned(),
-            call: "Kernels::load",
-            reason: format!("there is no {what}"),
-        }
+        DeviceError::call_failed(self.context.name(), "Kernels::load", format!("there is no {what}"))
     }
 
     fn build(&self, source: &Source) -> Result<Vec<Function>> {

@@ -8,20 +8,18 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::pinned::Slot;
-use super::transfers::SLOTS_OF_READS;
 use crate::device::DType;
 use crate::device::cuda::driver::{Allocation, PoolSpan};
-use crate::device::cuda::gpu::lock;
 use crate::device::cuda::stream::guard::StreamInner;
 use crate::device::cuda::stream::limbo::{Kept, LimboState};
 use crate::device::engine::{DeviceMemory, Result};
+use crate::device::lock;
 use crate::device::operation::Region;
 use crate::error::DeviceError;
 
 /// Memory of a CUDA device.
 pub(crate) struct CudaMemory {
-    place: Place,
+    allocation: Option<Allocation>,
     /// `None` for no elements, which take no memory.
     span: Option<PoolSpan>,
     dtype: DType,
@@ -30,57 +28,25 @@ pub(crate) struct CudaMemory {
     guests: Mutex<Vec<Weak<StreamInner>>>,
 }
 
-/// Where the elements lie.
-enum Place {
-    Nowhere,
-    Device(Allocation),
-    /// In the host's memory, where the device writes one element and the host reads it.
-    Host(Slot),
-}
-
 impl CudaMemory {
     /// Memory for `len` elements, usable by work on `home` from now on.
     pub(crate) fn new(home: Arc<StreamInner>, dtype: DType, len: usize) -> Result<Self> {
-        let (place, span) = match len.checked_mul(dtype.size()) {
+        let (allocation, span) = match len.checked_mul(dtype.size()) {
             Some(0) => {
                 home.device.check()?;
-                (Place::Nowhere, None)
+                (None, None)
             }
             Some(bytes) => {
                 let allocation = home.allocate(bytes)?;
                 let span = allocation.span().part(0, bytes);
-                (Place::Device(allocation), span)
+                (Some(allocation), span)
             }
             None => {
                 let device = home.device.name().to_owned();
                 return Err(DeviceError::OutOfMemory { device, requested: usize::MAX, free: None });
             }
         };
-        Ok(Self { place, span, dtype, len, home, guests: Mutex::default() })
-    }
-
-    /// Memory of the host for one element that the device writes and the host reads once the stream has come so far:
-    /// cheaper than a copy of it.
-    pub(crate) fn host_scalar(home: Arc<StreamInner>, dtype: DType) -> Result<Self> {
-        let slot = {
-            let guard = home.enter()?;
-            guard.let_go();
-            home.device.gpu.slot(dtype.size(), SLOTS_OF_READS)?
-        };
-        // Behind a gate there may be none: then it is read by a copy.
-        let Some(slot) = slot else { return Self::new(home, dtype, 1) };
-        slot.expect();
-        let span = slot.span().part(0, dtype.size());
-        Ok(Self { place: Place::Host(slot), span, dtype, len: 1, home, guests: Mutex::default() })
-    }
-
-    /// Where the host finds the element, if it lies in its memory.
-    pub(crate) fn in_host(region: Region<'_>) -> Option<&Slot> {
-        let memory: &dyn Any = &**region.memory;
-        match &memory.downcast_ref::<Self>()?.place {
-            Place::Host(slot) => Some(slot),
-            Place::Nowhere | Place::Device(_) => None,
-        }
+        Ok(Self { allocation, span, dtype, len, home, guests: Mutex::default() })
     }
 
     /// Where a region lies, for work on `stream`, which is remembered as a user. An empty region lies nowhere.
@@ -117,7 +83,7 @@ impl CudaMemory {
 #[cold]
 fn outside(stream: &StreamInner) -> DeviceError {
     let reason = format!("a region lies outside of its memory on {}", stream.device.name());
-    DeviceError::InvalidArgument { operation: "region", reason }
+    DeviceError::invalid("region", reason)
 }
 
 #[cold]
@@ -136,12 +102,10 @@ impl Drop for CudaMemory {
     fn drop(&mut self) {
         let guests = std::mem::take(self.guests.get_mut().unwrap_or_else(PoisonError::into_inner));
         let guests: Vec<_> = guests.iter().filter_map(Weak::upgrade).collect();
-        match std::mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Nowhere => {}
-            Place::Host(slot) if slot.is_done() => {}
-            Place::Host(slot) => self.home.keep(Kept::Slot { _slot: slot }),
-            Place::Device(allocation) if guests.is_empty() => self.home.free(allocation),
-            Place::Device(allocation) => {
+        match self.allocation.take() {
+            None => {}
+            Some(allocation) if guests.is_empty() => self.home.free(allocation),
+            Some(allocation) => {
                 let memory = Arc::new(LimboState::new(allocation, self.home.clone()));
                 guests.iter().for_each(|guest| guest.keep(Kept::Memory { _memory: memory.clone() }));
             }

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::device::DType;
 use crate::device::cuda::driver::{HostBlock, no_room};
-use crate::device::cuda::gpu::lock;
 use crate::device::cuda::opened::Opened;
 use crate::device::engine::{HostKind, HostMemory, Result, own};
 use crate::device::injection::Injected;
+use crate::device::lock;
 
 /// How much pinned memory is kept for the next buffers.
 const MAX_BYTES: usize = 1 << 30;

@@ -5,5 +5,4 @@ pub(crate) mod free_list;
 pub(crate) mod host;
 pub(crate) mod pending;
 pub(crate) mod pinned;
-pub(crate) mod staging;
 pub(crate) mod transfers;

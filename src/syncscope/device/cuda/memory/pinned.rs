@@ -1,4 +1,4 @@
-//! Small pinned memory: flags, fault words, slots for small transfers, staging buffers.
+//! Small pinned memory: flags, fault words, slots for small transfers.
 //!
 //! Work that is still enqueued may read or write such memory after its stream or gate has been dropped, and giving
 //! pinned memory back can wait for the device. So pieces are recycled, and their blocks are given back by a trim alone.
@@ -8,15 +8,14 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::staging::{Halves, PIECE_BYTES, StagingBuffer};
 use crate::device::HostKind;
 use crate::device::cuda::driver::{Context, HostBlock, HostPiece, Stream};
-use crate::device::cuda::gpu::lock;
 use crate::device::engine::Result;
+use crate::device::lock;
 use crate::error::DeviceError;
 
 /// The sizes of slots.
@@ -37,10 +36,9 @@ const CELL_BYTES: usize = 64;
 /// The size of a block of cells, and the least of one of slots.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// How many cells, slots of each size and staging buffers are left at least when a gate is made.
+/// How many cells and slots of each size are left at least when a gate is made.
 const FEWEST_CELLS: usize = 256;
 const FEWEST_SLOTS: [usize; SLOTS.len()] = [256, 16, 16];
-const STAGING_BUFFERS: usize = 4;
 
 /// What a cell is used for, once and for all: a gate's flag must never be set back, as clearing fault words would.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +52,6 @@ pub(crate) enum Purpose {
 pub(crate) struct Slot {
     piece: Option<HostPiece>,
     size: usize,
-    /// Whether the device has written what was expected of it.
-    arrived: AtomicBool,
     pinned: Arc<Pinned>,
 }
 
@@ -104,25 +100,14 @@ impl Slot {
         }
         true
     }
-
-    /// Copies what the device wrote; its stream is past that.
-    pub(crate) fn receive(&self, target: &mut [u8]) {
-        self.read(target);
-        self.arrived.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether nothing enqueued uses it any more.
-    pub(crate) fn is_done(&self) -> bool {
-        self.arrived.load(Ordering::Relaxed)
-    }
 }
 
 /// Which size of slots has room for `bytes`.
 fn size_of_slot(bytes: usize) -> Result<usize> {
-    SLOTS.iter().position(|size| *size >= bytes).ok_or_else(|| DeviceError::InvalidArgument {
-        operation: "slot",
-        reason: format!("{bytes} bytes are more than a slot has"),
-    })
+    SLOTS
+        .iter()
+        .position(|size| *size >= bytes)
+        .ok_or_else(|| DeviceError::invalid("slot", format!("{bytes} bytes are more than a slot has")))
 }
 
 /// The pinned pieces of a GPU.
@@ -139,7 +124,6 @@ struct Pieces {
     gates: Vec<HostPiece>,
     faults: Vec<HostPiece>,
     slots: [Vec<HostPiece>; SLOTS.len()],
-    staging: Vec<Halves>,
 }
 
 impl Pinned {
@@ -148,7 +132,6 @@ impl Pinned {
         let pinned = Self { context: context.clone(), pieces: Mutex::default() };
         pinned.more_cells()?;
         (0..SLOTS.len()).try_for_each(|size| pinned.more_slots(size))?;
-        pinned.return_halves(pinned.new_halves()?);
         Ok(pinned)
     }
 
@@ -199,10 +182,10 @@ impl Pinned {
     pub(crate) fn slot_at_hand(self: &Arc<Self>, bytes: usize, left: usize) -> Result<Option<Slot>> {
         let (mut pieces, size) = (lock(&self.pieces), size_of_slot(bytes)?);
         let piece = if pieces.slots[size].len() > left { pieces.slots[size].pop() } else { None };
-        Ok(piece.map(|piece| Slot { piece: Some(piece), size, arrived: AtomicBool::new(false), pinned: self.clone() }))
+        Ok(piece.map(|piece| Slot { piece: Some(piece), size, pinned: self.clone() }))
     }
 
-    /// Has pieces of every kind at hand: as many as were made at first, and a staging buffer for each of a few threads.
+    /// Has pieces of every kind at hand: as many as were made at first.
     pub(crate) fn reserve(&self) -> Result<()> {
         if lock(&self.pieces).cells.len() < FEWEST_CELLS {
             self.more_cells()?;
@@ -212,30 +195,7 @@ impl Pinned {
                 self.more_slots(size)?;
             }
         }
-        while lock(&self.pieces).staging.len() < STAGING_BUFFERS {
-            self.return_halves(self.new_halves()?);
-        }
         Ok(())
-    }
-
-    /// A staging buffer that nobody uses, where there is one.
-    pub(crate) fn staging_at_hand(self: &Arc<Self>) -> Option<StagingBuffer> {
-        let halves = lock(&self.pieces).staging.pop();
-        halves.map(|halves| StagingBuffer::new(halves, self.clone()))
-    }
-
-    /// One more staging buffer.
-    pub(crate) fn new_staging_buffer(self: &Arc<Self>) -> Result<StagingBuffer> {
-        Ok(StagingBuffer::new(self.new_halves()?, self.clone()))
-    }
-
-    fn new_halves(&self) -> Result<Halves> {
-        Halves::new(&self.context, &self.block(2 * PIECE_BYTES)?)
-    }
-
-    /// Takes the halves of a staging buffer back, which no copy fills any more.
-    pub(super) fn return_halves(&self, halves: Halves) {
-        lock(&self.pieces).staging.push(halves);
     }
 
     fn more_cells(&self) -> Result<()> {
@@ -274,7 +234,6 @@ impl Pinned {
     pub(crate) fn release_unused(&self) {
         let mut guard = lock(&self.pieces);
         let pieces = &mut *guard;
-        pieces.staging.truncate(STAGING_BUFFERS);
         for (slots, fewest) in pieces.slots.iter_mut().zip(FEWEST_SLOTS) {
             let mut free: HashMap<*const HostBlock, usize> = HashMap::new();
             slots.iter().for_each(|piece| *free.entry(Arc::as_ptr(piece.block())).or_default() += 1);

@@ -2,8 +2,7 @@
 //!
 //! Small borrowed bytes go through a pinned slot: an upload then never waits for the device, and a read of a scalar
 //! takes the fast path of the hardware. Where a gate is closed and the slots are in use, the driver copies the bytes aside.
-//! Large uploads go from the caller's own memory, which the driver stages; large
-//! downloads are staged here (see `staging`).
+//! What is larger goes from or to ordinary memory, which the driver stages.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,7 +12,6 @@ use half::{bf16, f16};
 use super::device::CudaMemory;
 use super::host::CudaHostMemory;
 use super::pinned::{SLOT_BYTES, Slot};
-use super::staging;
 use crate::device::cuda::driver::{PoolSpan, filled_vec};
 use crate::device::cuda::stream::event::CudaEvent;
 use crate::device::cuda::stream::guard::StreamInner;
@@ -24,7 +22,7 @@ use crate::device::{DType, Element};
 use crate::error::DeviceError;
 
 /// How many slots of a size uploads leave to reads while a gate is closed, when no more are made.
-pub(crate) const SLOTS_OF_READS: usize = 8;
+const SLOTS_OF_READS: usize = 8;
 
 /// Enqueues a copy of a whole host buffer.
 pub(crate) fn enqueue_upload(
@@ -81,10 +79,11 @@ pub(crate) fn upload(stream: &Arc<StreamInner>, source: &[u8], target: Region<'_
 pub(crate) fn download(stream: &Arc<StreamInner>, source: Region<'_>, target: &mut [u8]) -> Result<()> {
     let bytes = same_size("download", target.len(), source)?;
     let Some(from) = prepared(stream, source, bytes)? else { return stream.synchronize() };
-    if let Some(slot) = CudaMemory::in_host(source) {
-        return receive(stream, slot, target);
-    }
-    through_slot(stream, from, bytes, |slot| receive(stream, slot, target))
+    through_slot(stream, from, bytes, |slot| {
+        wait_for(stream, slot, bytes)?;
+        slot.read(target);
+        Ok(())
+    })
 }
 
 /// The elements of `source`, as a vector of their type: a synchronization point.
@@ -100,7 +99,10 @@ pub(crate) fn download_all(stream: &Arc<StreamInner>, source: Region<'_>) -> Res
                 slot.drain(target);
                 Ok(())
             }),
-            _ => staging::download(stream, from, target),
+            _ => stream
+                .enter_uncaptured("download")?
+                .download_and_wait(from, target)
+                .and_then(|()| stream.check_failure()),
         })?;
         Ok(Box::new(values))
     }
@@ -138,13 +140,6 @@ fn through_slot(
     taken
 }
 
-/// Waits for what the stream writes into a slot, and takes it.
-fn receive(stream: &StreamInner, slot: &Slot, target: &mut [u8]) -> Result<()> {
-    wait_for(stream, slot, target.len())?;
-    slot.receive(target);
-    Ok(())
-}
-
 fn wait_for(stream: &StreamInner, slot: &Slot, bytes: usize) -> Result<()> {
     let in_one = matches!(bytes, 1 | 2 | 4 | 8);
     if in_one && slot.has_arrived(bytes) { stream.check_failure() } else { stream.synchronize() }
@@ -156,8 +151,5 @@ fn same_size(operation: &'static str, host: usize, region: Region<'_>) -> Result
     if host == device {
         return Ok(host);
     }
-    Err(DeviceError::InvalidArgument {
-        operation,
-        reason: format!("{host} bytes on the host and {device} on the device"),
-    })
+    Err(DeviceError::invalid(operation, format!("{host} bytes on the host and {device} on the device")))
 }

@@ -1,8 +1,8 @@
 //! What the device did, and what its sensors say.
 
 // The recorder: CUPTI has no interface but that of C.
-#[cfg_attr(feature = "cupti", allow(unsafe_code))]
-#[cfg_attr(not(feature = "cupti"), path = "no_cupti.rs")]
+#[allow(unsafe_code)]
+#[cfg(feature = "cupti")]
 pub(crate) mod cupti;
 #[cfg(feature = "sensors")]
 mod others;

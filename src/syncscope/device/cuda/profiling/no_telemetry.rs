@@ -10,14 +10,6 @@ impl Sensors {
         None
     }
 
-    pub(crate) fn driver_version(&self) -> Option<String> {
-        match *self {}
-    }
-
-    pub(crate) fn fingerprint(&self) -> Option<String> {
-        match *self {}
-    }
-
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         match *self {}
     }

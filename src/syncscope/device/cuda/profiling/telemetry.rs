@@ -27,22 +27,13 @@ impl Sensors {
         Some(Self { nvml, pci_bus_id })
     }
 
-    /// The version of the driver: `580.159.04`.
-    pub(crate) fn driver_version(&self) -> Option<String> {
-        self.nvml.sys_driver_version().ok()
-    }
-
-    /// What tells the device from others of its model and is no serial number: 32 bits of a hash of its UUID.
-    pub(crate) fn fingerprint(&self) -> Option<String> {
-        let device = self.nvml.device_by_pci_bus_id(self.pci_bus_id.as_str()).ok()?;
-        Some(fingerprint(&device.uuid().ok()?))
-    }
-
-    /// What the device is set to, as far as it says: limits, modes, its link to the host.
+    /// What NVML alone knows of the device, as far as it says: its driver, limits, modes, its link to the host.
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let Ok(device) = self.nvml.device_by_pci_bus_id(self.pci_bus_id.as_str()) else { return Vec::new() };
         let yes_or_no = |yes: bool| if yes { "on" } else { "off" }.to_owned();
         let said = [
+            ("driver", self.nvml.sys_driver_version().ok()),
+            ("fingerprint", device.uuid().ok().map(|uuid| fingerprint(&uuid))),
             ("power limit (W)", device.enforced_power_limit().ok().map(|limit| (limit / 1000).to_string())),
             ("greatest SM clock (MHz)", device.max_clock_info(Clock::SM).ok().map(|clock| clock.to_string())),
             ("SM clock asked for (MHz)", device.applications_clock(Clock::SM).ok().map(|clock| clock.to_string())),

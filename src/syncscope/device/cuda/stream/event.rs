@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::fault::Recorded;
 use super::guard::StreamGuard;
 use crate::device::cuda::driver::Event;
-use crate::device::cuda::gpu::lock;
 use crate::device::cuda::opened::Opened;
 use crate::device::engine::{EngineEvent, Result, own};
+use crate::device::lock;
 use crate::error::DeviceError;
 
 /// An event of a CUDA device.

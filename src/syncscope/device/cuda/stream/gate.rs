@@ -84,13 +84,13 @@ impl CudaGate {
 
     /// What a stream waits for that is not the engine's.
     pub(crate) fn lend(&self) -> Result<raw::Flag> {
-        let not_applicable = || DeviceError::NotApplicable {
-            what: "a gate".to_owned(),
-            device: self.device.name().to_owned(),
-            reason:
+        let not_applicable = || {
+            DeviceError::not_applicable(
+                "a gate",
+                self.device.name(),
                 "this driver has no wait of a stream for a word of memory, and a kernel that holds a stream would be \
-                     pending work itself"
-                    .to_owned(),
+                     pending work itself",
+            )
         };
         let flag = self.flag.as_ref().filter(|_| self.device.waits_for_flags()).ok_or_else(not_applicable)?;
         self.begin_to_hold();

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use crate::device::cuda::driver::{Allocation, Event};
 use crate::device::cuda::memory::pinned::Slot;
-use crate::device::cuda::memory::staging::StagingBuffer;
 use crate::device::cuda::stream::guard::StreamInner;
 
 /// A mark is an entry of the queue, too: so many slots share one.
@@ -19,8 +18,6 @@ const SLOTS_A_MARK: usize = 8;
 pub(crate) enum Kept {
     /// A pinned slot that a copy or a kernel uses.
     Slot { _slot: Slot },
-    /// Pinned memory that a copy may still fill which nobody waits for any more.
-    Staging { _buffer: StagingBuffer },
     /// Memory of another stream.
     Memory { _memory: Arc<LimboState> },
 }

@@ -4,14 +4,13 @@
 //! |---|---|
 //! | `guard` | a stream and the one way to enqueue on it |
 //! | `operations` | from an operation to its launches |
-//! | `event`, `gate`, `graph` | marks, holds, captured work |
+//! | `event`, `gate` | marks, holds |
 //! | `fault` | what kernels report, and whose failure it is |
 //! | `limbo` | what was given up while it may still be used |
 
 pub(crate) mod event;
 pub(crate) mod fault;
 pub(crate) mod gate;
-mod graph;
 pub(crate) mod guard;
 pub(crate) mod limbo;
 pub(crate) mod operations;
@@ -21,9 +20,9 @@ use std::sync::Arc;
 
 use event::CudaEvent;
 use gate::CudaGate;
-use graph::CudaGraph;
 use guard::StreamInner;
 
+use super::driver::Executable;
 use super::memory::device::CudaMemory;
 use super::memory::pinned::SLOT_BYTES;
 use super::memory::transfers;
@@ -52,6 +51,19 @@ impl CudaStream {
     }
 }
 
+/// Operations of a stream. Allocations and their clearing are not captured: they are enqueued on the stream itself, which runs
+/// them before the first launch.
+struct CudaGraph {
+    stream: Arc<StreamInner>,
+    graph: Executable,
+}
+
+impl EngineGraph for CudaGraph {
+    fn launch(&self) -> Result<()> {
+        self.stream.enter_uncaptured("Graph::launch")?.launch_graph(&self.graph)
+    }
+}
+
 impl Drop for CudaStream {
     fn drop(&mut self) {
         self.inner.close();
@@ -61,10 +73,6 @@ impl Drop for CudaStream {
 impl EngineStream for CudaStream {
     fn allocate(&self, dtype: DType, len: usize) -> Result<Arc<dyn DeviceMemory>> {
         Ok(Arc::new(CudaMemory::new(self.inner.clone(), dtype, len)?))
-    }
-
-    fn allocate_host_scalar(&self, dtype: DType) -> Result<Arc<dyn DeviceMemory>> {
-        Ok(Arc::new(CudaMemory::host_scalar(self.inner.clone(), dtype)?))
     }
 
     #[inline]
@@ -136,7 +144,7 @@ impl EngineStream for CudaStream {
         let ended = self.inner.enter().and_then(|mut guard| guard.end_capture());
         // Of a device that is lost.
         let (graph, captured) = ended.inspect_err(|_| self.inner.give_up_capture())?;
-        Ok((Arc::new(CudaGraph::new(self.inner.clone(), graph)), captured))
+        Ok((Arc::new(CudaGraph { stream: self.inner.clone(), graph }), captured))
     }
 
     fn give_up_capture(&self) {

@@ -36,18 +36,13 @@ const REDUCE_BYTES: usize = 4 * (2 + REDUCE_BLOCKS as usize);
 const WIDE_ROW: usize = 32;
 const ROW_PIECE: usize = 4096;
 
-/// Enqueues `operation`.
+/// Enqueues `operation`, which writes at least one element.
 #[inline]
 pub(crate) fn enqueue(guard: &mut StreamGuard<'_>, operation: &Operation<'_>) -> Result<()> {
     match *operation {
         Operation::Fill { out, value } => fill(guard, out, value),
         Operation::Normal { out, seed, sequence } => normal(guard, out, seed, sequence),
-        // Sums of nothing.
-        Operation::Matmul { out, sizes: [_, 0, _], .. } => fill(guard, out, 0.0),
         Operation::Matmul { a, b, out, sizes, precision } => {
-            if out.len == 0 {
-                return Ok(());
-            }
             let operands = [
                 CudaMemory::of(a, guard.stream())?,
                 CudaMemory::of(b, guard.stream())?,
@@ -62,8 +57,13 @@ pub(crate) fn enqueue(guard: &mut StreamGuard<'_>, operation: &Operation<'_>) ->
         Operation::Any { x, out } => reduce(guard, Kernel::ANY.of(x.dtype()), x, out),
         Operation::Nonzero { x, positions, count } => nonzero(guard, x, positions, count),
         Operation::Gather { x, rows, out, width, .. } => gather(guard, x, rows, out, width),
-        Operation::Copy { x, out } => copy(guard, x, out),
-        Operation::Spin { duration } => spin(guard, duration),
+        Operation::Copy { x, out } => {
+            guard.copy(CudaMemory::of(x, guard.stream())?, CudaMemory::of(out, guard.stream())?)
+        }
+        Operation::Spin { duration } => {
+            let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+            guard.launch(Kernel::SPIN, 1, 1, &mut arguments![nanoseconds])
+        }
     }
 }
 
@@ -80,9 +80,6 @@ fn packs(len: usize, dtype: DType) -> usize {
 }
 
 fn fill(guard: &StreamGuard<'_>, out: Region<'_>, value: f64) -> Result<()> {
-    if out.len == 0 {
-        return Ok(());
-    }
     let to = CudaMemory::of(out, guard.stream())?.address();
     let (bytes, pattern) = ((out.len * out.dtype().size()) as u64, pattern(out.dtype(), value));
     let blocks = blocks(packs(out.len, out.dtype()));
@@ -102,24 +99,9 @@ fn pattern(dtype: DType, value: f64) -> u64 {
 }
 
 fn normal(guard: &StreamGuard<'_>, out: Region<'_>, seed: u64, sequence: u64) -> Result<()> {
-    if out.len == 0 {
-        return Ok(());
-    }
-    launch_normal(guard, out.dtype(), CudaMemory::of(out, guard.stream())?, out.len, seed, sequence)
-}
-
-/// Enqueues `len` normals of a real type into bare memory, which has room for them.
-#[inline]
-pub(crate) fn launch_normal(
-    guard: &StreamGuard<'_>,
-    dtype: DType,
-    to: PoolSpan,
-    len: usize,
-    seed: u64,
-    sequence: u64,
-) -> Result<()> {
-    let (to, n, blocks, keys) = (to.address(), len as u64, blocks(packs(len, dtype)), philox::keys(seed));
-    guard.launch(Kernel::NORMAL.of(dtype), blocks, THREADS, &mut arguments![to, n, keys, sequence])
+    let (to, n, keys) = (at(out, guard)?, out.len as u64, philox::keys(seed));
+    let blocks = blocks(packs(out.len, out.dtype()));
+    guard.launch(Kernel::NORMAL.of(out.dtype()), blocks, THREADS, &mut arguments![to, n, keys, sequence])
 }
 
 /// Where a region begins, for work of this guard.
@@ -130,9 +112,6 @@ fn at(region: Region<'_>, guard: &StreamGuard<'_>) -> Result<u64> {
 
 #[inline]
 fn affine(guard: &StreamGuard<'_>, x: Region<'_>, out: Region<'_>, scale: f32, shift: f32) -> Result<()> {
-    if out.len == 0 {
-        return Ok(());
-    }
     let (from, to, n) = (at(x, guard)?, at(out, guard)?, out.len as u64);
     let (blocks, backward) = (blocks(packs(out.len, x.dtype())), guard.stream().direction());
     let arguments = &mut arguments![from, to, n, backward, scale, shift];
@@ -141,9 +120,6 @@ fn affine(guard: &StreamGuard<'_>, x: Region<'_>, out: Region<'_>, scale: f32, s
 
 #[inline]
 fn elementwise(guard: &StreamGuard<'_>, kind: Binary, a: Region<'_>, b: Region<'_>, out: Region<'_>) -> Result<()> {
-    if out.len == 0 {
-        return Ok(());
-    }
     let kernel = match kind {
         Binary::Add => Kernel::ADD,
         Binary::Subtract => Kernel::SUBTRACT,
@@ -155,9 +131,6 @@ fn elementwise(guard: &StreamGuard<'_>, kind: Binary, a: Region<'_>, b: Region<'
 }
 
 fn greater(guard: &StreamGuard<'_>, x: Region<'_>, out: Region<'_>, threshold: f32) -> Result<()> {
-    if out.len == 0 {
-        return Ok(());
-    }
     let (from, to, n) = (at(x, guard)?, at(out, guard)?, out.len as u64);
     let (blocks, backward) = (blocks(packs(out.len, x.dtype())), guard.stream().direction());
     let arguments = &mut arguments![from, to, n, backward, threshold];
@@ -176,9 +149,6 @@ fn reduce(guard: &StreamGuard<'_>, kernel: Kernel, x: Region<'_>, out: Region<'_
 
 fn nonzero(guard: &StreamGuard<'_>, x: Region<'_>, positions: Region<'_>, count: Region<'_>) -> Result<()> {
     let total = CudaMemory::of(count, guard.stream())?;
-    if x.len == 0 {
-        return guard.fill(total, 0);
-    }
     let (from, n, to, total) = (at(x, guard)?, x.len as u64, at(positions, guard)?, total.address());
     let tiles = x.len.div_ceil(TILE);
     let (groups, blocks) = (tiles.div_ceil(GROUP), u32::try_from(tiles).unwrap_or(u32::MAX));
@@ -198,9 +168,6 @@ fn nonzero(guard: &StreamGuard<'_>, x: Region<'_>, positions: Region<'_>, count:
 }
 
 fn gather(guard: &mut StreamGuard<'_>, x: Region<'_>, rows: Region<'_>, out: Region<'_>, width: usize) -> Result<()> {
-    if out.len == 0 {
-        return Ok(());
-    }
     // A matrix without rows lies nowhere, and is not read.
     let from = if x.len == 0 { 0 } else { at(x, guard)? };
     let (numbers, to) = (at(rows, guard)?, at(out, guard)?);
@@ -215,18 +182,6 @@ fn gather(guard: &mut StreamGuard<'_>, x: Region<'_>, rows: Region<'_>, out: Reg
     };
     let arguments = &mut arguments![from, numbers, to, rows_out, rows_in, columns, fault, ticket];
     guard.launch(kernel.of_width(x.dtype()), blocks(items), THREADS, arguments)
-}
-
-fn copy(guard: &StreamGuard<'_>, x: Region<'_>, out: Region<'_>) -> Result<()> {
-    if out.len == 0 {
-        return Ok(());
-    }
-    guard.copy(CudaMemory::of(x, guard.stream())?, CudaMemory::of(out, guard.stream())?)
-}
-
-pub(crate) fn spin(guard: &StreamGuard<'_>, duration: Duration) -> Result<()> {
-    let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    guard.launch(Kernel::SPIN, 1, 1, &mut arguments![nanoseconds])
 }
 
 /// The host time of `launches` bare launches of a small `affine`, with everything prepared: what an enqueue costs at

@@ -8,13 +8,14 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::collections::{HashMap, HashSet};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cudarc::cupti::sys::{self, CUptiResult};
 use cudarc::driver::sys::CUcontext;
 
 use super::records::{Ran, Record};
 use crate::device::kept::{ByteBudget, CALL_NAME_BYTES, ChunkedVec, INDEX_BYTES, Name, SPAN_BYTES, text_bytes};
+use crate::device::lock;
 use crate::device::tracer::{DeviceWork, Stall};
 
 /// What is collected; `None` while nobody records.
@@ -121,7 +122,7 @@ impl Collecting {
     /// Takes the right, for records of a context, and registers the callbacks.
     pub(super) fn begin(context: u32) -> Result<Self, String> {
         let collecting = {
-            let mut collected = lock();
+            let mut collected = lock(&COLLECTED);
             if collected.is_some() {
                 return Err("another recording in this process has CUPTI".to_owned());
             }
@@ -139,13 +140,13 @@ impl Collecting {
 
     /// What was collected. From now on records are thrown away, until another recording begins.
     pub(super) fn end(self) -> DrainedRecords {
-        lock().as_mut().map(|(_, collected)| std::mem::take(collected)).unwrap_or_default()
+        lock(&COLLECTED).as_mut().map(|(_, collected)| std::mem::take(collected)).unwrap_or_default()
     }
 }
 
 impl Drop for Collecting {
     fn drop(&mut self) {
-        *lock() = None;
+        *lock(&COLLECTED) = None;
     }
 }
 
@@ -170,7 +171,7 @@ unsafe extern "C" fn complete(_: CUcontext, _: u32, buffer: *mut u8, _: usize, v
     if buffer.is_null() {
         return;
     }
-    if let Some((context, collected)) = lock().as_mut() {
+    if let Some((context, collected)) = lock(&COLLECTED).as_mut() {
         let mut record = ptr::null_mut();
         // Safety: the buffer holds that many bytes of records; `record` is null or the one before.
         while unsafe { sys::cuptiActivityGetNextRecord(buffer, valid, &mut record) } == CUptiResult::CUPTI_SUCCESS {
@@ -183,10 +184,6 @@ unsafe extern "C" fn complete(_: CUcontext, _: u32, buffer: *mut u8, _: usize, v
     // Safety: from `request`, with this layout; CUPTI gave it back.
     unsafe { dealloc(buffer, layout()) };
     OUT.fetch_sub(1, Ordering::AcqRel);
-}
-
-fn lock() -> MutexGuard<'static, Option<(u32, DrainedRecords)>> {
-    COLLECTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

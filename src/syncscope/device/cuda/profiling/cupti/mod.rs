@@ -28,7 +28,8 @@ use records::{OWN, Ran};
 
 use crate::device::cuda::driver::exit;
 use crate::device::cuda::driver::libraries::Library;
-use crate::device::cuda::gpu::{Gpu, lock};
+use crate::device::cuda::gpu::Gpu;
+use crate::device::lock;
 use crate::device::tracer::{ActivitySource, DeviceWork, Stall, Traced};
 
 const KINDS: [CUpti_ActivityKind; 7] = [

@@ -1,5 +1,6 @@
 //! What the guard of a stream enqueues: each call goes to the stream, or to that of a capture in progress.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -10,13 +11,13 @@ use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
 use crate::device::cuda::driver::{
     Allocation, Argument, Capture, Event, Executable, Function, HostBlock, HostPiece, PoolSpan, Stream,
 };
-use crate::device::cuda::gpu::lock;
 use crate::device::cuda::kernels::Kernel;
 use crate::device::cuda::memory::free_list;
 use crate::device::cuda::stream::event::CudaEvent;
 use crate::device::cuda::stream::fault::Recorded;
 use crate::device::engine::{Captured, Result};
 use crate::device::injection::Injected;
+use crate::device::lock;
 use crate::device::operation::Operation;
 use crate::error::DeviceError;
 
@@ -26,6 +27,36 @@ const ASIDE_BYTES: usize = 1 << 20;
 /// How long a copy first waits with the guard for what others enqueued meanwhile, and how long it does so between two looks.
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
+
+/// Room for the intermediate results of a matrix multiplication: what cuBLAS takes by itself on current devices.
+pub(crate) const WORKSPACE_BYTES: usize = 32 << 20;
+
+/// What a stream's scratch memory is for: kernels of one stream follow each other and share it, those of two do not.
+#[derive(Clone, Copy)]
+pub(crate) enum Scratch {
+    /// Of reductions: zero before and after each (see `kernels/reduce.cu`).
+    Reduce,
+    /// Of the search for non-zeros: zero before and after each (see `kernels/compact.cu`).
+    Groups,
+    /// Of matrix multiplications, of any content.
+    Workspace,
+}
+
+/// Scratch memory.
+#[derive(Default)]
+pub(super) struct Pieces {
+    /// By [`Scratch`]: none until it is needed.
+    current: [Option<Allocation>; 3],
+    /// What became too small; a captured graph may still use it.
+    outgrown: Vec<Allocation>,
+}
+
+impl Pieces {
+    /// All of it: the stream is over.
+    pub(super) fn into_all(self) -> impl Iterator<Item = Allocation> {
+        self.current.into_iter().flatten().chain(self.outgrown)
+    }
+}
 
 impl<'a> StreamGuard<'a> {
     /// Its stream.
@@ -109,7 +140,7 @@ impl<'a> StreamGuard<'a> {
     ) -> Result<()> {
         let function = self.function(kernel)?;
         self.may_fail(Injected::Launch, "launch")?;
-        let early = self.stream.device.gpu.kernels.start_early();
+        let early = self.stream.device.gpu.kernels.start_early;
         self.target().launch(function, blocks, threads, early, arguments)
     }
 
@@ -157,17 +188,6 @@ impl<'a> StreamGuard<'a> {
         self.target().multiply(blas, descriptors, algorithm, workspace, operands)
     }
 
-    /// What `enqueue` enqueues on a stream of its own, as work to launch on this one.
-    pub(crate) fn captured_apart(&self, enqueue: impl FnOnce(&Stream) -> Result<()>) -> Result<Executable> {
-        let gpu = &self.stream.device.gpu;
-        let apart = stream_of(gpu)?;
-        // Before the capture, which would be for nothing.
-        let _making = gpu.may_make_graph()?;
-        let capture = Capture::begin(apart)?;
-        enqueue(capture.onto())?;
-        capture.end()
-    }
-
     /// Enqueues captured work.
     #[inline]
     pub(crate) fn launch_graph(&self, graph: &Executable) -> Result<()> {
@@ -209,6 +229,14 @@ impl<'a> StreamGuard<'a> {
         self.may_fail(Injected::Copy, "download")?;
         let guard = if to.kind() == HostKind::Pageable { self.once_free("copy_to")? } else { self };
         guard.copy_block(done, |stream| stream.download(from, to))
+    }
+
+    /// Copies into borrowed memory, and waits until it has arrived.
+    pub(crate) fn download_and_wait(self, from: PoolSpan, to: &mut [MaybeUninit<u8>]) -> Result<()> {
+        self.may_fail(Injected::Copy, "download")?;
+        let guard = self.once_free("download")?;
+        let stream = guard.stream;
+        stream.raw.download_and_wait(from, to, guard)
     }
 
     /// Enqueues a copy of all of `from` into the head of a piece.
@@ -264,9 +292,7 @@ impl<'a> StreamGuard<'a> {
                 let _making = self.stream.device.gpu.may_make_graph()?;
                 Ok((capture.end()?, captured))
             }
-            None => {
-                Err(DeviceError::InvalidArgument { operation: "capture", reason: "none is in progress".to_owned() })
-            }
+            None => Err(DeviceError::invalid("capture", "none is in progress")),
         }
     }
 
@@ -307,5 +333,26 @@ impl<'a> StreamGuard<'a> {
         self.stream.mark(due);
         let reached = lock(&self.stream.limbo).reached();
         drop(reached);
+    }
+
+    /// At least `bytes` of this stream's scratch memory for `purpose`; zero at first where it must be.
+    pub(crate) fn scratch(&self, purpose: Scratch, bytes: usize) -> Result<PoolSpan> {
+        let mut scratch = lock(&self.stream.scratch);
+        let known = scratch.current.get(purpose as usize).and_then(Option::as_ref);
+        if let Some(known) = known.filter(|known| known.size() >= bytes) {
+            return Ok(known.span());
+        }
+        let piece = self.allocate(bytes.next_power_of_two())?;
+        let span = piece.span();
+        if !matches!(purpose, Scratch::Workspace) {
+            // At once, also while a capture is in progress: each launch of the graph needs it zero.
+            if let Err(error) = self.stream.raw.fill(span, 0) {
+                self.stream.free(piece);
+                return Err(error);
+            }
+        }
+        let outgrown = scratch.current.get_mut(purpose as usize).and_then(|place| place.replace(piece));
+        scratch.outgrown.extend(outgrown);
+        Ok(span)
     }
 }

@@ -2,8 +2,9 @@
 
 use super::StreamInner;
 use crate::device::cuda::driver::{Allocation, Event};
-use crate::device::cuda::gpu::{PAUSE, lock};
+use crate::device::cuda::gpu::PAUSE;
 use crate::device::cuda::stream::limbo::Kept;
+use crate::device::lock;
 
 impl StreamInner {
     /// Frees memory that was used on this stream alone, after the work enqueued so far. A push on a list.

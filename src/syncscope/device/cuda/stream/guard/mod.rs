@@ -6,31 +6,31 @@
 //! meets no capture.
 //!
 //! This file has a stream's state and what does not enqueue; `enqueue` has what the guard enqueues, `given_up` what becomes of memory
-//! that is not used any more, and `scratch` the memory that kernels of one stream share.
+//! that is not used any more.
 //!
 //! What a drop does takes no guard, and neither does a question or a wait: a thread may hold it while the driver blocks in
 //! it, because the stream's queue is full and a gate holds it. So what they need lies beside what the guard locks.
 
 mod enqueue;
 mod given_up;
-mod scratch;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use crate::device::cuda::driver::{Allocation, Capture, Stream, exit};
-use crate::device::cuda::gpu::{Gpu, lock, now, within};
+use crate::device::cuda::gpu::{Gpu, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::opened::Opened;
 use crate::device::cuda::stream::fault::Fault;
 use crate::device::cuda::stream::limbo::Limbo;
 use crate::device::engine::{Captured, Result};
 use crate::device::injection::{self, Injected};
+use crate::device::lock;
 use crate::error::DeviceError;
 
-use scratch::Pieces;
-pub(crate) use scratch::{Scratch, WORKSPACE_BYTES};
+use enqueue::Pieces;
+pub(crate) use enqueue::{Scratch, WORKSPACE_BYTES};
 
 /// Behind so many guards a queue surely has room: it holds a thousand entries, and hardly a guard enqueues ten.
 const ROOM: u64 = 32;
@@ -371,6 +371,6 @@ impl StreamInner {
     }
 
     fn injected(&self, call: &'static str) -> DeviceError {
-        DeviceError::CallFailed { device: self.device.name().to_owned(), call, reason: injection::REASON.to_owned() }
+        DeviceError::call_failed(self.device.name(), call, injection::REASON)
     }
 }
