@@ -78,17 +78,19 @@ fn outcome(judgement: &Judgement) -> Value {
 
 /// A test of a claim in one case, or a quantity beside it, which decides nothing.
 fn case_facts(case: &CaseResult) -> Value {
-    let interval = case.numbers.and_then(|(_, interval)| interval);
+    let found = case.found.as_ref().ok();
+    let numbers = found.map(Found::numbers);
+    let interval = numbers.and_then(|(_, interval)| interval);
     json!({
         "quantity": case.quantity,
         "parameters": case.select,
-        "bounds": case.bounds,
-        "value": case.value.as_ref().ok(),
-        "number": case.numbers.map(|(number, _)| number),
+        "bounds": case.bounds(),
+        "value": found.map(Found::written),
+        "number": numbers.map(|(number, _)| number),
         "low": interval.map(|(low, _)| low),
         "high": interval.map(|(_, high)| high),
         "lies": case.lies(),
-        "missing": case.value.as_ref().err(),
-        "runs": case.runs,
+        "missing": case.found.as_ref().err(),
+        "runs": found.map_or(0, |found| found.runs),
     })
 }
