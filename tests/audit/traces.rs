@@ -73,7 +73,7 @@ thread.join()
 cuda.fakeRange(2, None)
 ";
     let audited = Audited::of(&["python3", "-c", script], &["--stacks", "all", "--trace", "trace.json"], &[]);
-    let again = AuditReport::of_trace(&fs::read_to_string(audited.file("trace.json")).unwrap(), "t").unwrap();
+    let again = AuditReport::of_trace(fs::read_to_string(audited.file("trace.json")).unwrap(), "t").unwrap();
     let of = |report: &AuditReport| -> Vec<_> {
         report.places.iter().map(|place| (place.place.clone(), place.range.clone(), place.thread)).collect()
     };
@@ -126,7 +126,7 @@ pub(super) fn as_the_profiler_writes(trace: &Value) -> Value {
 fn a_trace_of_pytorchs_profiler_has_the_places_of_the_audit_of_the_same_run() {
     let audited = Audited::of(&["python3", &train()], &["--stacks", "all", "--trace", "trace.json"], &[]);
     let trace = as_the_profiler_writes(&read(&audited.file("trace.json")));
-    let imported = AuditReport::of_trace(&trace.to_string(), "profiler.json").unwrap();
+    let imported = AuditReport::of_trace(trace.to_string(), "profiler.json").unwrap();
     assert_eq!(places(&imported), places(&audited.report));
     adds_up(&imported);
 }
@@ -232,7 +232,7 @@ fn trace_of(events: &[Value]) -> String {
 }
 
 fn report_of(events: &[Value]) -> AuditReport {
-    AuditReport::of_trace(&trace_of(events), "trace.json").unwrap()
+    AuditReport::of_trace(trace_of(events), "trace.json").unwrap()
 }
 
 #[test]
