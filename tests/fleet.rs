@@ -125,7 +125,7 @@ fn fleet_of(machines: usize, models: usize, slow: usize) -> Fleet {
             row.values.push(own);
         }
     }
-    fleet.rows.iter_mut().for_each(|row| drop(row.values.remove(0)));
+    fleet.rows.iter_mut().for_each(|row| _ = row.values.remove(0));
     fleet
 }
 

@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn the_trace_of_a_region_has_the_places_of_its_audit() {
         let region = planted();
-        let again = AuditReport::of_trace(&region.timeline.to_trace(), "t.json").unwrap();
+        let again = AuditReport::of_trace(region.timeline.to_trace(), "t.json").unwrap();
         let places = |report: &AuditReport| -> Vec<_> {
             let of = |WaitPlace { place, call, reason, count, total_ns, waited_for, .. }: &WaitPlace| {
                 (place.clone(), call.clone(), *reason, *count, *total_ns, waited_for.clone())

@@ -5,6 +5,11 @@ pub(crate) use syncscope_results::error::{DeviceError, FileError};
 
 pub(crate) use syncscope_book::error::explained;
 
+/// That a file cannot be read, or claimed.
+pub(crate) fn at(path: &std::path::Path) -> impl Fn(std::io::Error) -> FileError + '_ {
+    |cause| FileError::Io { path: path.to_owned(), cause }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -23,9 +28,4 @@ mod tests {
         let apart = anyhow::Error::new(io()).context("b.yaml");
         assert_eq!(explained(&apart), "b.yaml: the disk is full");
     }
-}
-
-/// That a file cannot be read, or claimed.
-pub(crate) fn at(path: &std::path::Path) -> impl Fn(std::io::Error) -> FileError + '_ {
-    |cause| FileError::Io { path: path.to_owned(), cause }
 }

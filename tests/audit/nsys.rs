@@ -18,7 +18,7 @@ fn kineto() -> Export {
 }
 
 fn report(export: Export) -> AuditReport {
-    AuditReport::of_trace(&export.bytes(), "t.sqlite").unwrap()
+    AuditReport::of_trace(export.bytes(), "t.sqlite").unwrap()
 }
 
 fn refusal(bytes: &[u8]) -> String {
@@ -55,7 +55,7 @@ fn an_export_of_nsys_has_the_places_of_the_profilers_trace_of_the_same_run() {
         }
     }
     for trace in traces {
-        let of_trace = AuditReport::of_trace(&trace.to_string(), "t.json").unwrap();
+        let of_trace = AuditReport::of_trace(trace.to_string(), "t.json").unwrap();
         let of_export = report(Export::of(&trace));
         assert!(of_export.places.iter().any(|place| place.reason == Reason::Wait), "{:?}", of_export.places);
         assert_eq!(places(&of_export, true), places(&of_trace, false));
