@@ -201,7 +201,7 @@ mod tests {
     use super::super::source::nothing;
     use super::*;
     use crate::results::{ExperimentRun, MetricSpec, Outcome, Parameters, Provenance, Series, TelemetrySample};
-    use crate::results::{code_of, code_of_system};
+    use crate::results::{code_of, code_of_system, declare_code};
     use crate::units::Unit;
     use syncscope::device::Telemetry;
 
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn results_of_other_code_are_told_from_those_of_this_program() {
-        syncscope_suite::experiment::Registry::builtin();
+        declare_code("launch-path cpu=1;launch-path cuda=1;PyTorch=1");
         let mut results = nothing();
         let of_other_code =
             |results: &Results| Warning::of(results).iter().any(|warning| warning.about == WarningSubject::Code);
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn another_system_that_other_code_measured_is_named() {
-        syncscope_suite::experiment::Registry::builtin();
+        declare_code("launch-path cpu=1;launch-path cuda=1;PyTorch=1");
         let mut results = nothing();
         let mut other = results.runs[0].clone();
         other.system = "PyTorch".to_owned();
