@@ -15,6 +15,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_copy_of_nothing_is_refused_where_any_copy_is", copies_of_nothing),
     ("streams_end_while_tensors_live_that_they_used", streams_of_a_living_tensor),
     ("affine_is_rounded_once", fused),
+    ("a_read_leaves_its_stream_complete", complete_after_reads),
     ("a_device_is_waited_for_while_a_stream_captures", device_wait_in_capture),
     ("a_bare_launch_loop_is_no_part_of_a_capture", bare_launches_in_capture),
     ("tensors_of_a_capturing_stream_are_dropped_on_another_thread", drops_beside_a_capture),
@@ -101,6 +102,26 @@ fn fused(device: &Device) -> Result<(), Failed> {
     let value = device.stream()?.full::<f32>([1], f64::from(x))?.affine(x, -1.0)?.item()?;
     let exact = x.mul_add(x, -1.0);
     ensure(value == exact && exact != x * x - 1.0, || format!("{value:e} in place of {exact:e}"))
+}
+
+/// The driver says for some microseconds more that the copy is pending.
+fn complete_after_reads(device: &Device) -> Result<(), Failed> {
+    let stream = device.stream()?;
+    let x = stream.ones::<f32>([64])?;
+    let mut pending = [0; 4];
+    for _ in 0..500 {
+        let sum = x.sum()?;
+        let mut ask = |read: usize| stream.is_complete().map(|is_complete| pending[read] += usize::from(!is_complete));
+        sum.item()?;
+        ask(0)?;
+        x.any()?;
+        ask(1)?;
+        x.nonzero()?;
+        ask(2)?;
+        x.to_vec()?;
+        ask(3)?;
+    }
+    ensure(pending == [0; 4], || format!("after item, any, nonzero and to_vec {pending:?} of 500 were pending"))
 }
 
 fn device_wait_in_capture(device: &Device) -> Result<(), Failed> {

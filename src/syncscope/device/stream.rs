@@ -133,8 +133,8 @@ impl Stream {
 
     /// Whether everything enqueued so far has completed. Never blocks.
     ///
-    /// A read returns as soon as its value is on the host, so that a stream may be busy for some microseconds more: ask
-    /// after a [`synchronize`](Self::synchronize) where that matters.
+    /// So it has after a read, such as [`item`](crate::tensor::Tensor::item), until more is enqueued. The driver's own query
+    /// (`cuStreamQuery`) can say otherwise for some microseconds: it counts the copy's end, the read its value.
     ///
     /// # Errors
     /// [`DeviceError::Capturing`] while the stream's work is captured; a failure of work enqueued earlier.

@@ -132,7 +132,7 @@ fn through_slot(
     let slot = stream.device.gpu.for_a_read(stream, || stream.device.gpu.slot(bytes, 0))?;
     slot.expect();
     let copied = stream.enter_uncaptured("download").and_then(|guard| guard.download_piece(from, &slot));
-    let taken = copied.and_then(|()| take(&slot));
+    let taken = copied.and_then(|left| take(&slot).map(|()| stream.note_idle(left)));
     if taken.is_err() {
         // The copy may yet come.
         stream.keep(Kept::Slot { _slot: slot });

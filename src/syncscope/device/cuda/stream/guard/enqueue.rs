@@ -239,10 +239,11 @@ impl<'a> StreamGuard<'a> {
         stream.raw.download_and_wait(from, to, guard)
     }
 
-    /// Enqueues a copy of all of `from` into the head of a piece.
-    pub(crate) fn download_piece(&self, from: PoolSpan, to: &HostPiece) -> Result<()> {
+    /// Enqueues a copy of all of `from` into the head of a piece; how many guards have ended with this one.
+    pub(crate) fn download_piece(self, from: PoolSpan, to: &HostPiece) -> Result<u64> {
         self.may_fail(Injected::Copy, "download")?;
-        self.stream.raw.download_piece(from, to)
+        self.stream.raw.download_piece(from, to)?;
+        Ok(self.stream.left() + 1)
     }
 
     /// Enqueues a recording of `event`.
