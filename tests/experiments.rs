@@ -371,7 +371,7 @@ fn rows_that_find_no_memory_fail_with_the_reason_and_the_others_run() {
 fn iterations_and_element_types_can_be_chosen_where_an_experiment_has_them() {
     let registry = Registry::builtin();
     let mut chosen = registry.get("sync-points").unwrap().default_for("cuda");
-    *chosen.iterations().unwrap() = 7.try_into().unwrap();
+    *chosen.iterations().unwrap() = syncscope_suite::experiment::counts::count(7);
     *chosen.element_types().unwrap() = vec!["bf16".parse().unwrap()];
     let plan = chosen.plan("cuda");
     let loops: Vec<&MetricSpec> = plan.iter().filter(|spec| spec.id == "sync-points.big.async").collect();

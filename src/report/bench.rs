@@ -16,6 +16,7 @@ use super::processes::{command_line, say_failures};
 use super::progress::RunBar;
 use super::run::count;
 use super::{AppContext, End, UsageError, device, job};
+use crate::experiment::counts::Count;
 use crate::experiment::{AnyExperiment, Bench, RunObserver, has_scenarios, record_scenarios};
 use crate::files::begins_with;
 use crate::measure::{Protocol, Sampler};
@@ -37,8 +38,8 @@ pub(super) struct Arguments {
     #[arg(long, value_parser = element_type())]
     dtype: Option<FloatType>,
     /// Iterations of each timed loop: 20 is quick, 100 thorough
-    #[arg(long, value_parser = count::<NonZeroUsize>, allow_negative_numbers = true)]
-    iters: Option<NonZeroUsize>,
+    #[arg(long, value_parser = iterations, allow_negative_numbers = true)]
+    iters: Option<Count>,
     /// Samples of each row
     #[arg(long, default_value = "15", value_parser = count::<NonZeroUsize>, allow_negative_numbers = true)]
     samples: NonZeroUsize,
@@ -50,6 +51,11 @@ pub(super) struct Arguments {
     trace: Option<PathBuf>,
     #[command(flatten)]
     course: CourseArgument,
+}
+
+/// As many iterations as a suite may ask for.
+fn iterations(text: &str) -> Result<Count, String> {
+    count::<NonZeroUsize>(text).and_then(Count::try_from)
 }
 
 /// Takes the names of the element types; of another name clap says which are there.

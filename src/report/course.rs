@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{AppContext, UsageError, argument, program, recorded};
+use super::{AppContext, UsageError, argument, invocation, recorded};
 use crate::book::{self, AuditPage, BookProject};
 use crate::error::{BookError, FileError};
 use crate::present::escape;
@@ -45,7 +45,7 @@ impl CourseArgument {
     pub(super) fn project(&self, context: &AppContext) -> anyhow::Result<BookProject> {
         let Some(folder) = &self.folder else { return Ok(context.book.clone()) };
         if folder.is_dir() && !BookProject::is_begun(folder) {
-            let (program, folder) = (program(), folder.display());
+            let (program, folder) = (invocation(), folder.display());
             let message =
                 format!("{folder}: this is no course: it has no book.toml; `{program} init DIR` makes a course");
             return Err(UsageError(message).into());
@@ -117,6 +117,6 @@ pub(super) fn render(all: &[Results], project: &BookProject, out: &Path, context
     let rendered = book::render(all, project, &recorded::catalog_of(project, all, context), out);
     let rendered = rendered.map_err(unwritten)?;
     say!("book: {}", rendered.index.display());
-    say!("to read it: {} serve {}", program(), argument(out));
+    say!("to read it: {} serve {}", invocation(), argument(out));
     Ok(())
 }

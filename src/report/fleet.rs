@@ -12,7 +12,7 @@ use super::course::CourseArgument;
 use super::output_file::OutputFile;
 use super::processes::WITHOUT_MULTICAST;
 use super::run::Choice;
-use super::{AppContext, End, UsageError, argument, output, program};
+use super::{AppContext, End, UsageError, argument, invocation, output};
 use crate::files::begins_with;
 use crate::runner::{ENGINES, Suite};
 use syncscope::device::Device;
@@ -94,7 +94,7 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
     write(folder, &script, arguments.tasks)?;
     let job = submit(folder, &arguments.options)?;
     say!("job {job}: {} tasks, results in {}", arguments.tasks, folder.display());
-    say!("when it has ended: {} collect {}", program(), argument(folder));
+    say!("when it has ended: {} collect {}", invocation(), argument(folder));
     Ok(End::Well)
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{argument, output, program};
+use super::{argument, invocation, output};
 use crate::error::{FileError, at};
 use crate::files::Target;
 use crate::results::{Piece, Results, Row};
@@ -79,7 +79,7 @@ impl Keeper {
         let target = Results::claim(out, |there| is_partial = there.is_partial())?;
         let keeper = Self::of(out, target);
         if is_partial {
-            let (file, program) = (argument(out), program());
+            let (file, program) = (argument(out), invocation());
             note!(
                 "{file} is of runs that did not end, and will be replaced; to go on from it: {program} run --resume {file}"
             );
@@ -87,7 +87,7 @@ impl Keeper {
         let mut state = keeper.state();
         let left = out.with_file_name(joined(&state.checkpoint.stem, ".json"));
         if left != out && left.is_file() {
-            note!("an earlier run did not end; to go on from it: {} run --resume {}", program(), argument(&left));
+            note!("an earlier run did not end; to go on from it: {} run --resume {}", invocation(), argument(&left));
         }
         state.checkpoint.claim().map_err(at(&left))?;
         drop(state);

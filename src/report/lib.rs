@@ -74,7 +74,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::benchmark::Benchmarks;
 use self::exit::{AlreadyReported, End, UsageError, exit_code, failed, told};
-use self::naming::program;
+use self::naming::{invocation, program};
 use crate::book::BookProject;
 use crate::clean::terminal_line;
 use crate::experiment::{Experiment, Registry};

@@ -8,11 +8,18 @@ use std::path::Path;
 use clap::Command;
 use clap::builder::{Resettable, StyledStr};
 
+use super::argument;
+
 /// The program's name.
 pub(super) fn program() -> String {
     let path = std::env::args_os().next();
     let name = path.as_deref().and_then(|path| Path::new(path).file_stem()).map(|name| name.to_string_lossy());
     name.map_or_else(|| "report".to_owned(), Cow::into_owned)
+}
+
+/// The program as it was started, as a word of a shell: what is to be typed next begins with it.
+pub(super) fn invocation() -> String {
+    std::env::args_os().next().map_or_else(program, |path| argument(Path::new(&path)))
 }
 
 /// The command and all below it with the name `program` wherever their help names the program.

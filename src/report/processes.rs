@@ -19,7 +19,7 @@ use super::keep::Keeper;
 use super::peer::OtherSystem;
 use super::run::Limits;
 use super::terminal::OutputOptions;
-use super::{AlreadyReported, AppContext, End, argument, program, told};
+use super::{AlreadyReported, AppContext, End, argument, invocation, program, told};
 use crate::book::{Warning, WarningSubject};
 use crate::error::explained;
 use crate::results::{Environment, Outcome, Results, SYNCSCOPE, without_folders};
@@ -29,7 +29,7 @@ pub(super) struct FinishedRuns {
     pub(super) results: Results,
     pub(super) file: PathBuf,
     is_elsewhere: bool,
-    /// Whether an error ended the runs.
+    /// Whether an error ended the runs, or the other system could not be measured.
     is_failed: bool,
 }
 
@@ -91,9 +91,9 @@ pub(super) fn measure(
 ) -> anyhow::Result<FinishedRuns> {
     let forward = Forward::listen()?;
     let file = keeper.checkpoint(&results)?;
-    let mut runs = Runs { results, file, keeper, peer, limits, carried, forward };
+    let mut runs = Runs { results, file, keeper, peer, lacks_peer: false, limits, carried, forward };
     let ended = runs.measure();
-    let Runs { results, forward, .. } = runs;
+    let Runs { results, forward, lacks_peer, .. } = runs;
     if results.rows.is_empty() {
         keeper.give_up();
         if forward.is_interrupted() {
@@ -106,7 +106,7 @@ pub(super) fn measure(
     if let Err(error) = &ended {
         alert!("error: {}", told(error));
     }
-    let is_failed = ended.is_err() && !forward.is_interrupted();
+    let is_failed = (ended.is_err() || lacks_peer) && !forward.is_interrupted();
     Ok(FinishedRuns { is_failed, ..finish(results, keeper)? })
 }
 
@@ -119,6 +119,8 @@ struct Runs<'a> {
     keeper: &'a Keeper,
     /// The other system that is measured by turns.
     peer: Option<OtherSystem>,
+    /// Whether it could not be measured.
+    lacks_peer: bool,
     limits: &'a Limits,
     carried: &'a AppContext,
     forward: Forward,
@@ -157,6 +159,7 @@ impl Runs<'_> {
             Err(reason) => {
                 alert!("{system} is not measured: {}", explained(&reason));
                 self.results.plan.with.clear();
+                self.lacks_peer = true;
             }
         }
         Ok(())
@@ -243,7 +246,7 @@ impl FinishedRuns {
     pub(super) fn end(&self) -> End {
         say_failures(&self.results);
         if self.results.is_partial() {
-            alert!("not all was measured; to go on: {} run --resume {}", program(), argument(&self.file));
+            alert!("not all was measured; to go on: {} run --resume {}", invocation(), argument(&self.file));
             return if self.is_failed { End::Failed } else { End::Interrupted };
         }
         if self.is_failed || self.results.has_failures() || self.is_elsewhere { End::Failed } else { End::Well }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{AppContext, UsageError, argument, program};
+use super::{AppContext, UsageError, argument, invocation};
 use crate::book::BookProject;
 use crate::error::FileError;
 use crate::results::{Catalog, MetricSpec, Results};
@@ -43,7 +43,7 @@ pub(super) fn some_in(store: &Path, index: &Index) -> Result<(), UsageError> {
     let message = match (index.files.is_empty(), index.refused.first()) {
         (false, _) => return Ok(()),
         (true, None) => {
-            let (program, argument) = (program(), argument(store));
+            let (program, argument) = (invocation(), argument(store));
             format!(
                 "{place}: there is no results file in this store; `{program} collect DIR --into {argument}` puts some there"
             )

@@ -11,7 +11,7 @@ use super::course::CourseArgument;
 use super::keep::{self, Keeper};
 use super::peer::OtherSystem;
 use super::processes::{self, FinishedRuns};
-use super::{AppContext, End, UsageError, argument, program};
+use super::{AppContext, End, UsageError, argument, invocation};
 use crate::book::BookProject;
 use crate::results::{Environment, Plan, Results, Selection};
 use crate::runner::{Suite, empty_results, planned};
@@ -65,7 +65,7 @@ impl Choice {
             return Ok(selection);
         }
         match carried.registry.refuse(&selection) {
-            Some(refusal) => Err(UsageError(format!("{refusal}; see `{} experiments`", program()))),
+            Some(refusal) => Err(UsageError(format!("{refusal}; see `{} experiments`", invocation()))),
             None => Ok(selection.with_operands(carried.registry.catalog("cuda").specs())),
         }
     }
@@ -82,7 +82,7 @@ impl Choice {
         if rows.any(|spec| selection.holds(&spec.id)) {
             return Ok(());
         }
-        let (name, program) = (argument(&self.suite), program());
+        let (name, program) = (argument(&self.suite), invocation());
         let message = format!(
             "the suite {name} measures none of the rows that are asked for, so nothing is measured and no file is touched; \
              `{program} plan --suite {name}` lists its rows"

@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tower_http::services::ServeDir;
 
 use super::interrupt::{self, AskedBy};
-use super::{End, UsageError, argument, program};
+use super::{End, UsageError, argument, invocation};
 
 /// The names of this machine for itself. A page from elsewhere can give its own name this machine's address, and would read
 /// the book under that name.
@@ -120,7 +120,7 @@ fn site_in(folder: &Path) -> Result<PathBuf, UsageError> {
     let places = [folder.join("site"), folder.to_owned()];
     let found = places.into_iter().find(|place| place.join("index.html").is_file());
     found.ok_or_else(|| {
-        let program = program();
+        let program = invocation();
         UsageError(format!("{}: no book is there; `{program}` and `{program} render` make one", folder.display()))
     })
 }
@@ -129,7 +129,7 @@ fn taken(arguments: &Arguments, error: std::io::Error) -> anyhow::Error {
     let Arguments { folder, port } = arguments;
     match error.kind() {
         ErrorKind::AddrInUse => {
-            let (program, folder, next) = (program(), argument(folder), port.checked_add(1).unwrap_or(0));
+            let (program, folder, next) = (invocation(), argument(folder), port.checked_add(1).unwrap_or(0));
             UsageError(format!(
                 "port {port} is taken by another program; name another: {program} serve {folder} --port {next}"
             ))

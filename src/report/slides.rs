@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::course::{self, CoursePlace};
-use super::{AppContext, End, argument, program, recorded};
+use super::{AppContext, End, argument, invocation, recorded};
 use crate::book;
 
 /// Make a deck of slides for each lesson of the course; needs no device
@@ -30,6 +30,6 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
     let rendered = book::render_slides(&all, &project, &recorded::catalog_of(&project, &all, context), out);
     let index = rendered.map_err(course::unwritten)?;
     say!("slides: {}", index.display());
-    say!("to show them: {} serve {}", program(), argument(index.parent().unwrap_or(out)));
+    say!("to show them: {} serve {}", invocation(), argument(index.parent().unwrap_or(out)));
     Ok(End::Well)
 }

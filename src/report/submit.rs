@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::output::Form;
 use super::output_file::OutputFile;
-use super::{End, UsageError, argument, program, recorded, refuse_input};
+use super::{End, UsageError, argument, invocation, recorded, refuse_input};
 use crate::results::Results;
 
 /// Make a results file that can be handed on: checked, and without what says whose it is
@@ -115,7 +115,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let file = OutputFile::asked(out, |there| Results::read(there).is_ok())?;
     let results = recorded::sound(path)?;
     if results.is_partial() {
-        let (file, program) = (argument(path), program());
+        let (file, program) = (argument(path), invocation());
         let message = format!("{}: it did not end; to go on: {program} run --resume {file}", path.display());
         return Err(UsageError(message).into());
     }

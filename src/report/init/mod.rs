@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::library::dependency;
 use super::schema::Kind;
-use super::{AppContext, End, UsageError, argument, output, program};
+use super::{AppContext, End, UsageError, argument, invocation, output};
 use crate::book::document::Document;
 use crate::error::BookError;
 use crate::files::fill;
@@ -43,7 +43,7 @@ const CRATE: [(&str, &str); 8] = [
 
 pub(super) fn execute(arguments: Arguments, context: &AppContext) -> anyhow::Result<End> {
     let Arguments { folder, rust } = arguments;
-    let (place, program) = (argument(&folder), program());
+    let (place, program) = (argument(&folder), invocation());
     if rust {
         write_crate(&folder)?;
         say!("crate: {place}");

@@ -49,7 +49,7 @@ impl Kernel {
     /// The kernel that Jupyter finds first.
     pub(super) fn find(place: &Place) -> Result<Self, UsageError> {
         let none = || {
-            let program = crate::program();
+            let program = crate::invocation();
             UsageError(format!("no kernel is installed to run the cells; `{program} kernel install` installs one"))
         };
         let folder = place.folders()?.into_iter().next().ok_or_else(none)?;
@@ -79,7 +79,7 @@ impl Kernel {
         // One that ended before it had read all says so by its status.
         let _ = asking.join();
         if !output.status.success() {
-            let (place, program) = (self.folder.display(), crate::program());
+            let (place, program) = (self.folder.display(), crate::invocation());
             bail!("{place}: the kernel does not run cells; `{program} kernel install` installs it again");
         }
         let ran: Vec<Option<Failure>> =

@@ -47,7 +47,7 @@ impl Experiment for Ceilings {
         }
     }
 
-    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+    fn iterations(&mut self) -> Option<&mut Count> {
         Some(&mut self.iterations)
     }
 

@@ -17,7 +17,7 @@
 //! ```
 
 use std::num::NonZeroUsize;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 
 use schemars::JsonSchema;
 use serde::de::Error;
@@ -43,9 +43,16 @@ pub const fn count<const MAX: usize>(value: usize) -> UpTo<MAX> {
 
 impl<'de, const MAX: usize> Deserialize<'de> for UpTo<MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let count = NonZeroUsize::deserialize(deserializer)?;
+        Self::try_from(NonZeroUsize::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+impl<const MAX: usize> TryFrom<NonZeroUsize> for UpTo<MAX> {
+    type Error = String;
+
+    fn try_from(count: NonZeroUsize) -> Result<Self, String> {
         match count.get() > MAX {
-            true => Err(D::Error::custom(format!("{count} is more than {MAX}, the most that a machine is asked for"))),
+            true => Err(format!("{count} is more than {MAX}, the most that a machine is asked for")),
             false => Ok(Self(count)),
         }
     }
@@ -56,12 +63,6 @@ impl<const MAX: usize> Deref for UpTo<MAX> {
 
     fn deref(&self) -> &NonZeroUsize {
         &self.0
-    }
-}
-
-impl<const MAX: usize> DerefMut for UpTo<MAX> {
-    fn deref_mut(&mut self) -> &mut NonZeroUsize {
-        &mut self.0
     }
 }
 

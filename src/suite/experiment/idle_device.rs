@@ -31,7 +31,7 @@ impl Experiment for IdleDevice {
         Self { iters: count(100), ..Self::default() }
     }
 
-    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+    fn iterations(&mut self) -> Option<&mut Count> {
         Some(&mut self.iters)
     }
 

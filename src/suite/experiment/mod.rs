@@ -63,7 +63,6 @@ pub use registry::{AnyExperiment, Experiment, Registry, RegistryEntry, WrongPara
 mod prelude {
     pub(super) use std::cell::RefCell;
     pub(super) use std::hint::black_box;
-    pub(super) use std::num::NonZeroUsize;
     pub(super) use std::rc::Rc;
     pub(super) use std::time::Duration;
 

@@ -61,7 +61,7 @@ impl Experiment for MultiDevice {
         Self { iters: count(20), ..Self::default() }
     }
 
-    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+    fn iterations(&mut self) -> Option<&mut Count> {
         Some(&mut self.iters)
     }
 

@@ -1,7 +1,6 @@
 //! Which experiments there are: a registry is a value, to which a crate of your own adds its experiments.
 
 use std::fmt;
-use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::counts::Count;
 use super::group::Group;
 use super::recorder::TraceRecorder;
 use crate::device::FloatType;
@@ -79,7 +79,7 @@ pub trait Experiment: Clone + Default + Serialize + DeserializeOwned + JsonSchem
     fn record(&self, _recorder: &mut TraceRecorder) {}
 
     /// The iterations of its timed loop, which a command line may set, where it has one.
-    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+    fn iterations(&mut self) -> Option<&mut Count> {
         None
     }
 
@@ -104,7 +104,7 @@ pub trait AnyExperiment: Send + Sync {
     fn record(&self, recorder: &mut TraceRecorder);
 
     /// As [`Experiment::iterations`].
-    fn iterations(&mut self) -> Option<&mut NonZeroUsize>;
+    fn iterations(&mut self) -> Option<&mut Count>;
 
     /// As [`Experiment::element_types`].
     fn element_types(&mut self) -> Option<&mut Vec<FloatType>>;
@@ -127,7 +127,7 @@ impl<E: Experiment> AnyExperiment for E {
         Experiment::record(self, recorder);
     }
 
-    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+    fn iterations(&mut self) -> Option<&mut Count> {
         Experiment::iterations(self)
     }
 

@@ -64,7 +64,7 @@ impl Experiment for AsyncFrontend {
         }
     }
 
-    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+    fn iterations(&mut self) -> Option<&mut Count> {
         Some(&mut self.iters)
     }
 

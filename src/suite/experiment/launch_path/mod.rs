@@ -33,7 +33,7 @@ impl Experiment for LaunchPath {
     const NAME: &'static str = "launch-path";
     const SUMMARY: &'static str = "What launching the same work one by one, batched and as a graph costs";
 
-    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+    fn iterations(&mut self) -> Option<&mut Count> {
         Some(&mut self.iterations)
     }
 

@@ -65,7 +65,7 @@ impl Experiment for Overlap {
         }
     }
 
-    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+    fn iterations(&mut self) -> Option<&mut Count> {
         Some(&mut self.steps)
     }
 

@@ -34,7 +34,7 @@ impl Experiment for SelfAudit {
         Self { spins: [2e-6, 5e-6, 2e-5, 2e-4, 2e-3].map(Bounded).to_vec(), ..Self::default() }
     }
 
-    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+    fn iterations(&mut self) -> Option<&mut Count> {
         Some(&mut self.calls)
     }
 

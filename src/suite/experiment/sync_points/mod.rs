@@ -63,7 +63,7 @@ impl Experiment for SyncPoints {
         }
     }
 
-    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+    fn iterations(&mut self) -> Option<&mut Count> {
         Some(&mut self.iters)
     }
 

@@ -40,7 +40,7 @@ impl Experiment for Synchronize {
         Self { size: count(128), iters: count(50), elements: count(1 << 16), ..Self::default() }
     }
 
-    fn iterations(&mut self) -> Option<&mut NonZeroUsize> {
+    fn iterations(&mut self) -> Option<&mut Count> {
         Some(&mut self.iters)
     }
 
