@@ -11,8 +11,8 @@ use crate::device::{Element, Float, MatmulPrecision};
 impl<T: Float> Tensor<T> {
     /// The matrix product of `[m, k]` and `[k, n]`: `[m, n]`. Accumulated in fp32; fp32 operands are not rounded.
     ///
-    /// On CUDA the first multiplication of a shape searches for the fastest plan and blocks while it does. The second with its
-    /// operands in the same place makes a graph, for which the driver can wait: warm up with two.
+    /// On CUDA the first multiplication of a shape asks cuBLASLt for an algorithm and loads its kernels, which can wait for
+    /// other streams: warm a shape up before it is measured.
     ///
     /// # Errors
     /// The shapes do not fit; those of [every call](crate::tensor#errors).
