@@ -64,7 +64,7 @@ fn whatever_the_other_system_leaves_the_own_runs_are_all_measured() {
         (r#"rm -r "$(dirname "$5")""#, "pytorch.py ended with"),
     ] {
         let (folder, output) = by_turns(peer);
-        assert_eq!(code(&output), 0, "{peer}: {}", stderr(&output));
+        assert_eq!(code(&output), 1, "{peer}: {}", stderr(&output));
         assert!(stderr(&output).contains("PyTorch is not measured: "), "{peer}: {}", stderr(&output));
         assert!(stderr(&output).contains(says), "{peer}: {}", stderr(&output));
         assert_eq!(runs(folder.path().join("r.json")), 2, "{peer}");
@@ -95,7 +95,7 @@ fn the_process_of_another_system_is_told_of_the_end_of_a_run_that_is_killed() {
 fn without_a_place_for_temporary_files_the_own_runs_are_all_measured() {
     let folder = folder();
     let output = by_turns_in(folder.path(), "exit 0", &folder.path().join("missing"));
-    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
     assert!(stderr(&output).contains("PyTorch is not measured: cannot make a folder"), "{}", stderr(&output));
     assert_eq!(runs(folder.path().join("r.json")), 2);
     assert!(!folder.path().join("missing").exists());
