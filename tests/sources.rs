@@ -269,7 +269,7 @@ fn what_a_measurement_may_start_is_started_on_all_processors() {
                     starts += 1;
                     let is_named =
                         line.trim_start().starts_with("let start = ") && source.contains("affinity::elsewhere(start)");
-                    if !line.contains("affinity::elsewhere(") && !line.contains("affinity::beside(") && !is_named {
+                    if !line.contains("elsewhere(") && !line.contains("affinity::beside(") && !is_named {
                         bare.push(format!("{}: {}", file.display(), line.trim()));
                     }
                 }

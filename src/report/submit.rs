@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::output::Form;
 use super::output_file::OutputFile;
 use super::{End, UsageError, argument, invocation, recorded, refuse_input};
+use crate::clean::terminal_line;
 use crate::results::Results;
 
 /// Make a results file that can be handed on: checked, and without what says whose it is
@@ -56,9 +57,11 @@ impl Report {
         for (place, texts) in changed.into_iter().chain(same) {
             let gone = texts.taken_out.iter().cloned().collect::<Vec<_>>().join("; ");
             let words = [("stays", staying(place, texts)), ("is taken out", gone)];
-            let words =
-                words.into_iter().filter(|(_, own)| !own.is_empty()).map(|(what, own)| format!("\n{what}: {own}"));
-            say!("{place}{}", words.collect::<String>());
+            let words = words
+                .into_iter()
+                .filter(|(_, own)| !own.is_empty())
+                .map(|(what, own)| format!("\n{what}: {}", terminal_line(&own)));
+            say!("{}{}", terminal_line(place), words.collect::<String>());
         }
         say!("All samples of {} rows and {} runs stay as they are.", self.rows, self.runs);
     }

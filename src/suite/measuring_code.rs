@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// What takes the samples of every experiment.
 const SHARED: [&str; 9] = [
-    "src/syncscope/affinity.rs",
+    "src/syncscope/affinity",
     "src/syncscope/measure",
     "src/syncscope/device",
     "src/syncscope/tensor",
@@ -24,7 +24,7 @@ const SHARED: [&str; 9] = [
 const LEFT_OUT: [&str; 1] = ["src/syncscope/measure/statistics"];
 /// What only an engine runs.
 const OF_ENGINE: [(&str, &[&str]); 2] = [
-    ("cpu", &["src/syncscope/device/cpu", "src/calls/own.rs", "src/calls/own_waiting.rs", "src/calls/own_ways.rs"]),
+    ("cpu", &["src/syncscope/device/cpu", "src/calls/own.rs"]),
     ("cuda", &["src/syncscope/device/cuda", "src/calls/cuda", "kernels"]),
 ];
 /// The trials of driver calls, and what code that uses them has.
@@ -38,6 +38,10 @@ const PEER: [&str; 2] = ["book/peers/pytorch.py", "book/peers/pytorch_system"];
 /// The digests of the experiments and engines in the repository at `root`, each by `NAME ENGINE`, and that of the other
 /// system by its name.
 pub(crate) fn digests(root: &Path) -> Vec<(String, String)> {
+    let named = OF_ENGINE.iter().flat_map(|(_, of)| of.iter()).chain(&SHARED).chain(&LEFT_OUT).chain(&PEER);
+    if let Some(moved) = named.into_iter().find(|path| !root.join(path).exists()) {
+        panic!("{moved} is not there: what measures has moved");
+    }
     let below = |path: &Path, folder: &str| path.starts_with(root.join(folder));
     let is_harness = |path: &Path| {
         SHARED.iter().any(|shared| below(path, shared)) || NO_EXPERIMENTS.iter().any(|other| path.ends_with(other))
@@ -158,7 +162,7 @@ mod tests {
         let changed = |file: &str| changed_by(folder.path(), file, "let changed = 1;");
         let harness =
             ["bench.rs", "each_round.rs", "group.rs", "host_copy.rs"].map(|file| format!("{EXPERIMENTS}/{file}"));
-        let neutral = ["device/stream.rs", "measure/sampler.rs", "tensor/mod.rs", "affinity.rs"];
+        let neutral = ["device/stream.rs", "measure/sampler.rs", "tensor/mod.rs", "affinity/mod.rs"];
         let neutral = neutral.map(|file| format!("src/syncscope/{file}"));
         for file in harness.iter().chain(&neutral).map(String::as_str).chain(["src/suite/runner/mod.rs"]) {
             assert_eq!(changed(file), of(&|_, _| true), "{file}");
