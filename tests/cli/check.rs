@@ -166,7 +166,7 @@ fn whatever_cannot_be_checked_is_a_problem_in_json_with_a_place_where_it_has_one
     fs::create_dir(folder.path().join("empty")).unwrap();
     fs::write(folder.path().join("cut.json"), "{\n").unwrap();
     for (what, file, column, says) in [
-        ("empty", None, None, "no course: report init DIR` makes a course"),
+        ("empty", None, None, "report init DIR` makes a course"),
         ("qucik", None, None, "did you mean `quick`?"),
         ("course/lessons.yaml", None, None, "checked with its course"),
         ("none.yaml", Some("none.yaml"), None, "No such file"),
