@@ -255,8 +255,8 @@ pub(crate) fn holds(text: &str, document: &Document, results: &Results, system: 
     Ok(Held { finding, without_scatter: without_scatter(finding, cases) })
 }
 
-/// Whether measurements that tests name have no meaning in the system that the file is about, such as calls of another program:
-/// that one then says nothing, where a row that was only not measured is said to be missing.
+/// Whether measurements that tests name have no meaning in the system that the file is about, such as calls of another program.
+/// Nothing is said of that system then. A row that has a meaning there, and was not measured, is said to be missing.
 pub(crate) fn is_foreign(tests: &str, document: &Document, results: &Results) -> bool {
     let lookup = results.lookup();
     let foreign = |operand: &Operand| {
