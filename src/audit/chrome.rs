@@ -1,209 +1,441 @@
-//! Events in Chrome's trace format, of which those are kept that an audit uses.
+//! Chrome's trace format, of which an audit uses the events of calls, of work, of what encloses calls, and of waits.
 //!
-//! Source: *Trace Event Format*, the document of the Chromium project.
-//!
-//! # Limits
-//! An event takes some hundred bytes, and two in a text are enough for one: those of no use are not kept, and of the others
-//! [`MAX_EVENTS`] at most. Nothing else is kept that a text can have without end.
+//! A trace may be anybody's and of any length: of its text one event is held at a time, and of an event what is used.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::marker::PhantomData;
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::sync::Arc;
 
-use serde::de::{Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::kineto;
+use super::class::Class;
+use super::pieces::{Piece, Pieces, mended};
 use crate::device::kind::Kind;
+use crate::units::counted;
 
-/// A trace of the most bytes that are read has fewer by the profiler.
-const MAX_EVENTS: usize = 5_000_000;
-/// The most bytes of what a trace of this library says of itself.
+/// A trace has fewer events that are used.
+const MAX_EVENTS: usize = 50_000_000;
+/// The most bytes of an event, and of what a trace says of itself.
+const MAX_EVENT: usize = 1 << 20;
 const MAX_OTHER: usize = 1 << 24;
-/// The longest time that an event may have, in microseconds: a year. And the farthest from zero.
-const YEAR: f64 = 3.2e13;
-const FARTHEST: f64 = 4e15;
-/// What an audit uses of this library's own traces.
-pub(super) const KINDS: [Kind; 5] = [Kind::Enqueue, Kind::Synchronize, Kind::HostWork, Kind::Kernel, Kind::Copy];
-pub(super) const NAME_OF_THREAD: &str = "thread_name";
+/// The longest time that an event may have, in nanoseconds: a year. And the farthest from zero.
+const YEAR: i64 = 32_000_000_000_000_000;
+const FARTHEST: i64 = 4_000_000_000_000_000_000;
 
-#[derive(Deserialize)]
-pub(super) struct Trace<'a> {
-    #[serde(rename = "traceEvents", borrow, deserialize_with = "used")]
-    pub(super) events: Vec<Event<'a>>,
-    #[serde(rename = "otherData", borrow)]
-    other: Option<&'a RawValue>,
+/// The category of the time of a recording.
+const WINDOW: &str = "trace";
+
+/// What an event tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Category {
+    /// A call of the driver or of a library above it.
+    Call,
+    /// A kernel, of a trace of this library, too.
+    Kernel,
+    Copy,
+    Fill,
+    /// What a synchronization waits for.
+    Awaited,
+    /// A range that the program names.
+    Range,
+    /// A function of Python.
+    Function,
+    /// An operator of a library.
+    Operator,
+    /// The time of a recording.
+    Window,
+    /// It has no category of any profiler that is known here.
+    Unnamed,
+    /// Of a trace of this library.
+    Own(Kind),
 }
 
-impl<'a> Trace<'a> {
-    /// A trace from its text.
-    pub(crate) fn parse(text: &'a str) -> serde_json::Result<Self> {
-        // The format's other form is the list of events alone.
-        match text.trim_start().starts_with('[') {
-            true => serde_json::from_str(text).map(|List(events)| Self { events, other: None }),
-            false => serde_json::from_str(text),
-        }
+impl Category {
+    /// By its name in traces: PyTorch up to version 1.11 wrote other ones.
+    fn of(name: &str) -> Option<Self> {
+        const OWN: [Kind; 4] = [Kind::Enqueue, Kind::Synchronize, Kind::HostWork, Kind::Copy];
+        Some(match &*name.to_ascii_lowercase() {
+            "cuda_runtime" | "cuda_driver" | "hip_runtime" | "hip_driver" | "runtime" | "driver" => Self::Call,
+            "kernel" => Self::Kernel,
+            "gpu_memcpy" | "memcpy" => Self::Copy,
+            "gpu_memset" | "memset" => Self::Fill,
+            "cuda_sync" => Self::Awaited,
+            "user_annotation" => Self::Range,
+            "python_function" | "python" => Self::Function,
+            "cpu_op" | "operator" => Self::Operator,
+            WINDOW => Self::Window,
+            // The same range as the device saw it; the profiler's own work; arrows.
+            "gpu_user_annotation" | "overhead" | "ac2g" | "fwdbwd" => return None,
+            own => OWN.into_iter().find(|kind| kind.name() == own).map_or(Self::Unnamed, Self::Own),
+        })
     }
+}
 
+/// An event that took time.
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    pub(super) category: Category,
+    pub(super) name: Arc<str>,
+    /// Where its track stands among those of the trace.
+    pub(super) track: u32,
+    /// Nanoseconds.
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) correlation: Option<u64>,
+    pub(super) bytes: u64,
+    pub(super) context: Option<u32>,
+    pub(super) stream: Option<u32>,
+    pub(super) device: Option<u32>,
+    pub(super) more: Option<Box<Told>>,
+}
+
+/// What few events tell.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told {
+    /// The stream that a synchronization waits for.
+    pub(super) awaited_stream: Option<u32>,
+    /// The number of the call that recorded the event which it waits for.
+    pub(super) recorded_by: Option<u64>,
+    /// Of a trace of this library.
+    pub(super) awaits: Option<u64>,
+    pub(super) site: String,
+    pub(super) sync: String,
+}
+
+/// A trace, as far as it is used.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    pub(super) events: Vec<Event>,
+    /// Names of processes, and of tracks: the process of each, and its own.
+    pub(super) processes: Vec<String>,
+    pub(super) tracks: Vec<(u32, String)>,
+    /// How the tracks are called that have a name.
+    pub(super) named: HashMap<u32, String>,
     /// What a trace of this library says of itself.
-    pub(super) fn other(&self) -> Option<serde_json::Value> {
-        let other = self.other.filter(|other| other.get().len() <= MAX_OTHER)?;
-        serde_json::from_str(other.get()).ok()
-    }
+    pub(super) other: Option<serde_json::Value>,
+    /// Its number among the processes of a job.
+    pub(super) rank: Option<u32>,
+    /// What of it could not be read, so that waits may be missing; and what was read all the same.
+    pub(super) missing: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
-#[derive(Deserialize)]
-struct List<'a>(#[serde(borrow, deserialize_with = "used")] Vec<Event<'a>>);
-
-/// The events that are used.
-fn used<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Event<'a>>, D::Error> {
-    struct Read<'a>(PhantomData<&'a ()>);
-    impl<'de: 'a, 'a> Visitor<'de> for Read<'a> {
-        type Value = Vec<Event<'a>>;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("a list of events")
-        }
-
-        fn visit_seq<S: SeqAccess<'de>>(self, mut events: S) -> Result<Self::Value, S::Error> {
-            let mut used = Vec::new();
-            while let Some(event) = events.next_element::<Event<'a>>()? {
-                if event.is_used() {
-                    used.push(event);
+impl Trace {
+    /// Reads a trace.
+    ///
+    /// # Errors
+    /// It is none, or has more events than any.
+    pub(super) fn read(from: impl Read) -> Result<Self, String> {
+        let (mut pieces, mut reader) = (Pieces::new(from), TraceReader::default());
+        let is_whole = match pieces.next() {
+            // The format's other form is the list of events alone. Writers that are killed leave it open.
+            Some(b'[') => reader.events(&mut pieces)?,
+            Some(b'{') => {
+                pieces.skip();
+                let (is_whole, has_events) = reader.members(&mut pieces)?;
+                if !has_events {
+                    return Err("missing field `traceEvents`".to_owned());
                 }
-                if used.len() > MAX_EVENTS {
-                    let message = format!("it has more than {MAX_EVENTS} events that are used, the most that are read");
-                    return Err(S::Error::custom(message));
-                }
+                is_whole
             }
-            Ok(used)
-        }
+            _ => return Err("neither an object nor a list".to_owned()),
+        };
+        Ok(reader.finish(is_whole, pieces.stopped))
     }
-    deserializer.deserialize_seq(Read(PhantomData))
 }
 
-/// An event. There are millions, so nothing of the text is copied that need not be, and of the arguments only some are kept.
-#[derive(Deserialize)]
-pub(super) struct Event<'a> {
-    #[serde(default, borrow)]
-    pub(super) ph: Cow<'a, str>,
-    #[serde(default, borrow)]
-    pub(super) cat: Cow<'a, str>,
-    #[serde(default, borrow)]
-    pub(crate) name: Cow<'a, str>,
-    #[serde(default, borrow)]
-    pub(super) pid: Loose<'a>,
-    #[serde(default, borrow)]
-    pub(super) tid: Loose<'a>,
-    pub(super) ts: Option<f64>,
-    dur: Option<f64>,
-    #[serde(default, borrow)]
-    pub(super) args: Arguments<'a>,
+#[derive(Default)]
+struct TraceReader {
+    trace: Trace,
+    /// The places of tracks, by their process and their own name.
+    tracks: HashMap<String, u32>,
+    names: HashSet<Arc<str>>,
+    /// Of each track, the events that have begun and not ended; none for one that is not used.
+    open: HashMap<u32, Vec<Option<Event>>>,
+    untimed: u64,
+    mended: u64,
+    unread: u64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Written<'a> {
+    #[serde(borrow)]
+    ph: Cow<'a, str>,
+    #[serde(borrow)]
+    cat: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    pid: Loose<'a>,
+    tid: Loose<'a>,
+    ts: Loose<'a>,
+    dur: Loose<'a>,
+    args: Loose<'a>,
 }
 
 /// The arguments that are used.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Arguments<'a> {
-    #[serde(borrow)]
-    pub(super) correlation: Loose<'a>,
-    pub(crate) bytes: Loose<'a>,
-    pub(super) context: Loose<'a>,
-    pub(super) stream: Loose<'a>,
-    pub(super) device: Loose<'a>,
-    pub(super) awaits: Loose<'a>,
-    pub(crate) name: Loose<'a>,
-    pub(super) site: Loose<'a>,
-    pub(super) sync: Loose<'a>,
+struct Arguments<'a> {
+    #[serde(borrow, alias = "correlation_id", alias = "correlationId")]
+    correlation: Loose<'a>,
+    bytes: Loose<'a>,
+    #[serde(alias = "context_id")]
+    context: Loose<'a>,
+    #[serde(alias = "stream_id")]
+    stream: Loose<'a>,
+    #[serde(alias = "device_id")]
+    device: Loose<'a>,
+    wait_on_stream: Loose<'a>,
+    wait_on_cuda_event_record_corr_id: Loose<'a>,
+    awaits: Loose<'a>,
+    name: Loose<'a>,
+    site: Loose<'a>,
+    sync: Loose<'a>,
 }
 
 /// A value as it stands in the text, which is used if it is a number or a text.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(super) struct Loose<'a>(&'a str);
-
-impl<'a> Loose<'a> {
-    pub(crate) fn number(self) -> Option<u64> {
-        self.0.parse().ok()
-    }
-
-    pub(super) fn small(self) -> Option<u32> {
-        self.0.parse().ok()
-    }
-
-    pub(super) fn text(self) -> Cow<'a, str> {
-        match self.0.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
-            Some(plain) if !plain.contains('\\') => Cow::Borrowed(plain),
-            Some(_) => Cow::Owned(serde_json::from_str(self.0).unwrap_or_default()),
-            None => Cow::default(),
-        }
-    }
-}
+#[derive(Clone, Copy, Default)]
+struct Loose<'a>(&'a str);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         <&RawValue>::deserialize(deserializer).map(|value| Self(value.get()))
     }
 }
 
-impl<'a> Event<'a> {
-    /// Whether it is one of those that `kineto` and the reader of own traces look at.
-    fn is_used(&self) -> bool {
-        match &*self.ph {
-            "X" => kineto::is_used(self) || KINDS.iter().any(|kind| kind.name() == self.cat),
-            "M" => self.name == NAME_OF_THREAD,
-            _ => false,
-        }
+impl Loose<'_> {
+    /// A number, which some writers put into a text.
+    fn number<T: std::str::FromStr>(self) -> Option<T> {
+        self.0.trim_matches('"').parse().ok()
     }
 
-    /// The process and the thread.
-    pub(super) fn track(&self) -> (Loose<'a>, Loose<'a>) {
-        (self.pid, self.tid)
+    fn text(self) -> String {
+        serde_json::from_str(self.0).unwrap_or_default()
     }
 
-    /// When it began and ended, since the first of the trace.
-    pub(super) fn times(&self, first: f64) -> (u64, u64) {
-        let start = ((self.ts.unwrap_or(first) - first) * 1e3).round().max(0.0) as u64;
-        (start, start + (self.dur.unwrap_or(0.0) * 1e3).round() as u64)
-    }
-
-    pub(super) fn is_timed(&self) -> bool {
-        let has_begun = self.ts.is_some_and(|time| time.abs() < FARTHEST);
-        has_begun && self.dur.is_some_and(|time| (0.0..YEAR).contains(&time))
+    /// Microseconds as nanoseconds: by their digits, since a number of the format has room for a quarter of a microsecond of
+    /// a day's clock alone.
+    fn nanoseconds(self) -> Option<i64> {
+        let text = self.0.trim_matches('"');
+        let digits = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
+        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+        let time = match digits(whole) && digits(part) && !whole.is_empty() && whole.len() < 17 {
+            true => {
+                let part: i64 = format!("{part:0<4.4}").parse().ok()?;
+                whole.parse::<i64>().ok()?.checked_mul(1_000)?.checked_add((part + 5) / 10)?
+            }
+            false => {
+                let time = text.parse::<f64>().ok().filter(|time| time.abs() * 1e3 < FARTHEST as f64)?;
+                (time * 1e3).round() as i64
+            }
+        };
+        (time.abs() < FARTHEST).then_some(time)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_that_nothing_looks_at_are_not_kept() {
-        let used = [
-            r#"{"ph":"X","cat":"cuda_runtime","name":"cudaFree","ts":1,"dur":1}"#,
-            r#"{"ph":"X","cat":"synchronize","name":"item","ts":1,"dur":1}"#,
-            r#"{"ph":"M","name":"thread_name"}"#,
-        ];
-        let unused = [r#"{"ph":"X","cat":"cpu_op","ts":1,"dur":1}"#, r#"{"ph":"s","cat":"ac2g"}"#, "{}"];
-        let text = format!("{{\"traceEvents\":[{},{}]}}", used.join(","), vec![unused.join(","); 1000].join(","));
-        let list = format!("[{}]", unused.join(","));
-        assert_eq!(Trace::parse(&text).unwrap().events.len(), used.len());
-        assert!(Trace::parse(&list).unwrap().events.is_empty());
+impl TraceReader {
+    /// Reads the members of a trace. Whether there is an end, and a list of events.
+    fn members<R: Read>(&mut self, pieces: &mut Pieces<R>) -> Result<(bool, bool), String> {
+        let mut has_events = false;
+        while pieces.next() == Some(b'"') {
+            let Piece::Value(key) = pieces.value(MAX_EVENT) else { break };
+            let key = String::from_utf8_lossy(key).trim_matches('"').to_owned();
+            if pieces.next() == Some(b':') {
+                pieces.skip();
+            }
+            if key == "traceEvents" && pieces.next() == Some(b'[') {
+                has_events = true;
+                if !self.events(pieces)? {
+                    break;
+                }
+                continue;
+            }
+            let is_used = matches!(&*key, "otherData" | "distributedInfo");
+            match pieces.value(if is_used { MAX_OTHER } else { 0 }) {
+                Piece::Value(value) if is_used => {
+                    let value: serde_json::Value = serde_json::from_str(&mended(value)).unwrap_or_default();
+                    match &*key {
+                        "otherData" => self.trace.other = Some(value),
+                        _ => self.trace.rank = value["rank"].as_u64().and_then(|rank| u32::try_from(rank).ok()),
+                    }
+                }
+                Piece::Value(_) | Piece::TooLong => {}
+                Piece::End => break,
+            }
+        }
+        Ok((pieces.next() == Some(b'}'), has_events))
     }
 
-    #[test]
-    fn of_what_is_neither_a_number_nor_a_text_nothing_is_kept_and_the_event_is_read() {
-        for other in ["null", "true", "-5", "1.5", "[1, [2]]", "{\"a\": [3]}"] {
-            let args = format!("{{\"stream\":{other},\"site\":{other},\"bytes\":7}}");
-            let text = format!(
-                "[{{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"ts\":1,\"dur\":2,\"pid\":{other},\"tid\":\"a\\tb\",\"args\":{args}}}]"
-            );
-            let trace = Trace::parse(&text).unwrap();
-            let [event] = &*trace.events else { panic!("{text}") };
-            assert_eq!((event.pid.number(), &*event.pid.text(), &*event.tid.text()), (None, "", "a\tb"), "{text}");
-            let Arguments { stream, site, bytes, .. } = &event.args;
-            assert_eq!((stream.small(), &*site.text(), bytes.number()), (None, "", Some(7)), "{text}");
-            assert!(Trace::parse(&(text + "]")).is_err());
+    /// Reads a list of events. Whether it has an end.
+    fn events<R: Read>(&mut self, pieces: &mut Pieces<R>) -> Result<bool, String> {
+        pieces.skip();
+        loop {
+            match pieces.next() {
+                Some(b']') => {
+                    pieces.skip();
+                    return Ok(true);
+                }
+                Some(_) => {}
+                None => return Ok(false),
+            }
+            match pieces.value(MAX_EVENT) {
+                Piece::Value(value) => self.event(value),
+                Piece::TooLong => self.unread += 1,
+                Piece::End => return Ok(false),
+            }
+            if self.trace.events.len() > MAX_EVENTS {
+                return Err(format!("it has more than {MAX_EVENTS} events that are used, the most that are read"));
+            }
         }
+    }
+
+    fn event(&mut self, value: &[u8]) {
+        if let Ok(written) = serde_json::from_slice(value) {
+            return self.take(written);
+        }
+        let text = mended(value);
+        match serde_json::from_str(&text) {
+            Ok(written) => {
+                self.mended += 1;
+                self.take(written);
+            }
+            Err(_) => self.unread += 1,
+        }
+    }
+
+    fn take(&mut self, written: Written<'_>) {
+        let phase = match &*written.ph {
+            // Only an event that took time has a length.
+            phase if phase.len() != 1 && !written.dur.0.is_empty() => "X",
+            phase => phase,
+        };
+        match phase {
+            "X" => {
+                let length = written.dur.nanoseconds().filter(|length| (0..YEAR).contains(length));
+                let event = self.used(&written, length);
+                self.trace.events.extend(event);
+            }
+            "B" => {
+                let track = self.track(written.pid, written.tid);
+                let event = self.used(&written, Some(0));
+                self.open.entry(track).or_default().push(event);
+            }
+            "E" => {
+                let track = self.track(written.pid, written.tid);
+                let begun = self.open.get_mut(&track).and_then(Vec::pop).flatten();
+                let ended = begun.zip(written.ts.nanoseconds()).filter(|(event, end)| *end >= event.start);
+                self.trace.events.extend(ended.map(|(event, end)| Event { end, ..event }));
+            }
+            "M" if written.name == "thread_name" => {
+                let track = self.track(written.pid, written.tid);
+                let arguments: Arguments<'_> = serde_json::from_str(written.args.0).unwrap_or_default();
+                self.trace.named.insert(track, arguments.name.text());
+            }
+            "i" | "I" if written.name == "Record Window End" => {
+                let event = self.used(&Written { cat: WINDOW.into(), ..written }, Some(0));
+                self.trace.events.extend(event);
+            }
+            _ => {}
+        }
+    }
+
+    /// The event, where it is one that is used, of so many nanoseconds.
+    fn used(&mut self, written: &Written<'_>, length: Option<i64>) -> Option<Event> {
+        let category = Category::of(&written.cat)?;
+        let Some((start, length)) = written.ts.nanoseconds().zip(length) else {
+            self.untimed += u64::from(category != Category::Unnamed);
+            return None;
+        };
+        let event = self.made(category, written, (start, start + length));
+        match category {
+            // Of what has no category, a name of CUDA's is a call, and what has the number of a call may be its work.
+            Category::Unnamed if Class::is_known(&event.name) => Some(Event { category: Category::Call, ..event }),
+            Category::Unnamed if event.correlation.is_none() => None,
+            _ => Some(event),
+        }
+    }
+
+    fn made(&mut self, category: Category, written: &Written<'_>, (start, end): (i64, i64)) -> Event {
+        let has_arguments = !matches!(category, Category::Function | Category::Operator | Category::Range);
+        let arguments: Arguments<'_> =
+            if has_arguments { serde_json::from_str(written.args.0).unwrap_or_default() } else { Arguments::default() };
+        let more = Told {
+            awaited_stream: arguments.wait_on_stream.number(),
+            recorded_by: arguments.wait_on_cuda_event_record_corr_id.number(),
+            awaits: arguments.awaits.number(),
+            site: arguments.site.text(),
+            sync: arguments.sync.text(),
+        };
+        let is_used = matches!(category, Category::Awaited | Category::Own(_));
+        let track = self.track(written.pid, written.tid);
+        Event {
+            category,
+            name: self.name(&written.name),
+            track,
+            start,
+            end,
+            correlation: arguments.correlation.number(),
+            bytes: arguments.bytes.number().unwrap_or(0),
+            context: arguments.context.number(),
+            stream: arguments.stream.number(),
+            device: arguments.device.number(),
+            more: is_used.then(|| Box::new(more)),
+        }
+    }
+
+    fn name(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(name) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = name.into();
+        self.names.insert(Arc::clone(&new));
+        new
+    }
+
+    /// The place of a track.
+    fn track(&mut self, process: Loose<'_>, track: Loose<'_>) -> u32 {
+        let Trace { processes, tracks, .. } = &mut self.trace;
+        *self.tracks.entry(format!("{} {}", process.0, track.0)).or_insert_with(|| {
+            let (process, track) = (process.0.trim_matches('"'), track.0.trim_matches('"'));
+            let place = processes.iter().position(|known| known == process).unwrap_or_else(|| {
+                processes.push(process.to_owned());
+                processes.len() - 1
+            });
+            tracks.push((place as u32, track.to_owned()));
+            tracks.len() as u32 - 1
+        })
+    }
+
+    fn finish(mut self, is_whole: bool, stopped: Option<String>) -> Trace {
+        let trace = &mut self.trace;
+        if self.untimed > 0 {
+            let untimed = self.untimed;
+            trace.missing.push(format!("{untimed} of its events have no time that can be read, and are left out"));
+        }
+        if self.unread > 0 {
+            trace.missing.push(format!("{} could not be read, and are left out", counted(self.unread, "event")));
+        }
+        let open = self.open.values().flatten().flatten().count();
+        if open > 0 {
+            trace.missing.push(format!("{} began and did not end", counted(open, "event")));
+        }
+        if self.mended > 0 {
+            let mended = counted(self.mended, "event");
+            trace
+                .warnings
+                .push(format!("{mended} had letters or numbers that are no JSON, and were read without them"));
+        }
+        match stopped {
+            Some(why) => {
+                trace.missing.push(format!("it could not be read to its end ({why}): what came later is missing"))
+            }
+            None if !is_whole => trace.missing.push("it is cut off: what came later is missing".to_owned()),
+            None => {}
+        }
+        self.trace
     }
 }

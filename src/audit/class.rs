@@ -27,6 +27,8 @@ pub(crate) enum Class {
     Load,
     /// Fills memory, ends a context or changes its limits, which can wait for all streams.
     Implicit,
+    /// A profiler's own, which the program does not make without it.
+    Profiler,
     /// Anything else: it has no reason to wait, and can take long by itself, as the first launch of a kernel does.
     #[default]
     Other,
@@ -39,14 +41,14 @@ const NAMES: [(Class, &str); 10] = [
     (Class::Event, "EventSynchronize"),
     (Class::Record, "EventRecord EventRecordWithFlags"),
     (Class::Free, "MemFree Free FreeArray FreeMipmappedArray ArrayDestroy MipmappedArrayDestroy"),
-    (Class::Unlock, "MemFreeHost FreeHost MemHostUnregister HostUnregister"),
+    (Class::Unlock, "MemFreeHost FreeHost HostFree MemHostUnregister HostUnregister"),
     (
         Class::Allocate,
         "MemAlloc Malloc MemAllocManaged MallocManaged MemAllocPitch MallocPitch Malloc3D MallocArray Malloc3DArray \
          MallocMipmappedArray ArrayCreate Array3DCreate MipmappedArrayCreate MemCreate MemMap MemUnmap MemRelease \
          MemSetAccess MemPoolTrimTo",
     ),
-    (Class::PageLock, "MemAllocHost MallocHost MemHostAlloc HostAlloc MemHostRegister HostRegister"),
+    (Class::PageLock, "MemAllocHost MallocHost MemHostAlloc HostAlloc HostMalloc MemHostRegister HostRegister"),
     (Class::Load, "KernelGetFunction FuncLoad FuncGetAttributes"),
     (
         Class::Implicit,
@@ -56,18 +58,17 @@ const NAMES: [(Class, &str); 10] = [
 ];
 
 impl Class {
-    /// Whether a name is one of CUDA, and not one of this library.
+    /// Whether a name is one of CUDA or HIP, and not one of this library.
     pub(crate) fn is_known(function: &str) -> bool {
-        let name = function.strip_prefix("cuda").or_else(|| function.strip_prefix("cu"));
-        name.is_some_and(|name| name.starts_with(|first: char| first.is_ascii_uppercase()))
+        unprefixed(function).is_some_and(|name| name.starts_with(|first: char| first.is_ascii_uppercase()))
     }
 
-    /// Of a function of the driver (`cuMemFree_v2`) or of the run-time library (`cudaFree`).
+    /// Of a function of the driver (`cuMemFree_v2`), of the run-time library (`cudaFree`) or of HIP (`hipFree`).
     pub(crate) fn of(function: &str) -> Self {
-        let name = ["_ptsz", "_ptds", "_v2", "_v3", "_v1"]
+        let name = ["_ptsz", "_ptds", "_spt", "_v2", "_v3", "_v1"]
             .iter()
             .fold(function, |name, ending| name.strip_suffix(ending).unwrap_or(name));
-        let name = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu")).unwrap_or(name);
+        let name = unprefixed(name).unwrap_or(name);
         let is_named = |(_, names): &&(Self, &str)| names.split(' ').any(|known| known == name);
         match NAMES.iter().find(is_named) {
             Some((class, _)) => *class,
@@ -92,6 +93,11 @@ impl Class {
     pub(crate) fn is_explicit(self) -> bool {
         matches!(self, Self::Stream | Self::Context | Self::Event)
     }
+}
+
+/// A function's name without what the names of its library begin with.
+fn unprefixed(function: &str) -> Option<&str> {
+    ["cuda", "cu", "hip"].iter().find_map(|library| function.strip_prefix(library))
 }
 
 /// What a host does at a time.

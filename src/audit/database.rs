@@ -65,7 +65,7 @@ impl Fields<'_> {
         self.number(place).and_then(|number| u32::try_from(number).ok())
     }
 
-    pub fn text(&self, place: usize) -> Option<String> {
+    pub(super) fn text(&self, place: usize) -> Option<String> {
         match self.0.get_ref(place) {
             Ok(ValueRef::Text(text)) => Some(String::from_utf8_lossy(text).into_owned()),
             _ => None,
@@ -122,7 +122,11 @@ impl Database {
     ///
     /// # Errors
     /// It is no plain table, lacks a column that has to be there, or cannot be read.
-    pub fn read(&self, table: &Table, mut take: impl FnMut(&Fields<'_>)) -> Result<Option<Vec<&'static str>>, String> {
+    pub(super) fn read(
+        &self,
+        table: &Table,
+        mut take: impl FnMut(&Fields<'_>),
+    ) -> Result<Option<Vec<&'static str>>, String> {
         let name = table.name;
         match self.names.get(name) {
             None => return Ok(None),

@@ -51,6 +51,8 @@ pub(crate) struct CallJudgement {
     pub(crate) unknown: u64,
     /// The work that it waited for last, as a place in [`Process::work`].
     pub(crate) awaited: Option<usize>,
+    /// How many bytes it copied.
+    pub(crate) bytes: u64,
 }
 
 /// Why a call took its time.
@@ -98,8 +100,8 @@ struct Evidence<'a> {
     copies: Vec<(u64, usize)>,
     /// Of each event, where it was recorded: when that call returned, its correlation, its stream.
     records: HashMap<u64, Vec<(u64, u64, Option<u32>)>>,
-    /// How long calls of a name take with nothing pending.
-    usual: HashMap<&'a str, u64>,
+    /// How long calls of a name take with nothing pending: the median, and the longest.
+    usual: HashMap<&'a str, (u64, u64)>,
 }
 
 /// Judges all calls of a process, in their order.
@@ -132,8 +134,8 @@ pub(crate) fn judge(process: &Process) -> Vec<CallJudgement> {
 }
 
 impl<'a> Evidence<'a> {
-    /// The median time of each function among the calls with nothing pending on any stream.
-    fn usual_times(&self) -> HashMap<&'a str, u64> {
+    /// The median and the longest time of each function among the calls with nothing pending on any stream.
+    fn usual_times(&self) -> HashMap<&'a str, (u64, u64)> {
         let mut times: HashMap<&str, Vec<u64>> = HashMap::new();
         for call in &self.process.calls {
             if self.all_before(call).is_none_or(|(end, _)| end <= call.enter) {
@@ -141,15 +143,28 @@ impl<'a> Evidence<'a> {
                 times.entry(&call.name).or_default().push(call.exit - call.enter - copied);
             }
         }
-        let median = |mut times: Vec<u64>| {
+        let of_times = |mut times: Vec<u64>| {
             times.sort_unstable();
-            times[times.len() / 2]
+            (times[times.len() / 2], times[times.len() - 1])
         };
-        times.into_iter().map(|(name, times)| (name, median(times))).collect()
+        times.into_iter().map(|(name, times)| (name, of_times(times))).collect()
     }
 
-    fn on_stream(&self, call: &RecordedCall, stream: Option<u32>, correlation: u64) -> Option<(u64, usize)> {
-        self.lines.get(&(call.context, Some(stream?)))?.end_before(correlation)
+    /// The median time of calls of this name with nothing pending, where there are such.
+    fn usual(&self, call: &RecordedCall) -> Option<u64> {
+        self.usual.get(&*call.name).map(|(median, _)| *median)
+    }
+
+    fn on_stream(&self, call: &RecordedCall, stream: u32, correlation: u64) -> Option<(u64, usize)> {
+        self.lines.get(&(call.context, Some(stream)))?.end_before(correlation)
+    }
+
+    /// The streams of the context of a call, or one of them.
+    fn streams(&self, call: &RecordedCall, one: Option<u32>) -> impl Iterator<Item = &Line> {
+        let context = call.context;
+        let fits = move |of: Option<u32>| of.is_some_and(|of| one.is_none_or(|one| one == of));
+        let own = self.lines.iter().filter(move |((of, stream), _)| *of == context && fits(*stream));
+        own.map(|(_, line)| line)
     }
 
     fn all_before(&self, call: &RecordedCall) -> Option<(u64, usize)> {
@@ -157,9 +172,8 @@ impl<'a> Evidence<'a> {
     }
 
     /// The work that ended last while the call was in progress, and was enqueued before it.
-    fn ended_within(&self, call: &RecordedCall) -> Option<(u64, usize)> {
-        let lines = self.lines.iter().filter(|((context, stream), _)| *context == call.context && stream.is_some());
-        let ends = lines.filter_map(|(_, line)| {
+    fn ended_within(&self, call: &RecordedCall, stream: Option<u32>) -> Option<(u64, usize)> {
+        let ends = self.streams(call, stream).filter_map(|line| {
             let count = line.correlations.partition_point(|known| *known < call.correlation);
             let ends = &line.ends[..count];
             // The ends only grow.
@@ -187,8 +201,12 @@ impl<'a> Evidence<'a> {
     fn judge(&self, call: &RecordedCall) -> CallJudgement {
         let duration = call.exit - call.enter;
         match call.class {
-            Class::Record => CallJudgement { own: duration, ..CallJudgement::default() },
-            Class::Copy { asynchronous } => self.copy(call, asynchronous),
+            Class::Record | Class::Profiler => CallJudgement { own: duration, ..CallJudgement::default() },
+            Class::Copy { asynchronous } => {
+                let copy = self.own_copy(call);
+                let bytes = copy.map_or(call.bytes, |copy| copy.bytes.max(call.bytes));
+                CallJudgement { bytes, ..self.copy(call, copy, asynchronous) }
+            }
             class if class.is_explicit() => self.synchronization(call),
             class => {
                 let pending = self.all_before(call).filter(|(end, _)| *end > call.enter);
@@ -198,11 +216,13 @@ impl<'a> Evidence<'a> {
                 let left = end.min(call.exit) - call.enter;
                 let none = CallJudgement { own: duration, ..CallJudgement::default() };
                 let uncertain = CallJudgement { cause: Cause::Uncertain, ..none.clone() };
-                match self.usual.get(call.name.as_str()) {
+                match self.usual(call) {
                     _ if matches!(class, Class::Free | Class::Unlock) => waited(call, end, awaited),
+                    // Less was left than the two clocks may differ by.
+                    _ if left <= SLACK => none,
                     None => uncertain,
-                    // It took its own time, or most of it; or less was left than the two clocks may differ by.
-                    Some(usual) if left <= SLACK || left < usual / 2 || duration < usual + left / 2 => none,
+                    // It took its own time, or most of it.
+                    Some(usual) if left < usual / 2 || duration < usual + left / 2 => none,
                     Some(_) if class == Class::Implicit => waited(call, end, awaited),
                     // What is loaded or allocated differs in size, so that it tells nothing to take longer than usual.
                     Some(_) => uncertain,
@@ -213,27 +233,55 @@ impl<'a> Evidence<'a> {
 
     fn synchronization(&self, call: &RecordedCall) -> CallJudgement {
         let depends = match call.class {
-            Class::Stream if call.stream.is_some() => self.on_stream(call, call.stream, call.correlation),
-            Class::Event => self.recorded(call).and_then(|(number, stream)| self.on_stream(call, stream, number)),
-            _ => self.all_before(call),
+            Class::Event if call.event == 0 => None,
+            Class::Event => match self.recorded(call) {
+                Some((number, stream)) => stream.map(|stream| self.on_stream(call, stream, number)),
+                None => Some(None),
+            },
+            Class::Stream => call.stream.map(|stream| self.on_stream(call, stream, call.correlation)),
+            _ => Some(self.all_before(call)),
         };
-        let depends = depends.filter(|(end, _)| *end <= call.exit + SLACK);
-        if let Some((end, awaited)) = depends.filter(|(end, _)| *end > call.enter) {
-            return waited(call, end, awaited);
+        let Some(depends) = depends else { return self.of_unknown_stream(call) };
+        let least = call.enter + self.usual(call).unwrap_or(0).min(SLACK);
+        match depends.filter(|(end, _)| *end > least && *end <= call.exit + SLACK) {
+            Some((end, awaited)) => waited(call, end, awaited),
+            None => self.unexplained(call),
         }
-        self.unexplained(call)
+    }
+
+    /// A synchronization with a stream, or an event, that no record names.
+    fn of_unknown_stream(&self, call: &RecordedCall) -> CallJudgement {
+        let duration = call.exit - call.enter;
+        let longest = self.usual.get(&*call.name).map_or(SLACK, |(_, longest)| (*longest).min(STRANGE));
+        if duration <= longest {
+            return CallJudgement { own: duration, ..CallJudgement::default() };
+        }
+        let ends = || self.streams(call, call.stream).filter_map(|line| line.end_before(call.correlation));
+        let pending = || ends().filter(|(end, _)| *end > call.enter);
+        let Some((last, _)) = pending().max() else { return self.unexplained(call) };
+        let ended = match call.class {
+            // An event may have been recorded behind any work.
+            Class::Event => self.ended_within(call, call.stream),
+            _ => pending().filter(|(end, _)| *end <= call.exit + SLACK).max(),
+        };
+        match ended {
+            // It returned as this ended; or whatever it was has ended.
+            Some((end, awaited)) if call.exit <= end + SLACK => waited(call, end, awaited),
+            _ if last <= call.exit + SLACK => self.unexplained(call),
+            _ => CallJudgement { cause: Cause::Uncertain, own: duration, ..CallJudgement::default() },
+        }
     }
 
     /// A call with nothing of its own to wait for: what took it so long, where it did.
     fn unexplained(&self, call: &RecordedCall) -> CallJudgement {
         let duration = call.exit - call.enter;
         // Where all calls of a name wait for what no record shows, it is not what they usually cost.
-        let usual = self.usual.get(call.name.as_str()).copied().unwrap_or(0).min(STRANGE).min(duration);
+        let usual = self.usual(call).unwrap_or(0).min(STRANGE).min(duration);
         if duration - usual < STRANGE {
             return CallJudgement { own: duration, ..CallJudgement::default() };
         }
         // The legacy default stream waits for others, and a stream for events of others.
-        match self.ended_within(call) {
+        match self.ended_within(call, None) {
             Some((end, awaited)) if call.exit.saturating_sub(end) <= STRANGE => waited(call, end, awaited),
             _ => CallJudgement {
                 cause: Cause::Unknown,
@@ -252,10 +300,10 @@ impl<'a> Evidence<'a> {
         Some((correlation, stream))
     }
 
-    fn copy(&self, call: &RecordedCall, asynchronous: bool) -> CallJudgement {
+    fn copy(&self, call: &RecordedCall, copy: Option<&RecordedWork>, asynchronous: bool) -> CallJudgement {
         let duration = call.exit - call.enter;
         let none = CallJudgement { own: duration, ..CallJudgement::default() };
-        let Some(copy) = self.own_copy(call) else {
+        let Some(copy) = copy else {
             // Its record was lost, or it is part of a graph.
             return if asynchronous { none } else { self.unexplained(call) };
         };
@@ -269,7 +317,7 @@ impl<'a> Evidence<'a> {
         if !waits || direction == RecordedDirection::Other {
             return none;
         }
-        let pending = self.on_stream(call, Some(copy.stream), copy.correlation).filter(|(end, _)| *end > call.enter);
+        let pending = self.on_stream(call, copy.stream, copy.correlation).filter(|(end, _)| *end > call.enter);
         let returned_after_it = copy.end <= call.exit + SLACK;
         let is_read_by_the_host = direction == RecordedDirection::ToDevice && host == HostMemoryKind::Pageable;
         // How much of the call's time behind this moment is its own copy.
@@ -287,15 +335,15 @@ impl<'a> Evidence<'a> {
             return CallJudgement { copy: copied, own: duration - copied, ..CallJudgement::default() };
         };
         let left = end.min(call.exit) - call.enter;
-        let is_later = self.usual.get(call.name.as_str()).is_none_or(|usual| duration >= left + usual / 2);
+        let is_later = self.usual(call).is_none_or(|usual| duration >= left + usual / 2);
         match copy.start <= call.exit + SLACK && end <= call.exit + SLACK {
             true if (direction == RecordedDirection::ToHost && returned_after_it) || (is_later && left > SLACK) => {
                 let judgement = waited(call, end, awaited);
                 let copied = own_part(end.min(call.exit)).min(judgement.own);
                 CallJudgement { copy: copied, own: judgement.own - copied, ..judgement }
             }
-            true => CallJudgement { cause: Cause::Uncertain, ..none },
-            false => none,
+            true if left > SLACK => CallJudgement { cause: Cause::Uncertain, ..none },
+            _ => none,
         }
     }
 }

@@ -1,51 +1,113 @@
-//! Other programs' traces: the trace of PyTorch's profiler and syncscope's own, both in Chrome's trace format. What the
-//! profiler's events say is read by `kineto`, and exports of Nsight Systems by `nsys`.
+//! Other programs' traces: those of PyTorch's profiler and of others like it, and syncscope's own, all in Chrome's trace format.
+//! What the profilers' events say is read by `kineto`, and exports of Nsight Systems by `nsys`.
 //!
 //! # Limits
-//! A trace may be anybody's: it is read up to [`MAX_BYTES`], and numbers that no clock has are passed over. Times of a day's
-//! clock in microseconds are rounded to 0.25 µs by the format's numbers. A trace has no stacks unless the profiler was asked for
-//! them (`with_stack=True`). It does not name the memory of a call, but that of its copy.
+//! A trace may be anybody's: it is read up to [`MAX_BYTES`], and numbers that no clock has are passed over. A trace has no stacks
+//! unless the profiler was asked for them (`with_stack=True`), and these tell functions, no lines. It does not name the memory of
+//! a call, but that of its copy.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 
-use super::chrome::{Event, KINDS, NAME_OF_THREAD, Trace};
+use flate2::bufread::MultiGzDecoder;
+
+use super::chrome::{Category, Trace};
 use super::lanes::THREAD;
 use super::recording::{Process, ProgramRecording, RecordedWork};
 use super::report::AuditReport;
 use super::{kineto, own};
-use crate::device::kind::SyncKind;
+use crate::device::kind::{Kind, SyncKind};
 use crate::timeline::Span;
 use syncscope_present::FileError;
 
-/// The most bytes of a trace.
-pub const MAX_BYTES: usize = 1 << 30;
+/// The most bytes of a trace, which is not held in memory; and of an export of Nsight Systems, which is.
+const MAX_BYTES: u64 = 1 << 36;
+const MAX_EXPORT: u64 = 1 << 30;
 /// The most processes, streams, devices and open Python functions of a trace: none has so many, each process is a part of the
 /// report, and the others are looked at for each call.
 const MAX_PROCESSES: usize = 4096;
 const MAX_STREAMS: usize = 4096;
 const MAX_DEVICES: usize = 64;
 pub(super) const MAX_DEEP: usize = 256;
-/// What each SQLite file begins with.
+/// What a file of SQLite begins with, and what gzip packed.
 const SQLITE: &[u8] = b"SQLite format 3\0";
+const PACKED: [u8; 2] = [0x1f, 0x8b];
 /// The number of work of which it is not known when it was enqueued: behind all calls, so that none is said to wait for it.
 pub(super) const UNKNOWN: u64 = u64::MAX;
 
-/// Reads what a file of this name holds.
+/// Reads traces, which may be packed; several are of the processes of one job, each with a clock of its own.
 ///
 /// # Errors
-/// It is no trace.
-pub fn of_bytes(bytes: Vec<u8>, origin: &str) -> Result<ProgramRecording, FileError> {
+/// A file cannot be read, or is no trace.
+pub fn read(paths: &[impl AsRef<Path>]) -> Result<ProgramRecording, FileError> {
+    let mut all = Vec::new();
+    for path in paths {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
+        all.push(of_reader(BufReader::with_capacity(1 << 20, file), &path.display().to_string())?);
+    }
+    let mut stated = HashSet::new();
+    let is_ranked = all.iter().all(|(_, rank)| rank.is_some_and(|rank| stated.insert(rank)));
+    let mut job = ProgramRecording::default();
+    for (place, ((recording, rank), path)) in all.into_iter().zip(paths).enumerate() {
+        let ProgramRecording { source, mut processes, missing, warnings } = recording;
+        if let [] | [_] = paths {
+            return Ok(ProgramRecording { source, processes, missing, warnings });
+        }
+        let rank = rank.filter(|_| is_ranked).unwrap_or(place as u32);
+        processes.iter_mut().for_each(|process| process.rank = Some(rank));
+        job.source = source;
+        job.processes.extend(processes);
+        let of_file = |text: String| format!("{}: {text}", path.as_ref().display());
+        job.missing.extend(missing.into_iter().map(of_file));
+        job.warnings.extend(warnings.into_iter().map(of_file));
+    }
+    job.processes.sort_by_key(|process| process.rank);
+    Ok(job)
+}
+
+impl AuditReport {
+    /// The audit of a trace of PyTorch's profiler or of this library, or of an export of Nsight Systems (feature `nsys`), from
+    /// what the file holds. `origin` names the file in messages.
+    ///
+    /// # Errors
+    /// It is no such file, lacks what the audit needs, or holds more than any has; the message says where.
+    pub fn of_trace(trace: impl AsRef<[u8]>, origin: &str) -> Result<Self, FileError> {
+        Ok(Self::of(&of_reader(trace.as_ref(), origin)?.0, origin).0)
+    }
+}
+
+/// The recording of a trace, and its rank where it says one.
+fn of_reader(mut from: impl BufRead, origin: &str) -> Result<(ProgramRecording, Option<u32>), FileError> {
     if origin.ends_with(".nsys-rep") || origin.ends_with(".qdrep") {
         return Err(FileError::whole(
             origin,
             "a report of nsys is read as `nsys export --type sqlite` writes it (feature `nsys`)",
         ));
     }
-    if bytes.starts_with(SQLITE) {
-        return of_export(&bytes, origin);
+    let failed = |error: std::io::Error| FileError::whole(origin, error.to_string());
+    if from.fill_buf().map_err(failed)?.starts_with(&PACKED) {
+        return of_plain(BufReader::new(MultiGzDecoder::new(from)), origin);
     }
-    let text = String::from_utf8(bytes).map_err(|_| FileError::whole(origin, "stream did not contain valid UTF-8"))?;
-    parse(&text, origin)
+    of_plain(from, origin)
+}
+
+fn of_plain(mut from: impl BufRead, origin: &str) -> Result<(ProgramRecording, Option<u32>), FileError> {
+    let failed = |error: std::io::Error| FileError::whole(origin, error.to_string());
+    if from.fill_buf().map_err(failed)?.starts_with(SQLITE) {
+        let mut bytes = Vec::new();
+        from.take(MAX_EXPORT + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > MAX_EXPORT {
+            return Err(FileError::whole(origin, "longer than 1024 MB, the most that is read of an export"));
+        }
+        return Ok((of_export(&bytes, origin)?, None));
+    }
+    let trace = Trace::read(from.take(MAX_BYTES));
+    let trace = trace.map_err(|message| FileError::whole(origin, format!("no Chrome trace: {message}")))?;
+    let rank = trace.rank;
+    Ok((within(recording(trace), origin)?, rank))
 }
 
 #[cfg(not(feature = "nsys"))]
@@ -60,22 +122,6 @@ fn of_export(_: &[u8], origin: &str) -> Result<ProgramRecording, FileError> {
 #[cfg(feature = "nsys")]
 fn of_export(bytes: &[u8], origin: &str) -> Result<ProgramRecording, FileError> {
     within(super::nsys::recording(bytes).map_err(|message| FileError::whole(origin, message))?, origin)
-}
-
-impl AuditReport {
-    /// The audit of a trace of PyTorch's profiler or of this library, or of an export of Nsight Systems (feature `nsys`), from
-    /// what the file holds. `origin` names the file in messages.
-    ///
-    /// # Errors
-    /// It is no such file, lacks what the audit needs, or holds more than any has; the message says where.
-    pub fn of_trace(trace: impl AsRef<[u8]>, origin: &str) -> Result<Self, FileError> {
-        Ok(Self::of(&of_bytes(trace.as_ref().to_vec(), origin)?, origin).0)
-    }
-}
-
-fn parse(text: &str, origin: &str) -> Result<ProgramRecording, FileError> {
-    let trace = Trace::parse(text).map_err(|error| FileError::json(origin, "Chrome trace", &error))?;
-    within(recording(trace), origin)
 }
 
 /// A recording that has no more processes, streams and devices than any.
@@ -97,68 +143,67 @@ fn within(recording: ProgramRecording, origin: &str) -> Result<ProgramRecording,
     }
 }
 
-fn recording(trace: Trace<'_>) -> ProgramRecording {
-    let (events, untimed): (Vec<&Event<'_>>, Vec<&Event<'_>>) =
-        trace.events.iter().filter(|event| event.ph == "X").partition(|event| event.is_timed());
-    let first = events.iter().filter_map(|event| event.ts).fold(f64::INFINITY, f64::min);
-    let other = trace.other();
-    let own = other.as_ref().and_then(|other| other.get("timelines"));
-    let (source, (processes, homeless)) = match own {
-        Some(timelines) => ("a trace of syncscope", (own_processes(&trace.events, &events, first, timelines), 0)),
-        None => (
-            "a trace of PyTorch's profiler. Which stream an event was recorded on is not in it, nor are calls that the \
-             profiler leaves out",
-            kineto::read(&events, first),
-        ),
+fn recording(mut trace: Trace) -> ProgramRecording {
+    let mut recording = ProgramRecording {
+        missing: std::mem::take(&mut trace.missing),
+        warnings: std::mem::take(&mut trace.warnings),
+        ..ProgramRecording::default()
     };
-    let mut missing = Vec::new();
-    if !untimed.is_empty() {
-        missing.push(format!("{} of its events have no time that can be read, and are left out", untimed.len()));
+    let own = trace.other.as_ref().and_then(|other| other.get("timelines"));
+    if let Some(timelines) = own {
+        "a trace of syncscope".clone_into(&mut recording.source);
+        recording.processes = own_processes(&trace, timelines);
+    } else {
+        let is_hip = trace.events.iter().any(|event| event.category == Category::Call && event.name.starts_with("hip"));
+        let has_awaited = trace.events.iter().any(|event| event.category == Category::Awaited);
+        let system = if is_hip { " of ROCm, which does not tell pageable from page-locked memory" } else { "" };
+        let lacking = if has_awaited { "" } else { "which stream or event a call waits for, and " };
+        recording.source = format!("a profiler's trace{system}. It lacks {lacking}calls that the profiler leaves out");
+        kineto::add(trace, &mut recording);
     }
-    missing.extend(processes.iter().find_map(Process::without_work).map(str::to_owned));
-    let works = processes.iter().flat_map(|process| &process.work);
+    let without_work = recording.processes.iter().find_map(Process::without_work);
+    recording.missing.extend(without_work.map(str::to_owned));
+    let works = recording.processes.iter().flat_map(|process| &process.work);
     let unknown = works.filter(|work| work.correlation == UNKNOWN).count();
     if unknown > 0 {
-        missing.push(format!("events of work that do not name their call: {unknown}. No wait for them is found"));
+        recording
+            .missing
+            .push(format!("events of work that do not name their call: {unknown}. No wait for them is found"));
     }
-    if homeless > 0 {
-        missing.push(format!(
-            "events of work whose calls several of its processes may have made: {homeless}. They are left out; read the trace of \
-             each process by itself"
-        ));
-    }
-    let mut recording =
-        ProgramRecording { source: source.to_owned(), processes, missing, ..ProgramRecording::default() };
     recording.say_what_lacks("trace", "with_stack=True");
     recording
 }
 
 /// The processes of a trace of this library: each timeline has two of the format, its host and its device.
-fn own_processes(all: &[Event<'_>], events: &[&Event<'_>], first: f64, timelines: &serde_json::Value) -> Vec<Process> {
+fn own_processes(trace: &Trace, timelines: &serde_json::Value) -> Vec<Process> {
     const SYNCS: [SyncKind; 4] = [SyncKind::Stream, SyncKind::Event, SyncKind::Device, SyncKind::Implicit];
-    let named = all.iter().filter(|event| event.ph == "M" && event.name == NAME_OF_THREAD);
     let numbered =
-        named.filter_map(|event| Some((event.track(), event.args.name.text().rsplit_once(THREAD)?.1.parse().ok()?)));
-    let mut threads: HashMap<_, usize> = numbered.collect();
+        trace.named.iter().filter_map(|(track, name)| Some((*track, name.rsplit_once(THREAD)?.1.parse().ok()?)));
+    let mut threads: HashMap<u32, usize> = numbered.collect();
+    let first = trace.events.iter().map(|event| event.start).min().unwrap_or(0);
     let mut all: BTreeMap<u64, Vec<Span>> = BTreeMap::new();
-    for event in events {
-        let Some(kind) = KINDS.into_iter().find(|kind| kind.name() == event.cat) else { continue };
+    for event in &trace.events {
+        let kind = match event.category {
+            Category::Kernel => Kind::Kernel,
+            Category::Own(kind) => kind,
+            _ => continue,
+        };
         let next = threads.len();
-        let track = *threads.entry(event.track()).or_insert(next);
-        let (start_ns, end_ns) = event.times(first);
-        let (site, sync) = (event.args.site.text(), event.args.sync.text());
-        all.entry(event.pid.number().unwrap_or(0).div_ceil(2)).or_default().push(Span {
+        let track = *threads.entry(event.track).or_insert(next);
+        let told = event.more.as_deref().cloned().unwrap_or_default();
+        let process: u64 = trace.processes[trace.tracks[event.track as usize].0 as usize].parse().unwrap_or(0);
+        all.entry(process.div_ceil(2)).or_default().push(Span {
             track,
-            name: event.name.clone().into_owned(),
-            start_ns,
-            end_ns,
+            name: event.name.to_string(),
+            start_ns: (event.start - first) as u64,
+            end_ns: (event.end - first) as u64,
             kind,
-            stream: event.args.stream.small(),
-            bytes: event.args.bytes.number(),
-            correlation: event.args.correlation.number(),
-            sync: SYNCS.into_iter().find(|own| own.to_string() == sync),
-            awaits: event.args.awaits.number(),
-            site: Some(site.into_owned()).filter(|site| !site.is_empty()),
+            stream: event.stream,
+            bytes: Some(event.bytes).filter(|bytes| *bytes > 0),
+            correlation: event.correlation,
+            sync: SYNCS.into_iter().find(|own| own.to_string() == told.sync),
+            awaits: told.awaits,
+            site: Some(told.site).filter(|site| !site.is_empty()),
             detail: None,
         });
     }
@@ -169,3 +214,7 @@ fn own_processes(all: &[Event<'_>], events: &[&Event<'_>], first: f64, timelines
     });
     settled.collect()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

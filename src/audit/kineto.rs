@@ -1,194 +1,335 @@
-//! The trace of PyTorch's profiler (Kineto).
+//! The events of a profiler's trace as processes: PyTorch's (Kineto, on CUDA and on ROCm), and others that name calls and the
+//! numbers by which work belongs to them.
 //!
-//! # Method
-//! A call and a Python function are events of their process and thread; a piece of work is one of its device and stream, and
-//! names its call by a number. In a trace that was put together of several processes, work is that of the only process with a
-//! call of its number. Where several have one, nothing tells whose it is: it is left out, and counted.
-//!
-//! Source: the names and arguments of Kineto's `output_json.cpp`.
+//! Kineto names a function of Python by its first line, and one that was open as recording began by the line at which it was: no
+//! wait has a line. It names the stream and the event that a synchronization waits for in events of their own (`cuda_sync`).
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
-use super::chrome::{Event, Loose};
+use super::chrome::{Category, Event, Trace};
 use super::class::Class;
 use super::foreign::{MAX_DEEP, UNKNOWN};
-use super::recording::{Frame, Process, Range, RecordedCall, RecordedWork, WorkKind};
+use super::homes::Homes;
+use super::places::NOTHING;
+use super::recording::{Frame, Process, ProgramRecording, Range, RecordedCall, RecordedWork, WorkKind};
+use crate::units::{Unit, counted};
 
-fn is_call(event: &Event<'_>) -> bool {
-    matches!(&*event.cat, "cuda_runtime" | "cuda_driver")
-}
+/// How far apart functions begin that were open as recording began, and how soon the first of a thread.
+const AT_ONCE: u64 = 5_000;
+const AT_BEGIN: u64 = 1_000_000;
 
-fn is_work(event: &Event<'_>) -> bool {
-    matches!(&*event.cat, "kernel" | "gpu_memcpy" | "gpu_memset")
-}
-
-/// Whether a complete event of a trace is one that is looked at here.
-pub(super) fn is_used(event: &Event<'_>) -> bool {
-    is_call(event) || is_work(event) || matches!(&*event.cat, "user_annotation" | "python_function")
-}
-
-/// The processes of a trace, and how many pieces of work there are of which it is not known whose they are.
-pub(crate) fn read<'a>(events: &[&Event<'a>], first: f64) -> (Vec<Process>, u64) {
-    if events.is_empty() {
-        return (Vec::new(), 0);
-    }
-    let mut numbers: HashMap<&Loose<'_>, usize> = HashMap::new();
-    let mut all: Vec<ForeignEvents<'a>> = Vec::new();
-    // Of each number the only process with such a call, if there is only one.
-    let mut callers: HashMap<u64, Option<usize>> = HashMap::new();
-    for event in events.iter().filter(|event| is_call(event)) {
-        let process = *numbers.entry(&event.pid).or_insert_with(|| {
-            all.push(ForeignEvents::of(event, first));
-            all.len() - 1
-        });
-        if let Some(correlation) = event.args.correlation.number() {
-            let caller = callers.entry(correlation).or_insert(Some(process));
-            *caller = caller.filter(|known| *known == process);
-        }
-    }
+/// Adds the processes of a trace to a recording, with what is to be said of them.
+pub(super) fn add(trace: Trace, recording: &mut ProgramRecording) {
+    let Trace { events, processes, tracks, .. } = trace;
+    let first = events.iter().map(|event| event.start).min().unwrap_or(0);
+    let process_of = |event: &Event| tracks[event.track as usize].0;
+    let homes = Homes::of(&events, &process_of);
+    let number = |process: u32| processes[process as usize].parse().unwrap_or(0);
+    let mut all: Vec<ForeignEvents> =
+        homes.callers.iter().map(|process| ForeignEvents::new(number(*process), first)).collect();
     if all.is_empty() {
-        all.push(ForeignEvents::of(events[0], first));
+        all.extend(events.first().map(|event| ForeignEvents::new(number(process_of(event)), first)));
     }
-    let (is_alone, mut homeless) = (all.len() == 1, 0);
-    let mut python: BTreeMap<usize, Vec<&Event<'a>>> = BTreeMap::new();
+    let mut homeless = 0_u64;
     for event in events {
-        let is_work = is_work(event);
-        let home = match () {
-            () if is_alone => Some(0),
-            () if is_work => event.args.correlation.number().and_then(|own| *callers.get(&own)?),
-            () => numbers.get(&event.pid).copied(),
-        };
-        let Some(process) = home else {
-            homeless += u64::from(is_work);
+        let home = homes.home(&event, process_of(&event));
+        let Some(events) = home.and_then(|home| all.get_mut(home)) else {
+            homeless += u64::from(event.is_work());
             continue;
         };
-        match &*event.cat {
-            _ if is_work => all[process].work(event),
-            _ if is_call(event) => all[process].call(event),
-            "user_annotation" => all[process].range(event),
-            "python_function" => python.entry(process).or_default().push(event),
-            _ => {}
-        }
+        events.take(event, &tracks);
     }
-    for (process, python) in python {
-        all[process].stacks(&python);
+    if homeless > 0 {
+        recording.missing.push(format!(
+            "events of work whose calls several of its processes may have made: {homeless}. They are left out; read the trace of \
+             each process by itself"
+        ));
     }
-    let settled = all.into_iter().map(|mut events| {
-        events.process.settle();
-        events.process
-    });
-    (settled.collect(), homeless)
+    let (mut count, mut time, mut doubtful) = (0_u64, 0, 0_u64);
+    for events in all {
+        let (process, of_profiler, is_doubtful) = events.finish();
+        count += of_profiler.len() as u64;
+        time += of_profiler.iter().sum::<u64>();
+        doubtful += u64::from(is_doubtful);
+        recording.processes.push(process);
+    }
+    if count > 0 {
+        let time = Unit::Seconds.format(time as f64 * 1e-9, 3);
+        let of_profiler = counted(count, "synchronization");
+        recording.warnings.push(format!("left out as the profiler's own: {of_profiler}, {time} in all"));
+    }
+    if doubtful > 0 {
+        let of = if doubtful == 1 { String::new() } else { format!(" of each of {doubtful} processes") };
+        recording
+            .warnings
+            .push(format!("the last wait{of} may be the profiler's own, which nothing in the trace tells"));
+    }
 }
 
-struct ForeignEvents<'a> {
-    first: f64,
-    threads: HashMap<(Loose<'a>, Loose<'a>), u32>,
+/// What is open at a time, the innermost last, and until when.
+type Open<'a> = Vec<(u64, &'a Around)>;
+
+/// What encloses calls.
+#[derive(Clone)]
+enum Around {
+    /// A function of Python, as a place in [`Process::frames`].
+    Function(u32),
+    /// An operator, or what Python calls that is no Python.
+    Operator(Arc<str>),
+}
+
+struct ForeignEvents {
+    first: i64,
+    threads: HashMap<u32, u32>,
     /// Numbers of threads that are given.
     taken: HashSet<u32>,
     process: Process,
+    /// What calls wait for, by their numbers.
+    awaited: HashMap<u64, Event>,
+    /// By thread: from, to, and by which name.
+    functions: BTreeMap<u32, Vec<(u64, u64, Arc<str>)>>,
+    around: HashMap<u32, Vec<(u64, u64, Around)>>,
+    /// When the recording ended, where that is said.
+    window: Option<u64>,
+    /// When the program was last seen to begin something other than a call.
+    last: u64,
 }
 
-impl<'a> ForeignEvents<'a> {
-    /// Those of the process of an event.
-    fn of(event: &Event<'_>, first: f64) -> Self {
-        let number = event.pid.small().unwrap_or(0);
-        let process = Process { number, complete: true, ..Process::default() };
-        Self { first, threads: HashMap::new(), taken: HashSet::new(), process }
+impl ForeignEvents {
+    fn new(number: u32, first: i64) -> Self {
+        Self {
+            first,
+            threads: HashMap::new(),
+            taken: HashSet::new(),
+            process: Process { number, complete: true, ..Process::default() },
+            awaited: HashMap::new(),
+            functions: BTreeMap::new(),
+            around: HashMap::new(),
+            window: None,
+            last: 0,
+        }
     }
 
-    fn range(&mut self, event: &Event<'_>) {
-        let (start, end) = event.times(self.first);
-        self.process.ranges.push(Range { name: event.name.clone().into_owned(), start, end });
+    fn take(&mut self, event: Event, tracks: &[(u32, String)]) {
+        let (start, end) = ((event.start - self.first) as u64, (event.end - self.first) as u64);
+        match event.category {
+            Category::Call => {
+                let thread = self.thread(event.track, tracks);
+                self.call(event, (start, end), thread);
+            }
+            Category::Kernel | Category::Copy | Category::Fill | Category::Unnamed => {
+                self.work(event, (start, end), tracks);
+            }
+            Category::Awaited => _ = event.correlation.map(|number| self.awaited.insert(number, event)),
+            Category::Range => {
+                self.last = self.last.max(start);
+                self.process.ranges.push(Range { name: event.name, start, end });
+            }
+            Category::Function => {
+                let thread = self.thread(event.track, tracks);
+                self.functions.entry(thread).or_default().push((start, end, event.name));
+            }
+            Category::Operator => {
+                self.last = self.last.max(start);
+                let thread = self.thread(event.track, tracks);
+                self.around.entry(thread).or_default().push((start, end, Around::Operator(event.name)));
+            }
+            Category::Window => self.window = self.window.max(Some(end)),
+            Category::Own(_) => {}
+        }
     }
 
-    fn thread(&mut self, event: &Event<'a>) -> u32 {
+    fn thread(&mut self, track: u32, tracks: &[(u32, String)]) -> u32 {
         // Its own number, unless a thread of another process has it; no system has as many as these.
         let other = u32::MAX - 1 - self.threads.len() as u32;
-        let own = event.tid.small();
-        *self.threads.entry(event.track()).or_insert_with(|| own.filter(|own| self.taken.insert(*own)).unwrap_or(other))
+        let own = tracks[track as usize].1.parse().ok();
+        *self.threads.entry(track).or_insert_with(|| own.filter(|own| self.taken.insert(*own)).unwrap_or(other))
     }
 
-    fn work(&mut self, event: &Event<'_>) {
-        let (start, end) = event.times(self.first);
-        let kind = match &*event.cat {
-            "gpu_memset" => WorkKind::Fill,
-            "gpu_memcpy" => WorkKind::of_copy(&event.name),
+    fn work(&mut self, event: Event, (start, end): (u64, u64), tracks: &[(u32, String)]) {
+        let is_named = |begin: &str| event.category == Category::Unnamed && event.name.starts_with(begin);
+        let kind = match event.category {
+            Category::Fill => WorkKind::Fill,
+            Category::Copy => WorkKind::of_copy(&event.name),
+            _ if is_named("Memcpy") => WorkKind::of_copy(&event.name),
+            _ if is_named("Memset") => WorkKind::Fill,
             _ => WorkKind::Kernel,
         };
+        let (process, track) = &tracks[event.track as usize];
+        let shown_under = if event.category == Category::Unnamed { *process } else { 0 };
         self.process.work.push(RecordedWork {
-            name: event.name.clone().into_owned(),
+            name: event.name,
             kind,
             start,
             end,
-            correlation: event.args.correlation.number().unwrap_or(UNKNOWN),
-            context: event.args.context.small().unwrap_or(0),
-            stream: event.args.stream.small().unwrap_or(0),
-            device: event.args.device.small().unwrap_or(0),
-            bytes: event.args.bytes.number().unwrap_or(0),
+            correlation: event.correlation.unwrap_or(UNKNOWN),
+            context: event.context.unwrap_or(0),
+            // A track of a device is a stream.
+            stream: event.stream.or_else(|| track.parse().ok()).unwrap_or(0),
+            device: event.device.unwrap_or(shown_under),
+            bytes: event.bytes,
         });
     }
 
-    fn call(&mut self, event: &Event<'a>) {
-        let (enter, exit) = event.times(self.first);
-        let thread = self.thread(event);
+    fn call(&mut self, event: Event, (enter, exit): (u64, u64), thread: u32) {
         self.process.calls.push(RecordedCall {
-            name: event.name.clone().into_owned(),
             class: Class::of(&event.name),
+            name: event.name,
             enter,
             exit,
-            correlation: event.args.correlation.number().unwrap_or(0),
+            correlation: event.correlation.unwrap_or(0),
             thread,
-            context: event.args.context.small(),
-            stream: event.args.stream.small(),
-            bytes: event.args.bytes.number().unwrap_or(0),
+            context: event.context,
+            stream: event.stream,
+            bytes: event.bytes,
             ..RecordedCall::default()
         });
     }
 
-    /// Gives each call the stack of the Python functions that it lies in.
-    fn stacks(&mut self, python: &[&Event<'a>]) {
-        let mut kept: HashMap<Vec<u32>, u32> = HashMap::new();
-        let mut functions: HashMap<u32, Vec<(u64, u64, u32)>> = HashMap::new();
-        let mut known: HashMap<String, u32> = HashMap::new();
-        for event in python {
-            let Some(frame) = frame(&event.name) else { continue };
-            let (start, end) = event.times(self.first);
-            let thread = self.thread(event);
-            let frames = &mut self.process.frames;
-            let number = *known.entry(event.name.clone().into_owned()).or_insert_with(|| {
-                frames.push(frame);
-                frames.len() as u32 - 1
-            });
-            functions.entry(thread).or_default().push((start, end, number));
+    /// The process; how long each synchronization of the profiler took in it; and whether its last may be one.
+    fn finish(mut self) -> (Process, Vec<u64>, bool) {
+        self.apply_awaited();
+        self.find_functions();
+        self.enclose();
+        let is_doubtful = self.last_of_profiler();
+        let is_own = |call: &&RecordedCall| call.class == Class::Profiler;
+        self.process.settle();
+        let of_profiler = self.process.calls.iter().filter(is_own).map(|call| call.exit - call.enter).collect();
+        (self.process, of_profiler, is_doubtful)
+    }
+
+    /// Tells each synchronization which stream or event it waits for.
+    fn apply_awaited(&mut self) {
+        let is_there = |stream: &u32| *stream < u32::MAX;
+        // Of each call that recorded an event, on which stream it did.
+        let mut records: HashMap<u64, Option<u32>> = HashMap::new();
+        for call in self.process.calls.iter_mut().filter(|call| call.class.is_explicit()) {
+            let Some(event) = self.awaited.get(&call.correlation) else { continue };
+            let told = event.more.as_deref().cloned().unwrap_or_default();
+            let awaited_stream = told.awaited_stream.filter(is_there);
+            call.context = call.context.or(event.context);
+            match told.recorded_by.filter(|_| call.class == Class::Event) {
+                Some(record) => {
+                    call.event = record.saturating_add(1);
+                    records.insert(record, awaited_stream);
+                }
+                None => call.stream = event.stream.filter(is_there).or(awaited_stream).or(call.stream),
+            }
         }
-        functions
-            .values_mut()
-            .for_each(|functions| functions.sort_by_key(|(start, end, _)| (*start, std::cmp::Reverse(*end))));
+        for call in self.process.calls.iter_mut().filter(|call| call.class == Class::Record) {
+            if let Some(stream) = records.get(&call.correlation) {
+                (call.event, call.stream) = (call.correlation.saturating_add(1), stream.or(call.stream));
+            }
+        }
+    }
+
+    /// The functions of Python as what encloses calls. Of one that was open as recording began the line is none of its own.
+    fn find_functions(&mut self) {
+        let mut known: HashMap<(Arc<str>, bool), Option<Around>> = HashMap::new();
+        let begin = self.functions.values().flatten().map(|(start, ..)| *start).min().unwrap_or(0);
+        let mut begun: HashMap<u32, u64> = HashMap::new();
+        for call in &self.process.calls {
+            begun.entry(call.thread).and_modify(|first| *first = call.enter.min(*first)).or_insert(call.enter);
+        }
+        for (thread, mut functions) in std::mem::take(&mut self.functions) {
+            functions.sort_by_key(|(start, end, _)| (*start, Reverse(*end)));
+            let around = self.around.entry(thread).or_default();
+            let operator = around.iter().map(|(start, ..)| *start).min();
+            let other = operator.into_iter().chain(begun.get(&thread).copied()).min().unwrap_or(u64::MAX);
+            let mut last = Some((begin.saturating_add(AT_BEGIN - AT_ONCE), u64::MAX));
+            for (start, end, name) in functions {
+                last = last
+                    .filter(|(from, to)| start <= from + AT_ONCE && end <= *to && start <= other)
+                    .map(|_| (start, end));
+                let is_open = last.is_some();
+                let frames = &mut self.process.frames;
+                let made = known.entry((name, is_open)).or_insert_with_key(|(name, _)| {
+                    let Some(frame) = frame(name) else { return built_in(name).map(Around::Operator) };
+                    frames.push(if is_open { Frame { line: 0, ..frame } } else { frame });
+                    Some(Around::Function(frames.len() as u32 - 1))
+                });
+                if matches!(made, Some(Around::Function(_))) {
+                    self.last = self.last.max(start);
+                }
+                around.extend(made.clone().map(|made| (start, end, made)));
+            }
+        }
+        // Where the function was called again later, its first line is known all the same.
+        let mut lines: HashMap<(String, String), BTreeSet<u32>> = HashMap::new();
+        let key = |frame: &Frame| (frame.file.clone(), frame.function.clone());
+        let frames = &mut self.process.frames;
+        frames.iter().for_each(|frame| _ = lines.entry(key(frame)).or_default().insert(frame.line));
+        for frame in frames.iter_mut().filter(|frame| frame.line == 0) {
+            if let [0, line] = lines[&key(frame)].iter().copied().collect::<Vec<_>>()[..] {
+                frame.line = line;
+            }
+        }
+    }
+
+    /// Gives each call the stack of the functions that it lies in, and the innermost operator. The synchronizations that the
+    /// profiler makes for itself are calls of its own from now on.
+    fn enclose(&mut self) {
+        let mut kept: HashMap<Vec<u32>, u32> = HashMap::new();
+        let mut around = std::mem::take(&mut self.around);
+        around.values_mut().for_each(|around| around.sort_by_key(|(start, end, _)| (*start, Reverse(*end))));
         let mut order: Vec<usize> = (0..self.process.calls.len()).collect();
         order.sort_by_key(|place| self.process.calls[*place].enter);
-        let mut open: HashMap<u32, (usize, Vec<(u64, u32)>)> = HashMap::new();
+        let mut open: HashMap<u32, (usize, Open<'_>)> = HashMap::new();
         for place in order {
             let call = &mut self.process.calls[place];
-            let Some(functions) = functions.get(&call.thread) else { continue };
+            let Some(around) = around.get(&call.thread) else { continue };
             let (next, stack) = open.entry(call.thread).or_default();
-            while let Some((_, end, frame)) = functions.get(*next).filter(|(start, ..)| *start <= call.enter) {
-                stack.retain(|(end, _)| *end >= functions[*next].0);
+            while let Some((start, end, one)) = around.get(*next).filter(|(start, ..)| *start <= call.enter) {
+                stack.retain(|(end, _)| end >= start);
                 if stack.len() == MAX_DEEP {
                     stack.remove(0);
                 }
-                stack.push((*end, *frame));
+                stack.push((*end, one));
                 *next += 1;
             }
             stack.retain(|(end, _)| *end >= call.exit);
-            if !stack.is_empty() {
-                let frames: Vec<u32> = stack.iter().rev().map(|(_, frame)| *frame).collect();
+            let functions = stack.iter().rev().filter_map(|(_, around)| match around {
+                Around::Function(frame) => Some(*frame),
+                Around::Operator(_) => None,
+            });
+            let functions: Vec<u32> = functions.collect();
+            call.operator = stack.iter().rev().find_map(|(_, around)| match around {
+                Around::Operator(name) => Some(Arc::clone(name)),
+                Around::Function(_) => None,
+            });
+            let mut foreign = functions
+                .iter()
+                .map(|frame| &self.process.frames[*frame as usize])
+                .take_while(|frame| !frame.is_users());
+            if call.class.is_explicit() && foreign.any(Frame::is_of_a_profiler) {
+                call.class = Class::Profiler;
+            }
+            if !functions.is_empty() {
                 let stacks = &mut self.process.stacks;
-                call.stack = Some(*kept.entry(frames).or_insert_with_key(|frames| {
-                    stacks.push(frames.clone());
+                call.stack = Some(*kept.entry(functions).or_insert_with_key(|functions| {
+                    stacks.push(functions.clone());
                     stacks.len() as u32 - 1
                 }));
             }
         }
+    }
+
+    /// Before it ends a recording, the profiler waits for the device: where no stack tells, it is the last thing before the end
+    /// that the trace states. Where the trace states none, it cannot be told from a wait of the program. Whether that is so.
+    fn last_of_profiler(&mut self) -> bool {
+        let calls = &mut self.process.calls;
+        let last = calls.iter().max_by_key(|call| (call.exit, Reverse(call.enter)));
+        let last = last.filter(|call| call.class == Class::Context && call.stack.is_none() && self.last <= call.enter);
+        let Some((enter, exit, thread)) = last.map(|call| (call.enter, call.exit, call.thread)) else { return false };
+        let is_told = self.window.is_some_and(|window| window >= exit);
+        if is_told {
+            // With the calls that it is made of.
+            let parts = calls.iter_mut().filter(|call| call.thread == thread && call.enter >= enter);
+            parts.filter(|call| call.class.is_explicit()).for_each(|call| call.class = Class::Profiler);
+        }
+        !is_told && exit - enter > NOTHING
     }
 }
 
@@ -196,7 +337,19 @@ impl<'a> ForeignEvents<'a> {
 fn frame(name: &str) -> Option<Frame> {
     let (place, function) = name.split_once("): ")?;
     let (file, line) = place.rsplit_once('(')?;
-    Some(Frame { file: file.to_owned(), line: line.parse().ok()?, function: function.to_owned(), offset: None })
+    let (file, function) = (file.to_owned(), function.to_owned());
+    Some(Frame { file, line: line.parse().ok()?, function, offset: None, is_function: true })
+}
+
+/// `<built-in method item of Tensor object at 0x7f0a>` of Kineto: `Tensor.item`.
+fn built_in(name: &str) -> Option<Arc<str>> {
+    let inner = name.strip_prefix("<built-in ")?.trim_end_matches('>');
+    let inner = inner.strip_prefix("method ").or_else(|| inner.strip_prefix("function ")).unwrap_or(inner);
+    match inner.split_once(" of ").map(|(method, object)| (method, object.split(' ').next().unwrap_or_default())) {
+        Some((method, "" | "type" | "module" | "PyCapsule")) => Some(method.into()),
+        Some((method, object)) => Some(format!("{object}.{method}").into()),
+        None => Some(inner.into()),
+    }
 }
 
 #[cfg(test)]
@@ -204,9 +357,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_of_kineto_is_taken_apart() {
-        let found = frame("/home/a (b)/train.py(31): step").unwrap();
-        assert_eq!((found.place().as_str(), found.function.as_str()), ("/home/a (b)/train.py:31", "step"));
-        assert_eq!(frame("<built-in method item>"), None);
+    fn what_python_calls_that_is_no_python_is_named_without_its_address() {
+        for (written, name) in [
+            ("<built-in method item of Tensor object at 0x7f0a>", Some("Tensor.item")),
+            ("<built-in method zeros of type object at 0x7f0a>", Some("zeros")),
+            ("<built-in function len>", Some("len")),
+            ("nn.Module: Linear_0", None),
+        ] {
+            assert_eq!(built_in(written).as_deref(), name);
+        }
     }
 }

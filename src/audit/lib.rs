@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `injected/` | the library that is put into the program, a crate of its own |
 //! | `record` | reading its files |
-//! | `foreign`, `chrome`, `kineto` | other programs' traces; the events of one; those of PyTorch's profiler |
+//! | `foreign`, `pieces`, `chrome`, `kineto`, `homes` | other programs' traces; their text; its events; what profilers say by these, and of whom |
 //! | `nsys`, `database` | exports of Nsight Systems |
 //! | `own`, `region` | this library's own recordings; the audit of a region |
 //! | `symbols` | native frames with their lines, by the feature `symbols` |
@@ -33,6 +33,7 @@ mod foreign;
 #[path = "injected/format.rs"]
 #[allow(dead_code, reason = "the injected library writes by it, too")]
 mod format;
+mod homes;
 mod kept;
 mod kineto;
 mod lanes;
@@ -42,6 +43,7 @@ mod nesting;
 mod nsys;
 mod own;
 mod page;
+mod pieces;
 mod places;
 mod record;
 mod recording;
@@ -65,7 +67,7 @@ pub use report::{AuditReport, DeviceReport, HostShare, OverheadReport, ProcessRe
 pub use steps::{Allowed, Budget, Step};
 
 pub use self::{
-    foreign::{MAX_BYTES as MAX_TRACE_BYTES, of_bytes as trace_of_bytes},
+    foreign::read as read_traces,
     kept::{MAX_BYTES as MAX_AUDIT_BYTES, is_audit},
     lanes::timelines,
     record::read as read_records,

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn kept(calls: &[RecordedCall]) -> Vec<(&str, u64)> {
-        calls.iter().map(|call| (call.name.as_str(), call.correlation)).collect()
+        calls.iter().map(|call| (&*call.name, call.correlation)).collect()
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! What the driver moves by itself for managed memory is not work that a call can wait for, and is left out.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::class::Class;
 use super::database::{Database, Fields, Table};
@@ -91,7 +92,7 @@ type Numbered = HashMap<(u32, u64), usize>;
 struct Reading {
     strings: HashMap<i64, String>,
     /// Names of work as they are shown.
-    names: HashMap<i64, String>,
+    names: HashMap<i64, Arc<str>>,
     processes: BTreeMap<u32, Process>,
     /// Of each call of a process the number of its chain.
     chains: HashMap<u32, Vec<Option<i64>>>,
@@ -151,7 +152,7 @@ impl Reading {
                 let process = self.processes.entry(number).or_default();
                 process.calls.push(RecordedCall {
                     class: Class::of(&name),
-                    name,
+                    name: name.into(),
                     enter,
                     exit,
                     correlation: row.natural(3).unwrap_or(0),
@@ -241,7 +242,7 @@ impl Reading {
     }
 
     /// What a row of a table of work is: its kind, its name and its bytes.
-    fn kind(&mut self, table: &str, row: &Fields<'_>) -> (WorkKind, String, u64) {
+    fn kind(&mut self, table: &str, row: &Fields<'_>) -> (WorkKind, Arc<str>, u64) {
         match table {
             name if name == COPIES.name => {
                 // CUPTI's numbers for memory are those of nsys and one, so that its 0 is a memory that is not known.
@@ -249,16 +250,18 @@ impl Reading {
                     row.small(place).and_then(|kind| u8::try_from(kind.saturating_add(more)).ok()).unwrap_or(0)
                 };
                 let kind = record::copy(small(8, 0), small(9, 1), small(10, 1));
-                (kind, kind.words(), row.natural(7).unwrap_or(0))
+                (kind, kind.words().into(), row.natural(7).unwrap_or(0))
             }
-            name if name == FILLS.name => (WorkKind::Fill, WorkKind::Fill.words(), row.natural(7).unwrap_or(0)),
-            name if name == GRAPHS.name => (WorkKind::Kernel, format!("graph {}", row.number(7).unwrap_or(0)), 0),
+            name if name == FILLS.name => (WorkKind::Fill, WorkKind::Fill.words().into(), row.natural(7).unwrap_or(0)),
+            name if name == GRAPHS.name => {
+                (WorkKind::Kernel, format!("graph {}", row.number(7).unwrap_or(0)).into(), 0)
+            }
             _ => {
                 let named = [7, 8].into_iter().filter_map(|place| row.number(place));
                 let found = named.into_iter().find(|name| self.strings.contains_key(name));
                 let name = found.and_then(|name| Some((name, self.strings.get(&name)?)));
-                let name = name.map(|(id, name)| self.names.entry(id).or_insert_with(|| readable(name)).clone());
-                (WorkKind::Kernel, name.unwrap_or_else(|| "a kernel".to_owned()), 0)
+                let name = name.map(|(id, name)| self.names.entry(id).or_insert_with(|| readable(name).into()).clone());
+                (WorkKind::Kernel, name.unwrap_or_else(|| "a kernel".into()), 0)
             }
         }
     }
@@ -273,7 +276,7 @@ impl Reading {
             let own = row.text(3).filter(|text| !text.is_empty());
             let name = own.or_else(|| self.strings.get(&row.number(4)?).cloned());
             if let Some((name, process)) = name.zip(self.processes.get_mut(&process_of(global))).filter(|_| is_range) {
-                process.ranges.push(Range { name: readable(&name), start, end });
+                process.ranges.push(Range { name: readable(&name).into(), start, end });
             }
         })?;
         Ok(())
@@ -298,7 +301,7 @@ impl Reading {
                 None if frames.len() == MAX_FRAMES => return,
                 None => {
                     let (file, function) = (text(module).to_owned(), readable(text(symbol)));
-                    frames.push(Frame { file, line: 0, function, offset: None });
+                    frames.push(Frame { file, line: 0, function, offset: None, is_function: false });
                     known.insert((symbol, module), frames.len() as u32 - 1);
                     frames.len() as u32 - 1
                 }

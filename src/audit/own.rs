@@ -54,7 +54,7 @@ pub(crate) fn process(device: &str, spans: &[Span]) -> Process {
                 process.calls.push(RecordedCall { stack, ..call(span, has_copy) });
             }
             Kind::HostWork => {
-                process.ranges.push(Range { name: span.name.clone(), start: span.start_ns, end: span.end_ns });
+                process.ranges.push(Range { name: span.name.as_str().into(), start: span.start_ns, end: span.end_ns });
             }
             // A stream that waits is neither a call nor work.
             Kind::Wait => {}
@@ -64,7 +64,7 @@ pub(crate) fn process(device: &str, spans: &[Span]) -> Process {
     process
 }
 
-/// The frame that a place names: `train.rs:40`, `main (program)`, `program+0x11b0`.
+/// The frame that a place names: `train.rs:40`, `main, train.py, from line 5`, `main (program)`, `program+0x11b0`.
 fn frame(place: &str) -> Option<Frame> {
     let of_line = || {
         let (file, line) = place.rsplit_once(':')?;
@@ -79,12 +79,12 @@ fn frame(place: &str) -> Option<Frame> {
         let offset = u64::from_str_radix(offset, 16).ok();
         Some(Frame { file: module.to_owned(), offset: Some(offset?), ..Frame::default() })
     };
-    of_line().or_else(of_function).or_else(of_address)
+    of_line().or_else(of_function).or_else(of_address).or_else(|| Frame::of_function(place))
 }
 
 fn work(span: &Span, device: u32) -> RecordedWork {
     RecordedWork {
-        name: span.name.clone(),
+        name: span.name.as_str().into(),
         kind: if span.kind == Kind::Copy { WorkKind::of_copy(&span.name) } else { WorkKind::Kernel },
         start: span.start_ns,
         end: span.end_ns,
@@ -115,7 +115,7 @@ fn call(span: &Span, has_copy: bool) -> RecordedCall {
         _ => (Class::Stream, 0),
     };
     RecordedCall {
-        name: span.name.clone(),
+        name: span.name.as_str().into(),
         class,
         enter: span.start_ns,
         exit: span.end_ns,

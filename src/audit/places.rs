@@ -1,6 +1,7 @@
 //! The places of a program that lose time: calls of one line, one function and one reason together.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::class::{Activity, Class};
 use super::evidence::{CallJudgement, Cause};
@@ -11,7 +12,9 @@ use super::report::JudgedCalls;
 const DEPTH: usize = 12;
 
 /// Why a place loses time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Reason {
@@ -35,12 +38,16 @@ pub enum Reason {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WaitPlace {
-    /// `file:line` of the innermost frame of the user's own code; empty where no stack was taken.
+    /// Where the innermost frame of the user's own code is: `file:line`, or `function, file, from line N` of a source that tells
+    /// functions alone; empty where no stack was taken.
     pub place: String,
     /// The function of that frame.
     pub function: String,
     /// The call.
     pub call: String,
+    /// The innermost operator of a library that made it, where the source tells operators.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub operator: String,
     /// Why it loses time.
     pub reason: Reason,
     /// How many calls.
@@ -51,6 +58,9 @@ pub struct WaitPlace {
     pub median_ns: u64,
     /// The longest.
     pub longest_ns: u64,
+    /// How many bytes the calls copied.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bytes: u64,
     /// How long a device had nothing to do right after these calls.
     pub idle_after_ns: u64,
     /// The thread that made the longest, where the process has several that call.
@@ -74,13 +84,22 @@ pub struct WaitPlace {
 
 impl WaitPlace {
     /// What it is known by within an audit.
-    pub(crate) fn key(&self) -> (&str, &str, Reason) {
-        (&self.place, &self.call, self.reason)
+    pub(crate) fn key(&self) -> PlaceKey<'_> {
+        (&self.place, &self.call, &self.operator, self.reason)
     }
 
     /// The place in words, also where it has none.
     pub fn name(&self) -> &str {
-        if self.place.is_empty() { "(no stack taken)" } else { &self.place }
+        match &*self.place {
+            "" if self.reason == Reason::Load => "(wherever code is loaded)",
+            "" => "(no stack taken)",
+            place => place,
+        }
+    }
+
+    /// The frame of the place, where its stack is kept.
+    pub(crate) fn frame(&self) -> Option<&Frame> {
+        self.stack.iter().find(|frame| frame.place() == self.place)
     }
 
     /// Whether the host was blocked, or may have been, by work that was pending or by its own copy.
@@ -94,38 +113,58 @@ impl WaitPlace {
     }
 }
 
-/// Why a call is listed, and how much time it lost.
-pub(crate) fn loss(call: &RecordedCall, judgement: &CallJudgement) -> Option<(Reason, u64)> {
-    if !judgement.is_listed(call.class) {
-        return None;
-    }
-    Some(match judgement.cause {
-        Cause::Wait => (Reason::Wait, judgement.wait + judgement.copy),
-        Cause::Uncertain => (Reason::Uncertain, judgement.own),
-        Cause::Unknown => (Reason::Unknown, judgement.unknown),
-        Cause::None if judgement.copy > 0 => (Reason::Copy, judgement.copy),
-        Cause::None => match call.class.cost() {
-            Activity::Loading => (Reason::Load, judgement.own),
-            Activity::PageLocking => (Reason::PageLock, judgement.own),
-            _ => (Reason::Allocate, judgement.own),
-        },
-    })
+/// What a place is known by within an audit: where it is, the call, the operator, and why it loses time.
+pub(crate) type PlaceKey<'a> = (&'a str, &'a str, &'a str, Reason);
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// What a call costs at most that has nothing to wait for and nothing to do, in nanoseconds: less is nothing that is lost.
+pub(crate) const NOTHING: u64 = 5_000;
+
+/// Why a call is listed, and how much time it lost for that.
+pub(crate) fn losses(call: &RecordedCall, judgement: &CallJudgement) -> impl Iterator<Item = (Reason, u64)> {
+    let cause = match judgement.cause {
+        Cause::Wait => Some((Reason::Wait, judgement.wait)),
+        Cause::Uncertain => Some((Reason::Uncertain, judgement.own)),
+        Cause::Unknown => Some((Reason::Unknown, judgement.unknown)),
+        Cause::None => None,
+    };
+    let reason = match call.class.cost() {
+        _ if judgement.copy > 0 => Some(Reason::Copy),
+        _ if cause.is_some() => None,
+        Activity::Loading => Some(Reason::Load),
+        Activity::PageLocking => Some(Reason::PageLock),
+        Activity::Allocating => Some(Reason::Allocate),
+        _ => None,
+    };
+    let lost = if judgement.copy > 0 { judgement.copy } else { judgement.own };
+    let own = reason.map(|reason| (reason, lost)).filter(|(_, lost)| *lost > NOTHING);
+    cause.into_iter().chain(own)
 }
 
 /// The frame that stands for a stack: the innermost of the user's own code, else the innermost with a name. In a program, what a
 /// crate or a static library compiled without line tables looks like the user's: a frame with a line goes before one without.
 pub(crate) fn frame<'a>(stack: &[&'a Frame]) -> Option<&'a Frame> {
     let first = |fits: &dyn Fn(&Frame) -> bool| stack.iter().find(|frame| fits(frame));
-    first(&|frame| frame.is_users() && frame.line > 0)
+    first(&|frame| frame.is_users() && frame.has_source())
         .or_else(|| first(&Frame::is_users))
         .or_else(|| first(&|frame| !frame.function.is_empty()))
         .or(stack.first())
         .copied()
 }
 
+/// The calls of all places at which code is loaded.
+const LOADING: &str = "loading code";
+
+/// As [`PlaceKey`], of a place that is being gathered.
+type GatheredKey = (String, Arc<str>, Option<Arc<str>>, Reason);
+
 /// The calls of one place.
 struct Gathered<'a> {
     times: Vec<u64>,
+    bytes: u64,
     idle: u64,
     longest: u64,
     of_longest: (usize, &'a RecordedCall, &'a CallJudgement),
@@ -137,23 +176,32 @@ type LookedUp<'a> = (&'a Process, bool, BTreeMap<u64, &'a Range>);
 
 /// The places of all processes, the most time lost first.
 pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<WaitPlace> {
-    let mut all: HashMap<(String, String, Reason), Gathered<'_>> = HashMap::new();
+    let mut all: HashMap<GatheredKey, Gathered<'_>> = HashMap::new();
     for (number, (process, judged)) in recording.processes.iter().zip(judged).enumerate() {
         for (call, judgement) in process.calls.iter().zip(&judged.judgements) {
-            let Some((reason, lost)) = loss(call, judgement) else { continue };
-            let stack = process.stack(call);
-            let own = frame(&stack);
-            let key = (own.map(Frame::place).unwrap_or_default(), call.name.clone(), reason);
-            let of_call = (number, call, judgement);
-            let gathered =
-                all.entry(key).or_insert(Gathered { times: Vec::new(), idle: 0, longest: 0, of_longest: of_call });
-            if lost >= gathered.longest {
-                (gathered.longest, gathered.of_longest) = (lost, of_call);
+            let mut losses = losses(call, judgement).peekable();
+            if losses.peek().is_none() {
+                continue;
             }
-            gathered.times.push(lost);
-            if reason == Reason::Wait {
-                let idle = judged.devices.iter().map(|device| idle_at(&device.gaps, call.exit)).max();
-                gathered.idle = gathered.idle.saturating_add(idle.unwrap_or(0));
+            let own = frame(&process.stack(call)).map(Frame::place).unwrap_or_default();
+            for (reason, lost) in losses {
+                let key = match reason {
+                    // Where code is loaded is where it runs first, and tells nothing.
+                    Reason::Load => (String::new(), LOADING.into(), None, reason),
+                    _ => (own.clone(), Arc::clone(&call.name), call.operator.clone(), reason),
+                };
+                let of_call = (number, call, judgement);
+                let new = || Gathered { times: Vec::new(), bytes: 0, idle: 0, longest: 0, of_longest: of_call };
+                let gathered = all.entry(key).or_insert_with(new);
+                if lost >= gathered.longest {
+                    (gathered.longest, gathered.of_longest) = (lost, of_call);
+                }
+                gathered.times.push(lost);
+                gathered.bytes = gathered.bytes.saturating_add(judgement.bytes);
+                if reason == Reason::Wait {
+                    let idle = judged.devices.iter().map(|device| idle_at(&device.gaps, call.exit)).max();
+                    gathered.idle = gathered.idle.saturating_add(idle.unwrap_or(0));
+                }
             }
         }
     }
@@ -172,14 +220,12 @@ pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<Wa
         })
         .collect();
     let mut places: Vec<WaitPlace> = all.into_iter().map(|(key, gathered)| place(key, gathered, &known)).collect();
-    places.sort_by(|a, b| {
-        b.total_ns.cmp(&a.total_ns).then_with(|| a.place.cmp(&b.place)).then_with(|| a.call.cmp(&b.call))
-    });
+    places.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.key().cmp(&b.key())));
     places
 }
 
 fn place(
-    (place, name, reason): (String, String, Reason),
+    (place, name, operator, reason): GatheredKey,
     mut gathered: Gathered<'_>,
     known: &[LookedUp<'_>],
 ) -> WaitPlace {
@@ -192,15 +238,17 @@ fn place(
     WaitPlace {
         place,
         function: own.map(|frame| frame.function.clone()).unwrap_or_default(),
-        call: name,
+        call: name.to_string(),
+        operator: operator.as_deref().unwrap_or_default().to_owned(),
         reason,
         count: gathered.times.len() as u64,
         total_ns: gathered.times.iter().fold(0, |sum: u64, time| sum.saturating_add(*time)),
         median_ns: gathered.times[gathered.times.len() / 2],
         longest_ns: gathered.longest,
+        bytes: gathered.bytes,
         idle_after_ns: gathered.idle,
         thread: has_threads.then_some(call.thread),
-        range: ranges.get(&call.enter).map(|range| range.name.clone()).unwrap_or_default(),
+        range: ranges.get(&call.enter).map(|range| range.name.to_string()).unwrap_or_default(),
         waited_for: waited_for(process, judgement),
         advice: advice.to_owned(),
         chapter: chapter.to_owned(),
@@ -222,7 +270,7 @@ fn waited_for(process: &Process, judgement: &CallJudgement) -> String {
     let Some(work) = judgement.awaited.and_then(|place| process.work.get(place)) else { return String::new() };
     let what = match work.kind {
         WorkKind::Kernel => format!("kernel {}", work.name),
-        _ => work.name.clone(),
+        _ => work.name.to_string(),
     };
     format!("{what} on stream {}", work.stream)
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::class::Class;
 use super::format::{self, HEADER, MAGIC, NONE, VERSION, header, note, tag};
@@ -100,11 +101,11 @@ fn some(number: u32) -> Option<u32> {
 #[derive(Default)]
 struct RecordReader {
     process: Process,
-    functions: HashMap<u32, String>,
-    names: HashMap<u32, String>,
+    functions: HashMap<u32, Arc<str>>,
+    names: HashMap<u32, Arc<str>>,
     of_calls: Vec<u32>,
     of_work: Vec<u32>,
-    open: HashMap<u32, (String, u64)>,
+    open: HashMap<u32, (Arc<str>, u64)>,
     /// Why waits of the process may be missing.
     missing: Vec<String>,
 }
@@ -157,8 +158,8 @@ impl RecordReader {
         match kind {
             tag::CALL => self.call(&mut fields),
             tag::WORK => self.work(&mut fields),
-            tag::FUNCTION => _ = self.functions.insert(fields.u32(), fields.text()),
-            tag::NAME => _ = self.names.insert(fields.u32(), readable(&fields.text())),
+            tag::FUNCTION => _ = self.functions.insert(fields.u32(), fields.text().into()),
+            tag::NAME => _ = self.names.insert(fields.u32(), readable(&fields.text()).into()),
             tag::FRAME => self.frame(&mut fields),
             tag::STACK => {
                 let number = fields.u32() as usize;
@@ -180,8 +181,20 @@ impl RecordReader {
         let (stream, context, stack) = (some(fields.u32()), Some(fields.u32()), some(fields.u32()));
         let (bytes, event) = (fields.u64(), fields.u64());
         let (name, class) = Default::default();
-        let call = RecordedCall { name, class, enter, exit, correlation, thread, context, stream, stack, bytes, event };
-        self.process.calls.push(call);
+        self.process.calls.push(RecordedCall {
+            name,
+            class,
+            enter,
+            exit,
+            correlation,
+            thread,
+            context,
+            stream,
+            stack,
+            bytes,
+            event,
+            operator: None,
+        });
     }
 
     fn work(&mut self, fields: &mut Fields<'_>) {
@@ -195,7 +208,7 @@ impl RecordReader {
             _ => WorkKind::Kernel,
         };
         let bytes = fields.u64();
-        let name = String::new();
+        let name = Arc::default();
         let work = RecordedWork { name, kind, start, end, correlation, context, stream, device, bytes };
         self.process.work.push(work);
     }
@@ -205,7 +218,8 @@ impl RecordReader {
         let text = fields.text();
         let (file, function) = text.split_once('\0').unwrap_or((&text, ""));
         let offset = (line == 0 && file != format::OTHER_THREAD).then_some(offset);
-        let frame = Frame { file: file.to_owned(), line, function: readable(function), offset };
+        let (file, function) = (file.to_owned(), readable(function));
+        let frame = Frame { file, line, function, offset, is_function: false };
         put(&mut self.process.frames, number, frame);
     }
 
@@ -214,7 +228,7 @@ impl RecordReader {
         const END: u32 = 4;
         let (time, number, flags) = (fields.u64(), fields.u32(), fields.u32());
         if flags & START != 0 {
-            self.open.insert(number, (fields.text(), time));
+            self.open.insert(number, (fields.text().into(), time));
         } else if flags & END != 0
             && let Some((name, start)) = self.open.remove(&number)
         {
@@ -239,15 +253,15 @@ impl RecordReader {
     }
 
     fn finish(mut self) -> (Process, Vec<String>) {
-        let unknown = |number: &u32| format!("function {number}");
+        let unknown = |number: &u32| format!("function {number}").into();
         for (call, function) in self.process.calls.iter_mut().zip(&self.of_calls) {
             call.name = self.functions.get(function).cloned().unwrap_or_else(|| unknown(function));
             call.class = Class::of(&call.name);
         }
         for (work, name) in self.process.work.iter_mut().zip(&self.of_work) {
             work.name = match work.kind {
-                WorkKind::Kernel => self.names.get(name).cloned().unwrap_or_else(|| "a kernel".to_owned()),
-                kind => kind.words(),
+                WorkKind::Kernel => self.names.get(name).cloned().unwrap_or_else(|| "a kernel".into()),
+                kind => kind.words().into(),
             };
         }
         self.process.settle();

@@ -1,6 +1,7 @@
 //! What a program did, from whichever source: the driver's calls and the device's work on one clock.
 
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
 use super::class::Class;
 use super::format::{OTHER_THREAD, is_tool};
@@ -23,7 +24,9 @@ impl ProgramRecording {
     /// Says that the file of another program has no calls, or none with a stack, which `asked` would have recorded.
     pub(super) fn say_what_lacks(&mut self, what: &str, asked: &str) {
         if self.processes.iter().all(|process| process.calls.is_empty()) {
-            self.missing.push(format!("the {what} has no calls of CUDA, so no wait can be found"));
+            let has_work = self.processes.iter().any(|process| !process.work.is_empty());
+            let but = if has_work { "has work of a device and" } else { "has" };
+            self.missing.push(format!("the {what} {but} no calls of CUDA or HIP, so no wait can be found"));
         } else if self.processes.iter().all(|process| process.stacks.is_empty()) {
             let message = format!("the {what} has no stacks: record it with `{asked}`, or audit the command itself");
             self.warnings.push(message);
@@ -36,6 +39,8 @@ impl ProgramRecording {
 pub(crate) struct Process {
     pub(crate) number: u32,
     pub(crate) parent: u32,
+    /// Its number among the processes of a job, where it is known.
+    pub(crate) rank: Option<u32>,
     pub(crate) command: String,
     pub(crate) start: u64,
     pub(crate) end: u64,
@@ -55,7 +60,7 @@ pub(crate) struct Process {
 /// A call of the driver or of a library above it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordedCall {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) class: Class,
     pub(crate) enter: u64,
     pub(crate) exit: u64,
@@ -67,14 +72,16 @@ pub(crate) struct RecordedCall {
     pub(crate) stream: Option<u32>,
     pub(crate) stack: Option<u32>,
     pub(crate) bytes: u64,
-    /// The event that it records or waits for.
+    /// The event that it records or waits for; 0 where it is not known.
     pub(crate) event: u64,
+    /// The innermost operator of a library that made it.
+    pub(crate) operator: Option<Arc<str>>,
 }
 
 /// Work of the device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordedWork {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) kind: WorkKind,
     pub(crate) start: u64,
     pub(crate) end: u64,
@@ -107,8 +114,12 @@ impl WorkKind {
             () => HostMemoryKind::Unknown,
         };
         let direction = match () {
-            () if has(&["HtoD", "upload", "copy_from", "to the device"]) => RecordedDirection::ToDevice,
-            () if has(&["DtoH", "download", "copy_to", "to the host"]) => RecordedDirection::ToHost,
+            () if has(&["HtoD", "H2D", "HostToDevice", "upload", "copy_from", "to the device"]) => {
+                RecordedDirection::ToDevice
+            }
+            () if has(&["DtoH", "D2H", "DeviceToHost", "download", "copy_to", "to the host"]) => {
+                RecordedDirection::ToHost
+            }
             () => RecordedDirection::Other,
         };
         Self::Copy { direction, host }
@@ -132,7 +143,7 @@ pub(crate) enum HostMemoryKind {
 /// A named range of NVTX, or an annotation.
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
@@ -147,6 +158,9 @@ pub struct Frame {
     pub line: u32,
     /// The function.
     pub function: String,
+    /// Whether its source tells functions, and no lines: the line is the function's first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_function: bool,
     /// The offset in the module, for a frame of a native stack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
@@ -182,6 +196,18 @@ impl Frame {
         !self.file.is_empty() && !is_foreign
     }
 
+    /// Whether it is PyTorch's profiler's own code.
+    pub(crate) fn is_of_a_profiler(&self) -> bool {
+        ["torch/profiler/", "torch/autograd/profiler.py"]
+            .iter()
+            .any(|part| self.file.starts_with(part) || self.file.contains(&format!("/{part}")))
+    }
+
+    /// Whether it stands for a place in a source text.
+    pub(crate) fn has_source(&self) -> bool {
+        self.line > 0 || self.is_function
+    }
+
     /// Whether debugging information may have its line: it is of a native stack, and of no module of the system, of NVIDIA or of
     /// a tool.
     pub(crate) fn may_have_a_line(&self) -> bool {
@@ -191,11 +217,25 @@ impl Frame {
             && !is_tool(self.file.as_bytes())
     }
 
-    /// `file:line`; of a native stack, the function and its module, or the place in the module.
+    /// The frame of a place that is a function of a source text.
+    pub(crate) fn of_function(place: &str) -> Option<Self> {
+        let (function, rest) = place.split_once(", ")?;
+        let (file, line) = match rest.rsplit_once(", from line ") {
+            Some((file, line)) => (file, line.parse().ok()?),
+            None => (rest, 0),
+        };
+        let (file, function) = (file.to_owned(), function.to_owned());
+        Some(Self { file, line, function, is_function: true, offset: None })
+    }
+
+    /// `file:line`; `function, file, from line N` of a source that tells functions alone; of a native stack, the function and its
+    /// module, or the place in the module.
     pub(crate) fn place(&self) -> String {
         let module = self.file.rsplit('/').next().unwrap_or_default();
         match (self.line, self.function.as_str()) {
             _ if self.file == OTHER_THREAD => "another thread, while the main thread was at".to_owned(),
+            (0, function) if self.is_function => format!("{function}, {}", self.file),
+            (line, function) if self.is_function => format!("{function}, {}, from line {line}", self.file),
             (0, "") => format!("{module}+{:#x}", self.offset.unwrap_or(0)),
             (0, function) => format!("{function} ({module})"),
             (line, _) => format!("{}:{line}", self.file),
@@ -208,7 +248,7 @@ impl Process {
     pub(crate) fn stack(&self, call: &RecordedCall) -> Vec<&Frame> {
         let stack = call.stack.and_then(|stack| self.stacks.get(stack as usize));
         let frames = stack.into_iter().flatten().filter_map(|frame| self.frames.get(*frame as usize));
-        frames.filter(|frame| frame.line > 0 || !is_tool(frame.file.as_bytes())).collect()
+        frames.filter(|frame| frame.has_source() || !is_tool(frame.file.as_bytes())).collect()
     }
 
     /// The innermost range at each of some times, which are in order. Where there is none, the time has none.
@@ -272,7 +312,7 @@ pub(super) mod by_hand {
     /// A call of a name on stream 1 of thread 1, from, to, with its number.
     pub(crate) fn call(name: &str, (enter, exit): (u64, u64), correlation: u64) -> RecordedCall {
         RecordedCall {
-            name: name.to_owned(),
+            name: name.into(),
             class: Class::of(name),
             enter,
             exit,
@@ -283,6 +323,7 @@ pub(super) mod by_hand {
             stack: None,
             bytes: 0,
             event: 0,
+            operator: None,
         }
     }
 }
@@ -315,11 +356,11 @@ mod tests {
 
     #[test]
     fn the_innermost_range_at_a_time_is_the_one_that_began_last_and_has_not_ended() {
-        let range = |name: &str, start, end| Range { name: name.to_owned(), start, end };
+        let range = |name: &str, start, end| Range { name: name.into(), start, end };
         let ranges = vec![range("step", 10, 20), range("epoch", 0, 100), range("copy", 12, 14), range("step", 20, 30)];
         let process = Process { ranges, ..Process::default() };
         let found = process.innermost_ranges(&[5, 13, 14, 14, 20, 50, 100]);
-        let found: Vec<(u64, &str)> = found.iter().map(|(at, range)| (*at, range.name.as_str())).collect();
+        let found: Vec<(u64, &str)> = found.iter().map(|(at, range)| (*at, &*range.name)).collect();
         assert_eq!(found, [(5, "epoch"), (13, "copy"), (14, "step"), (20, "step"), (50, "epoch")]);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::class::{Activity, Class};
-use super::evidence::{CallJudgement, Cause, judge};
+use super::evidence::{CallJudgement, judge};
 use super::lanes;
 use super::places::{self, WaitPlace};
 use super::recording::{Process, ProgramRecording};
@@ -56,6 +56,9 @@ pub struct ProcessReport {
     pub process: u32,
     /// Its parent's number.
     pub parent: u32,
+    /// Its number among the processes of a job, where several files were read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
     /// Its command line.
     pub command: String,
     /// How long it was recorded.
@@ -173,6 +176,7 @@ fn process_report(process: &Process, host: Vec<shares::ShareSegment>, devices: &
     ProcessReport {
         process: process.number,
         parent: process.parent,
+        rank: process.rank,
         command: process.command.clone(),
         wall_ns,
         complete: process.complete,
@@ -189,13 +193,4 @@ fn device_report(time: &DeviceTime) -> DeviceReport {
 
 fn listed(sums: &BTreeMap<Activity, u64>) -> Vec<HostShare> {
     Activity::ALL.into_iter().filter_map(|doing| Some(HostShare { doing, ns: *sums.get(&doing)? })).collect()
-}
-
-impl CallJudgement {
-    /// Whether the call is one to be listed: it cost time that is not the program's own.
-    pub(crate) fn is_listed(&self, class: Class) -> bool {
-        self.cause != Cause::None
-            || self.copy > 0
-            || matches!(class.cost(), Activity::Loading | Activity::PageLocking | Activity::Allocating)
-    }
 }

@@ -191,7 +191,7 @@ mod tests {
         let work = work.prop_map(|work| {
             let of =
                 |(kind, stream, device, (start, length, number)): (usize, u32, u32, (u64, u64, u64))| RecordedWork {
-                    name: "w".to_owned(),
+                    name: "w".into(),
                     kind: KINDS[kind],
                     start,
                     end: start + length,

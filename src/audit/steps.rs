@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::evidence::Cause;
-use super::places::{self, Reason};
+use super::evidence::CallJudgement;
+use super::places::{self, PlaceKey, Reason};
 use super::recording::{Frame, Process, ProgramRecording, RecordedCall};
 use super::report::{AuditReport, JudgedCalls};
 use super::verdict::Breach;
@@ -21,7 +21,7 @@ use super::verdict::Breach;
 #[derive(Clone, Debug, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// What a step is; without it, the whole run is one.
+    /// What a step is; without it, the steps of PyTorch's profiler are, or else the whole run is one.
     #[serde(default)]
     pub step: Option<Step>,
     /// How many steps at the beginning do not count.
@@ -42,7 +42,7 @@ pub struct Budget {
 #[derive(Clone, Debug, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// A range of NVTX, or of `torch.profiler.record_function`, of this name.
+    /// A range of NVTX, or of `torch.profiler.record_function`, of this name; `*` stands for any letters.
     pub range: String,
 }
 
@@ -50,7 +50,7 @@ pub struct Step {
 #[derive(Clone, Debug, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Allowed {
-    /// `file:line`, or the end of it; a file without a line allows all of its lines.
+    /// `file:line`, `function, file`, or the end of one: a file without a line allows all of its lines.
     pub place: String,
     /// Why it may.
     pub reason: String,
@@ -83,17 +83,48 @@ impl Budget {
     }
 }
 
-/// Whether a stated place is that of a frame: its end, from a whole part of the path on.
-fn is_at(stated: &str, frame: &Frame) -> bool {
-    let ends = |full: &str| full == stated || full.strip_suffix(stated).is_some_and(|rest| rest.ends_with('/'));
-    ends(&frame.place()) || ends(&frame.file)
+/// Whether a path is the end of another one, from a whole part of it on.
+pub(crate) fn is_end(of: &str, path: &str) -> bool {
+    of == path || of.strip_suffix(path).is_some_and(|rest| rest.ends_with('/'))
 }
+
+/// Whether a stated place is that of a frame; none where the frame does not tell its line.
+fn is_at(stated: &str, frame: &Frame) -> Option<bool> {
+    if is_end(&frame.place(), stated) || is_end(&frame.file, stated) {
+        return Some(true);
+    }
+    let of_function = |own: Frame| own.function == frame.function && is_end(&frame.file, &own.file);
+    if Frame::of_function(stated).is_some_and(of_function) {
+        return Some(true);
+    }
+    let line = stated.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
+    let may_be = |(file, line): (&str, u32)| frame.is_function && line >= frame.line && is_end(&frame.file, file);
+    (!line.is_some_and(may_be)).then_some(false)
+}
+
+/// Whether a name is of a pattern, in which each `*` stands for any letters.
+fn fits(name: &str, pattern: &str) -> bool {
+    let Some((begin, rest)) = pattern.split_once('*') else { return name == pattern };
+    let Some(mut name) = name.strip_prefix(begin) else { return false };
+    let (inner, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in inner.split('*') {
+        let Some((_, behind)) = name.split_once(part) else { return false };
+        name = behind;
+    }
+    name.ends_with(end)
+}
+
+/// How PyTorch's profiler names its steps.
+const PROFILER_STEPS: &str = "ProfilerStep#*";
 
 /// The steps of a process, from, to.
 fn steps(process: &Process, step: Option<&Step>) -> Vec<(u64, u64)> {
-    let Some(Step { range: name }) = step else { return vec![(process.start, process.end)] };
-    let named = process.ranges.iter().filter(|range| range.name == *name);
+    let pattern = step.map_or(PROFILER_STEPS, |step| &step.range);
+    let named = process.ranges.iter().filter(|range| fits(&range.name, pattern));
     let mut found: Vec<_> = named.map(|range| (range.start, range.end)).collect();
+    if step.is_none() && found.is_empty() {
+        return vec![(process.start, process.end)];
+    }
     found.sort_by_key(|(start, _)| *start);
     found
 }
@@ -104,12 +135,12 @@ struct StepWait {
     /// Where its place is in the report.
     place: usize,
     lost: u64,
-    /// It has no stack, so that its place may be an allowed one.
-    may_be_allowed: bool,
+    /// Whether it is known that it waited, and that its place is not an allowed one.
+    is_certain: bool,
 }
 
 /// Where each place of a report is in it.
-type Known<'a> = HashMap<(&'a str, &'a str, Reason), usize>;
+type Known<'a> = HashMap<PlaceKey<'a>, usize>;
 
 /// How many waits, and for how many nanoseconds together.
 type Waited = (u64, u128);
@@ -163,26 +194,36 @@ impl Budget {
             || self.milliseconds.is_some_and(|most| milliseconds(waited) > most)
     }
 
-    fn allows(&self, stack: &[&Frame]) -> bool {
-        stack.iter().any(|frame| self.allow.iter().any(|allowed| is_at(&allowed.place, frame)))
+    /// Whether it allows waits at a stack; none where the stack leaves that open.
+    fn allows(&self, stack: &[&Frame]) -> Option<bool> {
+        let pairs = || stack.iter().flat_map(|frame| self.allow.iter().map(|allowed| is_at(&allowed.place, frame)));
+        match pairs().any(|is_at| is_at == Some(true)) {
+            true => Some(true),
+            false => {
+                (!pairs().any(|is_at| is_at.is_none()) && (!stack.is_empty() || self.allow.is_empty())).then_some(false)
+            }
+        }
     }
 }
 
 /// The waits of a process that no budget's list allows, in the order of their calls.
 fn waits(budget: &Budget, (process, judged): (&Process, &JudgedCalls), known: &Known<'_>) -> Vec<StepWait> {
     let all = process.calls.iter().zip(&judged.judgements);
-    let is_wait = |cause: Cause| matches!(cause, Cause::Wait | Cause::Unknown);
-    let wait = |call: &RecordedCall, judgement| {
+    let wait = |(call, judgement): (&RecordedCall, &CallJudgement)| {
+        let is_wait = |reason| matches!(reason, Reason::Wait | Reason::Unknown | Reason::Uncertain);
+        let (reason, lost) = places::losses(call, judgement).find(|(reason, _)| is_wait(*reason))?;
         let stack = process.stack(call);
-        let (reason, lost) = places::loss(call, judgement).filter(|_| !budget.allows(&stack))?;
+        let allowed = budget.allows(&stack);
+        if allowed == Some(true) {
+            return None;
+        }
+        let is_certain = allowed.is_some() && reason != Reason::Uncertain;
         let at = places::frame(&stack).map(Frame::place).unwrap_or_default();
-        let may_be_allowed = at.is_empty() && !budget.allow.is_empty();
-        let place = *known.get(&(at.as_str(), call.name.as_str(), reason))?;
-        Some(StepWait { enter: call.enter, place, lost, may_be_allowed })
+        let operator = call.operator.as_deref().unwrap_or_default();
+        let place = *known.get(&(&*at, &*call.name, operator, reason))?;
+        Some(StepWait { enter: call.enter, place, lost, is_certain })
     };
-    all.filter(|(_, judgement)| is_wait(judgement.cause))
-        .filter_map(|(call, judgement)| wait(call, judgement))
-        .collect()
+    all.filter_map(wait).collect()
 }
 
 /// What is over the budget: the places that waited in a step that is, each with the first such step; and why it is not known
@@ -201,7 +242,7 @@ pub(crate) fn over(
         let steps = steps(process, budget.step.as_ref());
         found += steps.len();
         let waits = waits(budget, (process, judged), &known);
-        let (all, certain) = (Sums::of(&waits, |_| true), Sums::of(&waits, |wait| !wait.may_be_allowed));
+        let (all, certain) = (Sums::of(&waits, |_| true), Sums::of(&waits, |wait| wait.is_certain));
         let mut untold = Untold((0..=waits.len()).collect());
         for (number, &(from, to)) in steps.iter().enumerate().skip(budget.skip_first) {
             counted += 1;
@@ -214,8 +255,8 @@ pub(crate) fn over(
             }
             let mut next = untold.first(first);
             while next < end {
-                let StepWait { place, may_be_allowed, .. } = waits[next];
-                if !may_be_allowed && !std::mem::replace(&mut told[place], true) {
+                let StepWait { place, is_certain, .. } = waits[next];
+                if is_certain && !std::mem::replace(&mut told[place], true) {
                     let (step, ms) = (number + 1, milliseconds(waited));
                     let why = match waited.0 {
                         1 => format!("step {step} waits once, for {ms:.3} ms"),
@@ -230,7 +271,7 @@ pub(crate) fn over(
     }
     if undecided > 0 {
         let steps = if undecided == 1 { "a step".to_owned() } else { format!("{undecided} steps") };
-        unheld.push(format!("waits of {steps} have no stack, so it is not known if their places are allowed"));
+        unheld.push(format!("of calls in {steps} it is not known if they waited, or if their places are allowed"));
     }
     if counted == 0 && unheld.is_empty() {
         unheld.push(match found {

@@ -78,7 +78,7 @@ impl Module {
             };
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             let function = name.map(|name| demangled(&name)).unwrap_or_default();
-            out.push(Frame { file: file.to_owned(), line, function, offset: None });
+            out.push(Frame { file: file.to_owned(), line, function, offset: None, is_function: false });
             if out.len() == MAX_INLINED {
                 break;
             }

@@ -96,6 +96,7 @@ pub fn of_processes(count: usize) -> String {
 pub fn places(report: &AuditReport, most: usize) -> Table {
     let columns = [
         (Role::Label, "place"),
+        (Role::Fact, "operator"),
         (Role::Fact, "call"),
         (Role::Fact, "why"),
         (Role::Measured, "count"),
@@ -105,10 +106,13 @@ pub fn places(report: &AuditReport, most: usize) -> Table {
         (Role::Measured, "of wall time"),
         (Role::Measured, "device idle after"),
     ];
+    let has_operators = report.places.iter().any(|place| !place.operator.is_empty());
+    let is_shown = |name: &str| has_operators || name != "operator";
     let wall = report.wall_ns();
     let row = |place: &WaitPlace| {
         let cells = [
-            line(&place.call).into_owned(),
+            line(&place.operator).into_owned(),
+            call(place),
             place.reason.words().to_owned(),
             place.count.to_string(),
             time(place.total_ns),
@@ -117,13 +121,24 @@ pub fn places(report: &AuditReport, most: usize) -> Table {
             if place.total_ns > wall { "above 100 %".to_owned() } else { share(place.total_ns, wall) },
             time(place.idle_after_ns),
         ];
-        TableRow { id: None, label: line(place.name()).into_owned(), cells: cells.map(Cell::Text).to_vec() }
+        let cells = cells.into_iter().skip(usize::from(!has_operators)).map(Cell::Text).collect();
+        TableRow { id: None, label: line(place.name()).into_owned(), cells }
     };
     let rows = report.places.iter().take(most).map(row).collect();
+    let shown = columns.into_iter().filter(|(_, name)| is_shown(name));
     Table {
         title: "Places by time lost".to_owned(),
-        columns: columns.map(|(role, name)| Column::new(role, name)).to_vec(),
+        columns: shown.map(|(role, name)| Column::new(role, name)).collect(),
         groups: vec![TableGroup { label: None, rows }],
+    }
+}
+
+/// The call of a place, with how much its calls copied.
+fn call(place: &WaitPlace) -> String {
+    let call = line(&place.call);
+    match place.bytes {
+        0 => call.into_owned(),
+        bytes => format!("{call}, {}", Unit::Bytes.format(bytes as f64, 3)),
     }
 }
 
@@ -144,7 +159,8 @@ pub fn time_of(process: &ProcessReport) -> Table {
         let label = Some(format!("Device {}, idle, by what the host did", device.device));
         groups.push(TableGroup { label, rows: listed(&device.idle) });
     }
-    let title = format!("Process {}: {} in all", process.process, time(wall));
+    let rank = process.rank.map(|rank| format!("Rank {rank}, process")).unwrap_or_else(|| "Process".to_owned());
+    let title = format!("{rank} {}: {} in all", process.process, time(wall));
     let headings = [(Role::Label, "what"), (Role::Measured, "time"), (Role::Measured, "share")];
     Table { title, columns: headings.map(|(role, name)| Column::new(role, name)).to_vec(), groups }
 }

@@ -4,10 +4,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::class::Class;
 use super::places::WaitPlace;
 use super::recording::ProgramRecording;
 use super::report::{AuditReport, JudgedCalls};
-use super::steps::{self, Budget};
+use super::steps::{self, Budget, is_end};
 use crate::units::counted;
 
 /// A place that is over the budget, or that the baseline does not have.
@@ -92,6 +93,14 @@ fn known(place: &WaitPlace) -> (&str, &str) {
     (&place.place, &place.call)
 }
 
+/// Whether two places are of the same function and call, where one of them has no line.
+fn is_same_function(one: &WaitPlace, other: &WaitPlace) -> bool {
+    let (Some(own), Some(others)) = (one.frame(), other.frame()) else { return false };
+    (own.is_function || others.is_function)
+        && (is_end(&own.file, &others.file) || is_end(&others.file, &own.file))
+        && Class::of(&one.call) == Class::of(&other.call)
+}
+
 /// What a place is known by when its line has moved: its file, its function, its call.
 fn without_line(place: &WaitPlace) -> (&str, &str, &str) {
     let is_line = |line: &str| line.bytes().all(|digit| digit.is_ascii_digit());
@@ -116,7 +125,13 @@ fn beyond(baseline: &AuditReport, report: &AuditReport) -> (Vec<Breach>, Option<
     let (placed, lost): (Vec<_>, Vec<_>) =
         report.places.iter().filter(|place| place.is_wait()).partition(|place| !place.place.is_empty());
     let mut moved: HashMap<_, bool> = HashMap::new();
-    let new = placed.into_iter().filter(|place| !before.contains_key(&known(place))).filter(|place| {
+    let mut by_function: HashMap<&str, Vec<&WaitPlace>> = HashMap::new();
+    before.values().for_each(|place| by_function.entry(&place.function).or_default().push(place));
+    let is_known = |place: &WaitPlace| {
+        let of_function = by_function.get(&*place.function).into_iter().flatten();
+        before.contains_key(&known(place)) || of_function.copied().any(|known| is_same_function(known, place))
+    };
+    let new = placed.into_iter().filter(|place| !is_known(place)).filter(|place| {
         let of_gone = gone.get_mut(&without_line(place)).filter(|left| **left > 0);
         !*moved.entry(known(place)).or_insert_with(|| of_gone.map(|left| *left -= 1).is_some())
     });

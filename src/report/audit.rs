@@ -11,14 +11,11 @@ use super::terminal::{self, TerminalColour};
 use super::{End, UsageError, audited, output, refuse_input};
 use crate::clean::terminal_line;
 use crate::error::{FileError, at};
-use crate::files::{begins_with, read_bytes, read_text};
+use crate::files::{begins_with, read_text};
 use crate::present::PAGE_BEGIN;
 use crate::timeline::{TRACE_BEGIN, to_trace};
 use crate::yaml;
-use syncscope_audit::{
-    self as audit, AuditReport, Breach, Budget, JudgedCalls, MAX_AUDIT_BYTES, MAX_TRACE_BYTES, ProgramRecording,
-    trace_of_bytes,
-};
+use syncscope_audit::{self as audit, AuditReport, Breach, Budget, JudgedCalls, MAX_AUDIT_BYTES, ProgramRecording};
 
 /// Find where a program that uses CUDA waits for its devices, with the line of its code
 #[derive(Args)]
@@ -44,9 +41,9 @@ pub(super) struct Arguments {
     /// The program and its arguments
     #[arg(last = true, required_unless_present = "from", conflicts_with = "from")]
     command: Vec<OsString>,
-    /// Read instead of running a program: a trace of PyTorch's profiler, one that --trace wrote, the audit that --json wrote, or an export of nsys (feature nsys)
-    #[arg(long, value_name = "FILE")]
-    from: Option<PathBuf>,
+    /// Read instead of running a program: traces of PyTorch's profiler, one for each rank of a job; one that --trace wrote; the audit that --json wrote; or an export of nsys (feature nsys)
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    from: Vec<PathBuf>,
     /// Of which calls the stack is taken; else of a sample, and of all where a baseline or a budget needs the places of all
     #[arg(long, value_name = "WHICH", conflicts_with = "from")]
     stacks: Option<Stacks>,
@@ -92,10 +89,10 @@ struct Files {
 
 impl Files {
     fn claim(arguments: &Arguments) -> anyhow::Result<Self> {
-        let read = [&arguments.from, &arguments.budget, &arguments.baseline];
+        let read: Vec<_> = arguments.from.iter().chain(&arguments.budget).chain(&arguments.baseline).collect();
         // Each in place of one of its kind alone.
         let claim = |path: &Option<PathBuf>, is_own: &dyn Fn(&Path) -> bool| -> anyhow::Result<Option<_>> {
-            path.iter().try_for_each(|path| refuse_input(path, read.into_iter().flatten()))?;
+            path.iter().try_for_each(|path| refuse_input(path, read.iter().copied()))?;
             Ok(OutputFile::asked(path.as_ref(), is_own)?)
         };
         Ok(Self {
@@ -119,9 +116,12 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
         write(&files, &ProgramRecording::default(), &report, &[])?;
         return Ok(End::Well);
     }
-    let (recording, of, status) = match &arguments.from {
-        Some(file) => (trace(file)?, file.display().to_string(), None),
-        None => {
+    let (recording, of, status) = match &*arguments.from {
+        [_, ..] => {
+            let named: Vec<_> = arguments.from.iter().map(|file| file.display().to_string()).collect();
+            (audit::read_traces(&arguments.from)?, named.join(", "), None)
+        }
+        [] => {
             let words: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
             let (recording, status) = audited::run(&arguments.command, &stacks.name())?;
             (recording, words.join(" "), Some(status))
@@ -129,7 +129,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     };
     let (report, judged) = AuditReport::of(&recording, &of);
     let verdict = audit::verdict((budget.as_ref(), baseline.as_ref()), &recording, &judged, &report);
-    tell(&report, arguments.from.is_some());
+    tell(&report, !arguments.from.is_empty());
     write(&files, &recording, &report, &judged)?;
     for Breach { place, why } in &verdict.breaches {
         alert!("error: {} ({}): {why}", place.name(), place.call);
@@ -162,8 +162,11 @@ fn stacks(arguments: &Arguments, budget: Option<&Budget>) -> Result<Stacks, Usag
 
 /// The audit that `--from` names, where it names one and not a trace.
 fn kept_before(arguments: &Arguments) -> anyhow::Result<Option<AuditReport>> {
-    let is_audit = |path: &&PathBuf| path.is_file() && text(path).is_ok_and(|text| audit::is_audit(&text));
-    let Some(path) = arguments.from.as_ref().filter(is_audit) else { return Ok(None) };
+    let is_audit = |path: &PathBuf| path.is_file() && text(path).is_ok_and(|text| audit::is_audit(&text));
+    let [path] = &*arguments.from else { return Ok(None) };
+    if !is_audit(path) {
+        return Ok(None);
+    }
     if [&arguments.budget, &arguments.baseline, &arguments.trace].into_iter().any(Option::is_some) {
         let message = "an audit that was kept can be printed, and written by `--json` and `--html`: it has no single calls. For \
                        the rest, audit the program again, or read the trace that `--trace` wrote";
@@ -250,12 +253,6 @@ pub(super) fn text(path: &Path) -> Result<String, FileError> {
 /// An audit that `--json` kept.
 pub(super) fn kept(path: &Path) -> Result<AuditReport, FileError> {
     AuditReport::parse(&text(path)?, &path.display().to_string())
-}
-
-/// A trace of another program, which may be packed.
-fn trace(path: &Path) -> Result<ProgramRecording, FileError> {
-    let bytes = read_bytes(path, MAX_TRACE_BYTES).map_err(at(path))?;
-    trace_of_bytes(bytes, &path.display().to_string())
 }
 
 /// A budget.

@@ -20,7 +20,7 @@ fn a_budget_fails_on_a_planted_wait_with_its_place_and_passes_where_it_is_allowe
     let budget = "step: { range: step }\nwaits: 0\n";
     let output = held(folder.path(), budget, &[]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains(&format!("error: {place} (cuMemcpyDtoHAsync_v2): step 1 waits once, for 2.001 ms")));
+    assert!(said(&output).contains(&format!("error: {place} (cuMemcpyDtoHAsync_v2): step 1 waits once, for 2.000 ms")));
     assert_eq!(said(&output).matches("error: ").count(), 1, "{}", said(&output));
 
     // Two places wait in the whole run, one of them in steps.

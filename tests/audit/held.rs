@@ -180,7 +180,7 @@ fn a_wait_without_a_stack_is_neither_known_nor_new_nor_allowed() {
     };
     let of = |held: &[&str]| run(folder.path(), &[&["--from", "t.json"], held].concat(), &[]);
     let allow = |waits: u32| {
-        let text = format!("waits: {waits}\nallow:\n  - {{ place: \"train.py:31\", reason: it is a test }}\n");
+        let text = format!("waits: {waits}\nallow:\n  - {{ place: \"step, train.py\", reason: it is a test }}\n");
         fs::write(folder.path().join("budget.yaml"), text).unwrap();
     };
     let ends = |held: &[&str], code: i32, word: &str| {
@@ -193,14 +193,18 @@ fn a_wait_without_a_stack_is_neither_known_nor_new_nor_allowed() {
     assert_eq!(of(&["--json", "old.json"]).status.code(), Some(0));
     ends(&["--baseline", "old.json"], 1, "1 wait without a stack");
     allow(0);
-    ends(&["--budget", "budget.yaml"], 1, "not known if their places are allowed");
+    ends(&["--budget", "budget.yaml"], 1, "or if their places are allowed");
     // Where it is not over even with them, all the same.
     allow(1);
     ends(&["--budget", "budget.yaml"], 0, "");
     fs::write(folder.path().join("budget.yaml"), "step: { range: none }\nwaits: 9\n").unwrap();
     ends(&["--budget", "budget.yaml"], 1, "no step was found");
     trace(true);
-    ends(&["--baseline", "old.json"], 1, "train.py:31 (cudaMemcpyAsync): the baseline does not have it");
+    ends(
+        &["--baseline", "old.json"],
+        1,
+        "step, train.py, from line 31 (cudaMemcpyAsync): the baseline does not have it",
+    );
     allow(0);
     ends(&["--budget", "budget.yaml"], 0, "");
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::recording::by_hand::call;
 
 fn work(kind: WorkKind, stream: u32, (start, end): (u64, u64), correlation: u64) -> RecordedWork {
-    RecordedWork { name: "w".to_owned(), kind, start, end, correlation, context: 1, stream, device: 0, bytes: 0 }
+    RecordedWork { name: "w".into(), kind, start, end, correlation, context: 1, stream, device: 0, bytes: 0 }
 }
 
 fn kernel(stream: u32, times: (u64, u64), correlation: u64) -> RecordedWork {
@@ -137,7 +137,8 @@ fn an_event_whose_record_is_not_known_was_waited_for_only_where_the_call_returne
     let wait = |exit| call("cudaEventSynchronize", (1_000, exit), 10);
     let work = |end| vec![kernel(1, (500, end), 5)];
     assert_eq!(judged(vec![wait(MS + 1_000)], work(7_000)).0, Cause::Unknown);
-    assert_eq!(judged(vec![wait(8_000)], work(7_000)), (Cause::None, 0, 0, 7_000));
+    assert_eq!(judged(vec![wait(5_500)], work(5_000)), (Cause::None, 0, 0, 4_500));
+    assert_eq!(judged(vec![wait(45_500)], work(45_000)), (Cause::Wait, 44_000, 0, 500));
     let found = judged(vec![wait(MS + 1_000)], work(MS));
     assert_eq!((found.0, found.1), (Cause::Wait, MS - 1_000));
 }

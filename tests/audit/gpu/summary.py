@@ -7,6 +7,7 @@ Parts are calls, loop, native, exercise, children and costs; without any, all.
 import collections
 import json
 import os
+import re
 import statistics
 import sys
 
@@ -38,9 +39,10 @@ def row(what, found, goal="", holds=None):
 
 
 def lines(audit, reasons=("wait",)):
-    """The lines of the labelled script that an audit lists. The profiler shortens the file's name."""
+    """The lines of the labelled script that an audit lists, each a function of its own: the profiler tells functions."""
     places = [place["place"] for place in audit["places"] if place["reason"] in reasons]
-    return {place.rsplit(":", 1)[1] for place in places if "calls.py:" in place}
+    found = [re.search(r"calls\.py(?::|, from line )(\d+)$", place) for place in places]
+    return {match[1] for match in found if match}
 
 
 def calls():
@@ -72,6 +74,21 @@ def calls():
         same = again and lines(again) & labels.keys() == found
         count = len(lines(again) & found) if again else 0
         row(f"places again from {trace}.json", f"{count} of {len(found)}", "all, no other", bool(same))
+
+
+def functions():
+    """Functions of several lines: a trace of the profiler has the waits of the live audit by function."""
+    audits = [read("functions.json"), read("from-functions.json")]
+    if not all(audits):
+        return row("functions of several lines", "a file is missing", "", False)
+    counts = [collections.Counter() for _ in audits]
+    for audit, count in zip(audits, counts):
+        for place in audit["places"]:
+            if place["reason"] == "wait" and place["function"] in ("read_once", "read_in_a_loop", "index"):
+                count[place["function"]] += place["count"]
+    of_functions = all(", from line " in place["place"] for place in audits[1]["places"] if place["function"] in counts[1])
+    row("waits by function: live, and by the profiler", *(" ".join(map(str, dict(count).values())) for count in counts),
+        counts[0] == counts[1] and len(counts[0]) == 3 and of_functions)
 
 
 def loop():
@@ -167,7 +184,7 @@ def costs():
                 row(f"its own part by the self-test, {name}", f"{own['share']:.2%}", "stated", True)
 
 
-PARTS = (calls, loop, native, exercise, children, costs)
+PARTS = (calls, functions, loop, native, exercise, children, costs)
 for part in PARTS:
     if part.__name__ in (sys.argv[2:] or [part.__name__]):
         part()
