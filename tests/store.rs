@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use syncscope_results::store::{Collected, Index, Listed, Medians, collect, files, machine_of, place_of};
-use syncscope_results::{Outcome, Results};
+use syncscope_results::{Outcome, Results, RunOutcome};
 
 const SUITE: &str = "title: Few\nsampling: { samples: 12 }\nexperiments: [idle-device: {}]";
 const OTHER: &str = "title: Others\nsampling: { samples: 12 }\nexperiments: [idle-device: {}]";
@@ -121,7 +121,7 @@ fn what_does_not_belong_together_is_refused_by_name_and_the_rest_is_taken() {
     let other = fleet::measured(OTHER, "node1", "2026-11-09T09:30:00Z", |_| 1.0);
     fleet::write(&other, &from, "another-suite.json");
     let mut open = on("node1", 4);
-    open.plan.runs = 3;
+    open.runs[0].outcome = RunOutcome::Interrupted;
     fleet::write(&open, &from, "open.json");
     let mut selected = on("node1", 5);
     selected.selection.skip.push("idle-device.busy".to_owned());
@@ -144,7 +144,7 @@ fn what_does_not_belong_together_is_refused_by_name_and_the_rest_is_taken() {
         ("another-suite.json", "another suite or other rows than the store's `Few`: `Others`"),
         ("cut.json", "not a whole results file"),
         ("newer.json", "schema version 99"),
-        ("open.json", "it did not end: 1 of 3 runs are there"),
+        ("open.json", "it did not end: the run syncscope-1 was interrupted; resume it"),
         ("selected.json", "another suite or other rows"),
     ] {
         assert!(reasons.iter().any(|(file, reason)| file == name && reason.contains(part)), "{name}: {reasons:?}");
@@ -297,6 +297,51 @@ fn the_command_names_what_it_did_and_fails_where_it_refused() {
     assert_eq!(facts["refused"][0]["file"], "job/notes.json");
     assert_eq!(fs::read_to_string(folder.path().join("results/index.csv")).unwrap(), index);
     assert_eq!(report(&["collect", "nowhere"], folder.path()).status.code(), Some(2));
+}
+
+#[test]
+fn a_file_that_lacks_planned_runs_is_taken_and_says_how_many_of_each_system_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/one-gpu.json.gz");
+    let lacks = "syncscope: 3 of 5 runs are there; PyTorch: 3 of 5 runs are there";
+    let output = report(&["collect", kept], folder.path());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let place = files(&folder.path().join("results")).unwrap().remove(0);
+    assert!(text.contains(&format!("in part: results/{}: {lacks}\n", place.display())), "{text}");
+    assert!(text.contains("1 added, 0 duplicates, 0 refused"), "{text}");
+    let index = fs::read_to_string(folder.path().join("results/index.csv")).unwrap();
+    assert!(index.contains(&format!(",6,{lacks},")), "{index}");
+}
+
+#[test]
+fn a_file_that_another_went_on_from_counts_once_whatever_was_collected_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut first, other) = (fixture::with_pytorch(on("node1", 1)), on("node1", 2));
+    (first.plan.runs, first.plan.with) = (3, vec!["PyTorch".to_owned()]);
+    let second = fixture::with_run(first.clone(), 1.01);
+    let mut third = fixture::with_run(second.clone(), 0.99);
+    third.runs.retain(|run| run.id != "PyTorch-1" || run.system != "PyTorch");
+    third.rows.iter_mut().for_each(|row| row.series.retain(|series| series.run != "PyTorch-1"));
+    let files = [&first, &second, &third, &other]
+        .map(|results| fleet::write(results, folder.path(), &format!("{}.json", results.samples_digest())));
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2]] {
+        let store = folder.path().join(format!("{order:?}"));
+        for place in order {
+            assert_eq!(collected(&[&files[place]], &store).added.len(), 1);
+        }
+        let index = Index::of(&store, &Results::read, |_, _| Ok::<_, syncscope_results::error::FileError>(())).unwrap();
+        let place = |results| PathBuf::from(place_of(results));
+        let mut listed: Vec<PathBuf> = index.files.iter().map(|listed| listed.file.clone()).collect();
+        let mut expected = [&second, &third, &other].map(place);
+        listed.sort();
+        expected.sort();
+        assert_eq!(listed, expected, "the third has not all that the second has");
+        let [duplicate] = &index.duplicates[..] else { panic!("{index:?}") };
+        assert_eq!((&duplicate.file, &duplicate.of), (&store.join(place(&first)), &store.join(place(&second))));
+        let missing: Vec<String> = index.files.iter().find(|own| own.file == place(&second)).unwrap().missing.clone();
+        assert_eq!(missing, ["syncscope: 2 of 3 runs are there", "PyTorch: 1 of 3 runs are there"]);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::output_file::OutputFile;
 use super::{End, argument, recorded};
 use crate::error::FileError;
 use crate::files::begins_with;
-use crate::store::{Collected, Index, Medians, collect};
+use crate::store::{Collected, Index, Listed, Medians, collect};
 use syncscope_fleet::{MissingTask, SCRIPT, missing};
 
 /// The list of the files, in a store.
@@ -20,8 +20,9 @@ const INDEX: &str = "index.csv";
 #[derive(Args)]
 #[command(after_help = "\
 A store is a folder with one folder a machine: MACHINE/TIME-COMMIT-SAMPLES.json. Two stores merge by copying, or by this \
-command. It refuses a file that is not whole, did not end, has altered samples, contradicts itself, or measured another \
-suite than the rest, and names it with the reason; the others are taken. index.csv lists the files and is written anew each time.
+command. It refuses a file that is not whole, has a run that did not end, has altered samples, contradicts itself, or \
+measured another suite than the rest, and names it with the reason; the others are taken, also where a budget left fewer \
+runs than were planned. index.csv lists the files, says which runs are missing, and is written anew each time.
 
 Of a folder that `report fleet` filled, the tasks that left no results are listed with the reason.
 
@@ -55,6 +56,8 @@ struct Report<'a> {
     collected: &'a Collected,
     /// The tasks of jobs that left no results.
     missing: Vec<MissingTask>,
+    /// The files that lack planned runs.
+    in_part: Vec<&'a Listed>,
     files: usize,
     machines: usize,
     written: Vec<PathBuf>,
@@ -78,6 +81,9 @@ impl Report<'_> {
             }
         }
         say!("{} added, {} duplicates, {} refused", added.len(), duplicates.len(), refused.len());
+        for listed in &self.in_part {
+            say!("in part: {}: {}", self.store.join(&listed.file).display(), listed.missing.join("; "));
+        }
         say!("{}: {} files of {} machines", self.store.display(), self.files, self.machines);
         self.written.iter().for_each(|file| say!("written: {}", file.display()));
     }
@@ -102,6 +108,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
         None => Ok(()),
     })?;
     collected.refused.extend(index.refused.iter().cloned());
+    collected.duplicates.extend(index.duplicates.iter().cloned());
     let mut written: Vec<PathBuf> = Vec::new();
     if let Some((medians, file)) = medians {
         file.write(&medians.finish()?)?;
@@ -116,7 +123,8 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     machines.dedup();
     let (files, machines) = (index.files.len(), machines.len());
     let is_whole = collected.refused.is_empty() && left.is_empty();
-    let report = Report { store, collected: &collected, missing: left, files, machines, written };
+    let in_part = index.files.iter().filter(|listed| !listed.missing.is_empty()).collect();
+    let report = Report { store, collected: &collected, missing: left, in_part, files, machines, written };
     arguments.form.print("collect", &report, || report.say())?;
     Ok(if is_whole { End::Well } else { End::Failed })
 }

@@ -138,10 +138,9 @@ fn candidate(file: &Path, store: &Path, read: Reader<'_>) -> Result<Candidate, S
     let content = content(file).map_err(|error| error.to_string())?;
     let content = Sha256::digest(content).to_vec();
     let results = read(file).map_err(|error| without_name(error.to_string(), file))?;
-    let refusal = results.is_partial().then(|| {
-        let (over, planned) = (results.runs.iter().filter(|run| run.is_over()).count(), results.plan.runs);
-        format!("it did not end: {over} of {planned} runs are there; resume it (`--resume`)")
-    });
+    // Runs that are missing are none: those that are there stand without them.
+    let cut = results.interrupted_runs().join("; ");
+    let refusal = (!cut.is_empty()).then(|| format!("it did not end: {cut}; resume it (`--resume`)"));
     let (place, suite, title) = (place_of(&results), suite_of(&results), results.title().to_owned());
     let own = [store.join(&place), store.join(place.with_extension("json.gz"))];
     let there = own.into_iter().find(|own| plain(own, read).is_ok());
