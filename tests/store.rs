@@ -9,10 +9,12 @@ mod fleet;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use syncscope_results::store::{Collected, Index, Listed, Medians, collect, files, machine_of, place_of};
+use syncscope_results::store::{Collected, Index, Listed, Medians, collect, files, held, machine_of, place_of};
 use syncscope_results::{Outcome, Results, RunOutcome};
 
 const SUITE: &str = "title: Few\nsampling: { samples: 12 }\nexperiments: [idle-device: {}]";
@@ -378,4 +380,56 @@ fn the_one_file_among_many_that_contradicts_itself_is_named_by_each_command() {
         let line = format!("results/{}: it contradicts itself: {title} holds ", place.display());
         assert!(text.contains(&line) && text.contains(count), "{command}: {text}");
     }
+}
+
+/// Collects these folders into `store` at once: each waits for the store before the first may have it.
+fn at_once<const N: usize>(jobs: [&str; N], folder: &Path) -> [Output; N] {
+    let gate = held(&folder.join("store"), Duration::ZERO).unwrap().unwrap();
+    let started = jobs.map(|job| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
+        command.args(["collect", job, "--into", "store"]).current_dir(folder);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(process.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains("another report collects into store"), "{said}");
+        process
+    });
+    drop(gate);
+    started.map(|process| process.wait_with_output().unwrap())
+}
+
+#[test]
+fn of_two_that_collect_at_once_into_a_new_store_all_files_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    for day in 1..=6 {
+        fleet::write(&on("node1", day), &folder.path().join(format!("job{}", day % 2)), &format!("{day}.json"));
+    }
+    for output in at_once(["job0", "job1"], folder.path()) {
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    let index = fs::read_to_string(folder.path().join("store/index.csv")).unwrap();
+    assert_eq!((index.lines().count(), files(&folder.path().join("store")).unwrap().len()), (1 + 6, 6), "{index}");
+}
+
+#[test]
+fn of_two_suites_that_are_collected_at_once_a_new_store_takes_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for day in 1..=3 {
+        fleet::write(&on("node1", day), &folder.path().join("job"), &format!("{day}.json"));
+        let other = fleet::measured(OTHER, "node1", &format!("2026-11-{day:02}T09:30:00Z"), |_| 1.0);
+        fleet::write(&other, &folder.path().join("other"), &format!("{day}.json"));
+    }
+    let codes = at_once(["job", "other"], folder.path()).map(|output| output.status.code());
+    assert!([[Some(0), Some(1)], [Some(1), Some(0)]].contains(&codes), "{codes:?}");
+    let there = files(&folder.path().join("store")).unwrap();
+    let suites: Vec<_> =
+        there.iter().map(|file| Results::read(&folder.path().join("store").join(file)).unwrap().suite).collect();
+    assert!(suites.len() == 3 && suites.iter().all(|suite| *suite == suites[0]), "{there:?}");
+}
+
+#[test]
+fn a_store_that_nothing_is_put_into_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(report(&["collect", "--into", "a/store"], folder.path()).status.code(), Some(0));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

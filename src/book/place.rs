@@ -4,7 +4,6 @@
 //! holds [`MARKER`]; nothing else is ever replaced.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use tempfile::TempDir;
 
 use super::folder::at;
 use crate::error::BookError;
-use crate::files::{Lock, make_folder, read_text, replace};
+use crate::files::{LockedFolder, read_text, replace};
 
 /// The file that says that a folder may be replaced.
 const MARKER: &str = ".syncscope";
@@ -80,57 +79,20 @@ pub(super) struct OutputPlace<'a> {
     /// The names of the folders that are put there.
     names: &'static [&'static str],
     work: TempDir,
-    _lock: Lock,
-    /// Dropped behind what is in them.
-    _made: Made,
-}
-
-/// The folders that were made for a book, the innermost first.
-struct Made(Vec<PathBuf>);
-
-impl Made {
-    fn of(folder: &Path) -> std::io::Result<Self> {
-        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && fs::symlink_metadata(folder).is_err();
-        let made = Self(folder.ancestors().take_while(is_missing).map(Path::to_owned).collect());
-        make_folder(folder).map(|()| made)
-    }
-}
-
-impl Drop for Made {
-    /// Those that nothing was put into go again.
-    fn drop(&mut self) {
-        self.0.iter().all(|folder| fs::remove_dir(folder).is_ok());
-    }
-}
-
-/// The folder, made where it is not there, and its lock; `None` where another process holds it for too long.
-fn locked(out: &Path) -> Result<(Made, Option<Lock>), BookError> {
-    const TRIES: usize = 100;
-    let mut tries = 1..TRIES;
-    // Another process that had made the folder, or one that it is in, put nothing into it, and took it away.
-    let mut is_taken = |error: &std::io::Error| error.kind() == ErrorKind::NotFound && tries.next().is_some();
-    loop {
-        let made = match Made::of(out) {
-            Err(error) if is_taken(&error) => continue,
-            made => made.map_err(at(out))?,
-        };
-        match Lock::take(&out.join(".render.lock"), WAIT) {
-            Err(error) if is_taken(&error) => {}
-            lock => return Ok((made, lock.map_err(at(out))?)),
-        }
-    }
+    /// Dropped behind what is in it.
+    _folder: LockedFolder,
 }
 
 impl<'a> OutputPlace<'a> {
     /// Clears what dead processes left and begins a working folder.
     pub(crate) fn claim(out: &'a Path, names: &'static [&'static str]) -> Result<Self, BookError> {
-        let (made, lock) = locked(out)?;
-        let lock = lock.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
+        let folder = LockedFolder::take(out, ".render.lock", WAIT).map_err(at(out))?;
+        let folder = folder.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
         clear(out);
         check_folders(out, names)?;
         let work = tempfile::Builder::new().prefix(WORK).suffix(PART).tempdir_in(out).map_err(at(out))?;
         mark(work.path())?;
-        Ok(Self { out, names, work, _lock: lock, _made: made })
+        Ok(Self { out, names, work, _folder: folder })
     }
 
     /// Where a folder of the book is made.

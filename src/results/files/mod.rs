@@ -4,6 +4,7 @@
 
 mod fill;
 mod lock;
+mod locked;
 mod made;
 mod packed;
 mod read;
@@ -13,6 +14,7 @@ mod target;
 
 pub use fill::{fill, make_folder};
 pub use lock::Lock;
+pub use locked::LockedFolder;
 pub use made::has_made_any;
 pub use packed::{is_json, packed_as, unpacked, without_gz};
 pub use read::{begins_with, is_same, open_inside, open_plain, read_bytes, read_text, text_of};
