@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{argument, invocation, output};
 use crate::error::{FileError, at};
 use crate::files::Target;
-use crate::results::{Piece, Results, Row};
+use crate::results::{LONGEST_FILE, Piece, Results, Row};
 
 const CHECKPOINT: &str = ".checkpoint";
 
@@ -144,7 +144,8 @@ impl Keeper {
         if kept.rows.is_empty() {
             return;
         }
-        if *is_in_target && piece.to_line().is_ok_and(|line| target.append(line.as_bytes()).is_ok()) {
+        let add = |line: String| target.append(line.as_bytes(), LONGEST_FILE).is_ok();
+        if *is_in_target && piece.to_line().is_ok_and(add) {
             return;
         }
         let Ok(content) = self.of_checkpoint_file(kept) else { return };

@@ -138,11 +138,17 @@ impl Results {
     }
 
     /// The content of a results file: packed where the name of `path` ends in `.gz`.
+    ///
+    /// # Errors
+    /// It is longer than what is read.
     pub fn to_content(&self, path: &Path) -> Result<Vec<u8>, FileError> {
         let wrong = |error: &dyn fmt::Display| FileError::whole(path.display().to_string(), error.to_string());
         let contents = FileContents { results: self, samples_sha256: self.samples_digest() };
         let mut text = serde_json::to_vec_pretty(&contents).map_err(|error| wrong(&error))?;
         text.push(b'\n');
+        if text.len() > MAX_BYTES {
+            return Err(wrong(&format_args!("longer than {} MB, the most that is read", MAX_BYTES >> 20)));
+        }
         packed_as(path, text).map_err(|error| wrong(&error))
     }
 }
@@ -174,10 +180,10 @@ struct FileContents<'a> {
 const ALTERED: &str = "its samples are not those that were written: their digest is another than `samples_sha256` says; \
                        take the file anew from where it was measured";
 
-/// The most bytes of a results file, or of what another system measured, that are read.
+/// The most bytes of a results file, or of what another system measured, that are read, and so the most that are written.
 pub const MAX_BYTES: usize = 256 << 20;
 /// How many runs one may hold: ten systems, each with as many as a suite may have.
-const MAX_RUNS: usize = 10_000;
+pub const MAX_RUNS: usize = 10_000;
 /// Of how many systems.
 const MAX_SYSTEMS: usize = 100;
 

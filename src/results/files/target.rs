@@ -148,11 +148,14 @@ impl Target {
     }
 
     /// Adds to what is there. Where the process ends meanwhile, a plain file has a beginning of `content` more; where it cannot
-    /// be added, nothing.
-    pub fn append(&self, content: &[u8]) -> io::Result<()> {
+    /// be added, or the file would be longer than `most`, nothing.
+    pub fn append(&self, content: &[u8], most: usize) -> io::Result<()> {
         let Self::File { path, .. } = self else { return self.write(content) };
         let mut file = fs::File::options().append(true).open(path)?;
         let before = file.metadata()?.len();
+        if before.saturating_add(content.len() as u64) > most as u64 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         let added = file.write_all(content).and_then(|()| file.sync_all()).map_err(limited);
         if added.is_err() {
             // What cannot be cut off stays as a part of a line, which readers leave out.
@@ -322,6 +325,17 @@ mod tests {
         let target = Target::claim_inside(&folder.path().join("link"), Path::new("a/file"), |_| true).unwrap();
         target.write(b"whole").unwrap();
         assert_eq!(fs::read_to_string(root.join("a/file")).unwrap(), "whole");
+    }
+
+    #[test]
+    fn a_file_is_added_to_up_to_its_limit_and_not_beyond() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let target = Target::claim(&path, |_| true).unwrap();
+        target.write(b"12").unwrap();
+        target.append(b"34", 4).unwrap();
+        assert_eq!(target.append(b"5", 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(fs::read(&path).unwrap(), b"1234");
     }
 
     #[test]
