@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::digest;
 use super::run::{Recorded, RecordedTimeline, Results, SCHEMA_VERSION};
 use crate::error::FileError;
-use crate::files::{Target, packed_as, read_text, text_of, unpacked};
+use crate::files::{Target, is_kind, packed_as, read_text, text_of, unpacked};
 
 impl Results {
     /// Reads a results file, which may be packed by gzip.
@@ -119,7 +119,7 @@ impl Results {
     /// # Errors
     /// [`FileError::Io`] names the file.
     pub fn claim(path: &Path, see: impl FnOnce(&Self)) -> Result<Target, FileError> {
-        Target::claim(path, |there| Self::read(there).inspect(see).is_ok()).map_err(|source| io(path, source))
+        Target::claim(path, |there| is_kind(Self::read(there).inspect(see))).map_err(|source| io(path, source))
     }
 
     /// Writes a results file. Atomic: whoever reads `path` sees the old file or the whole new one. A pipe or a device is

@@ -101,6 +101,34 @@ fn results_that_a_full_file_system_does_not_take_go_elsewhere() {
     assert_eq!(code(&resumed), 0, "{}", stderr(&resumed));
 }
 
+/// What cannot be opened is not said to be somebody else's.
+#[test]
+fn with_too_few_descriptors_what_the_program_made_stays_its_own() {
+    let folder = measured();
+    for arguments in [
+        &["collect", "results.json", "--into", "store", "--csv", "medians.csv"][..],
+        &["history", "store", "--page", "page.html"],
+        &["submit", "results.json", "--out", "handed-on.json", "--yes"],
+        &["render", "results.json", "--out", "out"],
+        &[&RUN[..], &["--out", "again.json"]].concat(),
+    ] {
+        assert_eq!(code(&report(arguments, folder.path())), 0, "{arguments:?}");
+        // With less its libraries are not found.
+        for most in 4.. {
+            let limited = format!("ulimit -n {most}; exec \"$0\" \"$@\"");
+            let output = under(&["sh", "-c", &limited], arguments, folder.path());
+            let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+            for wrong in ["not made by report", "not a file that report wrote", "panicked"] {
+                assert!(!said.contains(wrong), "{most} {arguments:?}: {said}");
+            }
+            if code(&output) == 0 {
+                break;
+            }
+            assert!(said.contains("Too many open files") && most < 40, "{most} {arguments:?}: {said}");
+        }
+    }
+}
+
 #[test]
 fn a_suite_whose_results_no_file_can_hold_is_refused_before_anything_is_measured() {
     let folder = folder();

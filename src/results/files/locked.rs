@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::fill::make_folder;
 use super::lock::Lock;
+use super::read::is_missing;
 
 /// A folder with a lock in it. One that was made for the lock goes with it, where nothing was put there.
 #[derive(Debug)]
@@ -43,8 +44,8 @@ struct Made(Vec<PathBuf>);
 
 impl Made {
     fn of(folder: &Path) -> io::Result<Self> {
-        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && fs::symlink_metadata(folder).is_err();
-        let made = Self(folder.ancestors().take_while(is_missing).map(Path::to_owned).collect());
+        let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && is_missing(folder);
+        let made = Self(folder.ancestors().take_while(is_new).map(Path::to_owned).collect());
         make_folder(folder).map(|()| made)
     }
 }

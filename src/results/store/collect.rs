@@ -14,9 +14,9 @@ use sha2::{Digest, Sha256};
 
 use super::reading::each;
 use super::{Reader, ask_plain, files, other_suite, place_of, plain, suite_of};
-use crate::LONGEST_FILE;
 use crate::error::FileError;
-use crate::files::{Target, begins_with, is_json, is_same, read_bytes, refuse_links, without_gz};
+use crate::files::{Target, begins_with, is_json, is_kind, is_same, read_bytes, refuse_links, without_gz};
+use crate::{LONGEST_FILE, Results};
 
 /// What became of the files that were to be collected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -148,10 +148,16 @@ fn candidate(file: &Path, store: &Path, read: Reader<'_>) -> Result<Candidate, S
     Ok(Candidate { file: file.to_owned(), place, content, suite, title, refusal, there })
 }
 
-/// The suite of the store's files: of the first that can be read.
+/// The suite of the store's files: of the first that holds results.
 fn own_suite(store: &Path, read: Reader<'_>) -> Result<Option<(String, String)>, FileError> {
-    let first = files(store)?.into_iter().find_map(|file| plain(&store.join(file), read).ok());
-    Ok(first.map(|results| (suite_of(&results), results.title().to_owned())))
+    for file in files(store)? {
+        let file = store.join(file);
+        match plain(&file, read) {
+            Ok(results) => return Ok(Some((suite_of(&results), results.title().to_owned()))),
+            Err(error) => is_kind::<Results>(Err(error)).map_err(|cause| FileError::Io { path: file, cause })?,
+        };
+    }
+    Ok(None)
 }
 
 /// The suite of most files; of equally many the first one's.
