@@ -204,8 +204,8 @@ impl Keeper {
     /// Writes the results file, or where that fails another, and says so. Where the results are then.
     pub(super) fn finish(&self, results: &Results) -> anyhow::Result<PathBuf> {
         let mut state = self.state();
-        let content = results.to_content(&self.out)?;
         let target = state.target.take();
+        let content = results.to_content(&self.out)?;
         let written = target.as_ref().map_or(Ok(()), |target| target.write(&content));
         let Err(error) = written else {
             state.checkpoint.remove(&self.out);

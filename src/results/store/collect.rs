@@ -118,11 +118,10 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
             collected.duplicates.push(Duplicate { file, of: same.clone() });
         } else if let Some(of) = there {
             collected.duplicates.push(Duplicate { file, of });
-        } else if copy(&file, &content, (store, &place), read)? {
+        } else {
+            copy(&file, &content, (store, &place), read)?;
             named.insert(name, file.clone());
             collected.added.push(Added { from: file, place });
-        } else {
-            collected.duplicates.push(Duplicate { file, of: store.join(place) });
         }
     }
     collected.refused.sort_by(|a, b| a.file.cmp(&b.file));
@@ -172,9 +171,8 @@ fn most_common(candidates: &[Candidate]) -> Option<(String, String)> {
     Some((first.suite.clone(), first.title.clone()))
 }
 
-/// Puts the text of a file into the store as it is, and says whether it did: another process may have put the same there since it was looked
-/// at. One from before files had a digest gets one.
-fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reader<'_>) -> Result<bool, FileError> {
+/// Puts the text of a file into the store as it is. One from before files had a digest gets one.
+fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reader<'_>) -> Result<(), FileError> {
     let place = &store.join(below);
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -195,11 +193,7 @@ fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reade
     }
     // What lies there in part was damaged: the place says of which samples it is.
     let target = Target::claim_inside(store, below, begins_with(BEGIN)).map_err(at(place))?;
-    if plain(place, read).is_ok() {
-        return Ok(false);
-    }
-    target.write(&text).map_err(FileError::unwritten(place))?;
-    Ok(true)
+    target.write(&text).map_err(FileError::unwritten(place))
 }
 
 /// How every results file begins.
