@@ -151,11 +151,11 @@ mod tests {
                 vec![Row { spec: spec.clone(), series: vec![Series { run: "r".to_owned(), outcome }] }].into();
             results.to_content("r.json".as_ref()).unwrap().len() as f64
         };
-        let foretold = |samples| bytes(&[spec.clone()], &sampling(samples), 1);
+        let foretold = |samples| bytes(std::slice::from_ref(&spec), &sampling(samples), 1);
         assert!(
             text(1000) <= foretold(1000)[0] && text(1000) - text(500) > 0.9 * (foretold(1000)[0] - foretold(500)[0])
         );
-        let [fewest, most] = bytes(&[spec.clone()], &sampling(1000).with_time_limit(1.0), 3);
+        let [fewest, most] = bytes(std::slice::from_ref(&spec), &sampling(1000).with_time_limit(1.0), 3);
         assert!(fewest < 0.1 * most + 3.0 * 65536.0 && most >= 3.0 * foretold(1000)[0]);
     }
 }
