@@ -73,7 +73,8 @@ impl Experiment for Passes {
         let together = Group::of("Together", [])
             .observed("passes.a", "A", Unit::Number, move |_| Ok(move || call(script)))
             .observed("passes.b", "B", Unit::Number, |_| Ok(|| Ok(1.0)))
-            .derived("passes.sum", "Sum", Unit::Number, Formula::of("a + b", [("a", "passes.a"), ("b", "passes.b")]));
+            .derived("passes.sum", "Sum", Unit::Number, Formula::of("a + b", [("a", "passes.a"), ("b", "passes.b")]))
+            .derived("passes.none", "None", Unit::Ratio, Formula::of("b / (b − b)", [("b", "passes.b")]));
         // Its rounds take longer than those of short rows, whatever the speed of the machine.
         let long = Group::of("Long", []).observed("passes.l", "L", Unit::Number, |_| {
             Ok(|| {
@@ -296,4 +297,19 @@ fn a_panic_in_a_later_pass_keeps_what_was_measured() {
     assert_eq!(measured(&results, "passes.a").2, StoppedBy::Failure);
     assert_eq!(measured(&results, "passes.c").0.len(), SAMPLES, "the other groups of the experiment go on");
     assert_eq!(results.run().order[0].failure.as_deref(), Some("a defect in a later pass"));
+}
+
+#[test]
+fn a_ratio_to_zero_is_no_value_and_its_run_is_read_and_resumed() {
+    let trial = Trial::new(9, Script { interrupt_at: Some(WARMUP[0] + 3 + WARMUP[1]), ..Script::default() });
+    let begun = String::from_utf8(trial.empty().to_content("r.json".as_ref()).unwrap()).unwrap();
+    let cut = trial.first();
+    let lines = trial.kept.0.lock().unwrap().iter().map(|piece| piece.to_line().unwrap()).collect::<String>();
+    let read = Results::parse(&(begun + &lines), "r.json".as_ref()).unwrap();
+    for results in [&read, &cut] {
+        let reason = "the formula `b / (b − b)` gives no finite number in round 1".to_owned();
+        assert_eq!(row(results, "passes.none").outcome(&run()), Some(&Outcome::Failed { reason }));
+    }
+    trial.interrupt.store(false, Ordering::Relaxed);
+    assert_complete(&trial.next(read));
 }

@@ -9,11 +9,13 @@ mod fleet;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use syncscope_results::store::{Collected, Index, Listed, Medians, collect, files, machine_of, place_of};
-use syncscope_results::{Outcome, Results};
+use syncscope_results::store::{Collected, Index, Listed, Medians, collect, files, held, machine_of, place_of};
+use syncscope_results::{Outcome, Results, RunOutcome};
 
 const SUITE: &str = "title: Few\nsampling: { samples: 12 }\nexperiments: [idle-device: {}]";
 const OTHER: &str = "title: Others\nsampling: { samples: 12 }\nexperiments: [idle-device: {}]";
@@ -94,24 +96,6 @@ fn folders_of_two_clusters_merge_and_nothing_is_lost_or_counted_twice() {
 }
 
 #[test]
-fn a_file_that_another_process_collects_meanwhile_is_a_duplicate_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = folder.path().join("store");
-    let [first, second] = [1, 2].map(|day| fleet::write(&on("node1", day), folder.path(), &format!("{day}.json")));
-    let there = store.join(&collected(&[&first], &store).added[0].place);
-    // The store's own files are read when those to collect have been looked at: another process has taken it by then.
-    let meanwhile = |file: &Path| {
-        if file == there {
-            collected(&[&second], &store);
-        }
-        Results::read(file)
-    };
-    let found = collect(std::slice::from_ref(&second), &store, &meanwhile).unwrap();
-    assert_eq!((found.added.len(), found.duplicates.len()), (0, 1), "{found:?}");
-    assert!(found.duplicates[0].of.starts_with(&store), "{found:?}");
-}
-
-#[test]
 fn what_does_not_belong_together_is_refused_by_name_and_the_rest_is_taken() {
     let folder = tempfile::tempdir().unwrap();
     let (from, store) = (folder.path().join("from"), folder.path().join("store"));
@@ -121,7 +105,7 @@ fn what_does_not_belong_together_is_refused_by_name_and_the_rest_is_taken() {
     let other = fleet::measured(OTHER, "node1", "2026-11-09T09:30:00Z", |_| 1.0);
     fleet::write(&other, &from, "another-suite.json");
     let mut open = on("node1", 4);
-    open.plan.runs = 3;
+    open.runs[0].outcome = RunOutcome::Interrupted;
     fleet::write(&open, &from, "open.json");
     let mut selected = on("node1", 5);
     selected.selection.skip.push("idle-device.busy".to_owned());
@@ -144,7 +128,7 @@ fn what_does_not_belong_together_is_refused_by_name_and_the_rest_is_taken() {
         ("another-suite.json", "another suite or other rows than the store's `Few`: `Others`"),
         ("cut.json", "not a whole results file"),
         ("newer.json", "schema version 99"),
-        ("open.json", "it did not end: 1 of 3 runs are there"),
+        ("open.json", "it did not end: the run syncscope-1 was interrupted; resume it"),
         ("selected.json", "another suite or other rows"),
     ] {
         assert!(reasons.iter().any(|(file, reason)| file == name && reason.contains(part)), "{name}: {reasons:?}");
@@ -300,6 +284,51 @@ fn the_command_names_what_it_did_and_fails_where_it_refused() {
 }
 
 #[test]
+fn a_file_that_lacks_planned_runs_is_taken_and_says_how_many_of_each_system_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/one-gpu.json.gz");
+    let lacks = "syncscope: 3 of 5 runs are there; PyTorch: 3 of 5 runs are there";
+    let output = report(&["collect", kept], folder.path());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let place = files(&folder.path().join("results")).unwrap().remove(0);
+    assert!(text.contains(&format!("in part: results/{}: {lacks}\n", place.display())), "{text}");
+    assert!(text.contains("1 added, 0 duplicates, 0 refused"), "{text}");
+    let index = fs::read_to_string(folder.path().join("results/index.csv")).unwrap();
+    assert!(index.contains(&format!(",6,{lacks},")), "{index}");
+}
+
+#[test]
+fn a_file_that_another_went_on_from_counts_once_whatever_was_collected_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut first, other) = (fixture::with_pytorch(on("node1", 1)), on("node1", 2));
+    (first.plan.runs, first.plan.with) = (3, vec!["PyTorch".to_owned()]);
+    let second = fixture::with_run(first.clone(), 1.01);
+    let mut third = fixture::with_run(second.clone(), 0.99);
+    third.runs.retain(|run| run.id != "PyTorch-1" || run.system != "PyTorch");
+    third.rows.iter_mut().for_each(|row| row.series.retain(|series| series.run != "PyTorch-1"));
+    let files = [&first, &second, &third, &other]
+        .map(|results| fleet::write(results, folder.path(), &format!("{}.json", results.samples_digest())));
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2]] {
+        let store = folder.path().join(format!("{order:?}"));
+        for place in order {
+            assert_eq!(collected(&[&files[place]], &store).added.len(), 1);
+        }
+        let index = Index::of(&store, &Results::read, |_, _| Ok::<_, syncscope_results::error::FileError>(())).unwrap();
+        let place = |results: &Results| place_of(results);
+        let mut listed: Vec<PathBuf> = index.files.iter().map(|listed| listed.file.clone()).collect();
+        let mut expected = [&second, &third, &other].map(place);
+        listed.sort();
+        expected.sort();
+        assert_eq!(listed, expected, "the third has not all that the second has");
+        let [duplicate] = &index.duplicates[..] else { panic!("{index:?}") };
+        assert_eq!((&duplicate.file, &duplicate.of), (&store.join(place(&first)), &store.join(place(&second))));
+        let missing: Vec<String> = index.files.iter().find(|own| own.file == place(&second)).unwrap().missing.clone();
+        assert_eq!(missing, ["syncscope: 2 of 3 runs are there", "PyTorch: 1 of 3 runs are there"]);
+    }
+}
+
+#[test]
 fn the_one_file_among_many_that_contradicts_itself_is_named_by_each_command() {
     let suite = "title: Few\nsampling: { samples: 12 }\nexperiments: [launch-path: {}]";
     let folder = tempfile::tempdir().unwrap();
@@ -333,4 +362,59 @@ fn the_one_file_among_many_that_contradicts_itself_is_named_by_each_command() {
         let line = format!("results/{}: it contradicts itself: {title} holds ", place.display());
         assert!(text.contains(&line) && text.contains(count), "{command}: {text}");
     }
+}
+
+/// Collects these folders into `store` at once: each waits for the store before the first may have it.
+fn at_once<const N: usize>(jobs: [&str; N], folder: &Path) -> [Output; N] {
+    let gate = held(&folder.join("store"), Duration::ZERO).unwrap().unwrap();
+    let started = jobs.map(|job| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
+        command.args(["collect", job, "--into", "store"]).current_dir(folder);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(process.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains("another report collects into store"), "{said}");
+        process
+    });
+    drop(gate);
+    started.map(|process| process.wait_with_output().unwrap())
+}
+
+#[test]
+fn of_two_that_collect_at_once_into_a_new_store_all_files_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    for day in 1..=6 {
+        fleet::write(&on("node1", day), &folder.path().join(format!("job{}", day % 2)), &format!("{day}.json"));
+    }
+    // One of them has both jobs.
+    fs::copy(folder.path().join("job0/2.json"), folder.path().join("job1/copy.json")).unwrap();
+    let outputs = at_once(["job0", "job1"], folder.path());
+    let said = outputs.map(|output| (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned()));
+    assert!(said.iter().all(|(code, _)| *code == Some(0)), "{said:?}");
+    assert_eq!(said.iter().filter(|(_, text)| text.contains(", 1 duplicates, 0 refused")).count(), 1, "{said:?}");
+    let index = fs::read_to_string(folder.path().join("store/index.csv")).unwrap();
+    assert_eq!((index.lines().count(), files(&folder.path().join("store")).unwrap().len()), (1 + 6, 6), "{index}");
+}
+
+#[test]
+fn of_two_suites_that_are_collected_at_once_a_new_store_takes_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for day in 1..=3 {
+        fleet::write(&on("node1", day), &folder.path().join("job"), &format!("{day}.json"));
+        let other = fleet::measured(OTHER, "node1", &format!("2026-11-{day:02}T09:30:00Z"), |_| 1.0);
+        fleet::write(&other, &folder.path().join("other"), &format!("{day}.json"));
+    }
+    let codes = at_once(["job", "other"], folder.path()).map(|output| output.status.code());
+    assert!([[Some(0), Some(1)], [Some(1), Some(0)]].contains(&codes), "{codes:?}");
+    let there = files(&folder.path().join("store")).unwrap();
+    let suites: Vec<_> =
+        there.iter().map(|file| Results::read(&folder.path().join("store").join(file)).unwrap().suite).collect();
+    assert!(suites.len() == 3 && suites.iter().all(|suite| *suite == suites[0]), "{there:?}");
+}
+
+#[test]
+fn a_store_that_nothing_is_put_into_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(report(&["collect", "--into", "a/store"], folder.path()).status.code(), Some(0));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

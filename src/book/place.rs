@@ -4,7 +4,7 @@
 //! holds [`MARKER`]; nothing else is ever replaced.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::folder::at;
 use crate::error::BookError;
-use crate::files::{Lock, make_folder, read_text, replace};
+use crate::files::{LockedFolder, begins_with, kind_of, replace};
 
 /// The file that says that a folder may be replaced.
 const MARKER: &str = ".syncscope";
@@ -38,34 +38,32 @@ pub fn check_place(out: &Path, folders: &'static [&'static str]) -> Result<(), B
 
 /// Finds out whether folders of these names can be put into `out`.
 fn check_folders(out: &Path, names: &[&str]) -> Result<(), BookError> {
-    match names.iter().map(|name| out.join(name)).find(|place| !may_replace(place)) {
-        Some(path) => {
-            const REASON: &str =
-                "this was not made by report, so it is not replaced; move it away or give another folder by --out";
-            Err(BookError::of_path(&path, REASON))
-        }
-        None => Ok(()),
-    }
+    const REASON: &str =
+        "this was not made by report, so it is not replaced; move it away or give another folder by --out";
+    names.iter().map(|name| out.join(name)).try_for_each(|place| match may_replace(&place).map_err(at(&place))? {
+        true => Ok(()),
+        false => Err(BookError::of_path(&place, REASON)),
+    })
 }
 
 /// Whether there is nothing, an empty folder, or what this program made. A link is somebody's own.
-fn may_replace(place: &Path) -> bool {
-    fs::symlink_metadata(place).is_err() || is_made(place) || is_empty(place)
+fn may_replace(place: &Path) -> io::Result<bool> {
+    Ok(kind_of(place)?.is_none() || is_made(place)? || is_empty(place)?)
 }
 
 /// Whether this is a folder, no link to one, that this program made: what the marker says is the program's alone.
-fn is_made(place: &Path) -> bool {
+fn is_made(place: &Path) -> io::Result<bool> {
     let marker = place.join(MARKER);
-    let plain = fs::symlink_metadata(&marker).is_ok_and(|marker| marker.is_file());
-    is_folder(place) && plain && read_text(&marker, MARKED.len()).is_ok_and(|text| text == MARKED)
+    let is_marked = is_folder(place)? && kind_of(&marker)?.is_some_and(|marker| marker.is_file());
+    Ok(is_marked && fs::metadata(&marker)?.len() == MARKED.len() as u64 && begins_with(MARKED)(&marker)?)
 }
 
-fn is_empty(place: &Path) -> bool {
-    is_folder(place) && fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_none())
+fn is_empty(place: &Path) -> io::Result<bool> {
+    Ok(is_folder(place)? && fs::read_dir(place)?.next().transpose()?.is_none())
 }
 
-fn is_folder(place: &Path) -> bool {
-    fs::symlink_metadata(place).is_ok_and(|there| there.is_dir())
+fn is_folder(place: &Path) -> io::Result<bool> {
+    Ok(kind_of(place)?.is_some_and(|there| there.is_dir()))
 }
 
 /// Leaves the marker in a folder.
@@ -80,57 +78,20 @@ pub(super) struct OutputPlace<'a> {
     /// The names of the folders that are put there.
     names: &'static [&'static str],
     work: TempDir,
-    _lock: Lock,
-    /// Dropped behind what is in them.
-    _made: Made,
-}
-
-/// The folders that were made for a book, the innermost first.
-struct Made(Vec<PathBuf>);
-
-impl Made {
-    fn of(folder: &Path) -> std::io::Result<Self> {
-        let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && fs::symlink_metadata(folder).is_err();
-        let made = Self(folder.ancestors().take_while(is_missing).map(Path::to_owned).collect());
-        make_folder(folder).map(|()| made)
-    }
-}
-
-impl Drop for Made {
-    /// Those that nothing was put into go again.
-    fn drop(&mut self) {
-        self.0.iter().all(|folder| fs::remove_dir(folder).is_ok());
-    }
-}
-
-/// The folder, made where it is not there, and its lock; `None` where another process holds it for too long.
-fn locked(out: &Path) -> Result<(Made, Option<Lock>), BookError> {
-    const TRIES: usize = 100;
-    let mut tries = 1..TRIES;
-    // Another process that had made the folder, or one that it is in, put nothing into it, and took it away.
-    let mut is_taken = |error: &std::io::Error| error.kind() == ErrorKind::NotFound && tries.next().is_some();
-    loop {
-        let made = match Made::of(out) {
-            Err(error) if is_taken(&error) => continue,
-            made => made.map_err(at(out))?,
-        };
-        match Lock::take(&out.join(".render.lock"), WAIT) {
-            Err(error) if is_taken(&error) => {}
-            lock => return Ok((made, lock.map_err(at(out))?)),
-        }
-    }
+    /// Dropped behind what is in it.
+    _folder: LockedFolder,
 }
 
 impl<'a> OutputPlace<'a> {
     /// Clears what dead processes left and begins a working folder.
     pub(crate) fn claim(out: &'a Path, names: &'static [&'static str]) -> Result<Self, BookError> {
-        let (made, lock) = locked(out)?;
-        let lock = lock.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
+        let folder = LockedFolder::take(out, ".render.lock", WAIT).map_err(at(out))?;
+        let folder = folder.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
         clear(out);
         check_folders(out, names)?;
         let work = tempfile::Builder::new().prefix(WORK).suffix(PART).tempdir_in(out).map_err(at(out))?;
         mark(work.path())?;
-        Ok(Self { out, names, work, _lock: lock, _made: made })
+        Ok(Self { out, names, work, _folder: folder })
     }
 
     /// Where a folder of the book is made.
@@ -178,19 +139,24 @@ fn old(name: &str) -> String {
 fn clear(out: &Path) {
     let entries = fs::read_dir(out).into_iter().flatten().flatten();
     for left in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(WORK)) {
-        let left = left.path();
-        if !is_made(&left) {
-            remove_begun(&left);
-            continue;
-        }
-        for name in BOOK.iter().chain(SLIDES) {
-            let (kept, place) = (left.join(old(name)), out.join(name));
-            if is_made(&kept) && fs::symlink_metadata(&place).is_err() {
-                let _ = fs::rename(kept, place);
-            }
-        }
-        remove(&left);
+        // What cannot be looked at or put back stays for the next run.
+        let _ = clear_one(&left.path(), out);
     }
+}
+
+fn clear_one(left: &Path, out: &Path) -> io::Result<()> {
+    if !is_made(left)? {
+        remove_begun(left);
+        return Ok(());
+    }
+    for name in BOOK.iter().chain(SLIDES) {
+        let (kept, place) = (left.join(old(name)), out.join(name));
+        if is_made(&kept)? && kind_of(&place)?.is_none() {
+            fs::rename(kept, place)?;
+        }
+    }
+    remove(left);
+    Ok(())
 }
 
 /// Removes a working folder, the marker last, so that the next run finds what this one cannot remove.
@@ -212,7 +178,7 @@ fn remove_begun(work: &Path) {
         return;
     }
     let marker = work.join(MARKER);
-    let alone = is_folder(work) && fs::read_dir(work).is_ok_and(|entries| entries.count() == 1);
+    let alone = is_folder(work).unwrap_or_default() && fs::read_dir(work).is_ok_and(|entries| entries.count() == 1);
     if alone && fs::symlink_metadata(&marker).is_ok_and(|marker| marker.is_file() && marker.len() == 0) {
         let _ = fs::remove_file(&marker);
     }

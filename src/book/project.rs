@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use super::document::{Document, Hardware, Names, Texts, is_yaml};
 use super::folder::{Folder, has_ending};
 use crate::error::{BookError, FileError};
-use crate::files::fill;
+use crate::files::{fill, is_missing};
 use crate::results::{Catalog, Results};
 use crate::yaml;
 
@@ -98,9 +98,9 @@ impl BookProject {
         Ok(Self::of_program(files, &KEPT))
     }
 
-    /// Whether a folder has the settings of a book, which each project has.
+    /// Whether a folder has the settings of a book, which each project has, as far as it can be looked at.
     pub fn is_begun(folder: &Path) -> bool {
-        fs::symlink_metadata(folder.join(CONFIGURATION)).is_ok()
+        !is_missing(&folder.join(CONFIGURATION))
     }
 
     /// Whether a file is one of a project that says nothing without the others: its settings, hardware, texts, lessons.
@@ -116,14 +116,14 @@ impl BookProject {
         let mut read = Folder::open(folder)?;
         for name in FILES {
             // Courses were begun before there were lessons.
-            if name != LESSONS || fs::symlink_metadata(folder.join(name)).is_ok() {
+            if name != LESSONS || !is_missing(&folder.join(name)) {
                 read.file(Path::new(name))?;
             }
         }
         for name in FOLDERS {
             read.all_below(Path::new(name))?;
         }
-        if fs::symlink_metadata(folder.join(AUDITS)).is_ok() {
+        if !is_missing(&folder.join(AUDITS)) {
             read.all_below(Path::new(AUDITS))?;
         }
         let files = without_folders_beside_notebooks(read.into_files());

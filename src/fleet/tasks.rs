@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::FileError;
-use crate::files::{open_plain, text_of, unpacked};
+use crate::files::{is_missing, open_plain, text_of, unpacked};
 use crate::yaml;
 
 /// The file that says how many tasks there are.
@@ -55,7 +55,7 @@ impl std::fmt::Display for MissingTask {
 /// What says how many tasks there are cannot be read.
 pub fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
     let file = folder.join(PLAN);
-    if !file.is_file() {
+    if is_missing(&file) {
         return Ok(Vec::new());
     }
     let JobPlan { tasks } = yaml::parse(&yaml::read(&file)?, &file.display().to_string())?;
@@ -63,7 +63,7 @@ pub fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
         let message = format!("{tasks} tasks: a job has at most {MAX_TASKS}");
         return Err(FileError::whole(file.display().to_string(), message));
     }
-    let missing = (0..tasks).filter(|task| !folder.join(format!("task-{task}.json")).is_file());
+    let missing = (0..tasks).filter(|task| is_missing(&folder.join(format!("task-{task}.json"))));
     Ok(missing.map(|task| MissingTask { folder: folder.to_owned(), task, reason: reason(folder, task) }).collect())
 }
 

@@ -1,6 +1,7 @@
 //! `report audit`: where a program that uses CUDA waits, with its lines.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -11,7 +12,7 @@ use super::terminal::{self, TerminalColour};
 use super::{End, UsageError, audited, output, refuse_input};
 use crate::clean::terminal_line;
 use crate::error::{FileError, at};
-use crate::files::{begins_with, read_text};
+use crate::files::{begins_with, is_kind, read_text};
 use crate::present::PAGE_BEGIN;
 use crate::timeline::{TRACE_BEGIN, to_trace};
 use crate::yaml;
@@ -91,12 +92,12 @@ impl Files {
     fn claim(arguments: &Arguments) -> anyhow::Result<Self> {
         let read: Vec<_> = arguments.from.iter().chain(&arguments.budget).chain(&arguments.baseline).collect();
         // Each in place of one of its kind alone.
-        let claim = |path: &Option<PathBuf>, is_own: &dyn Fn(&Path) -> bool| -> anyhow::Result<Option<_>> {
+        let claim = |path: &Option<PathBuf>, is_own: &dyn Fn(&Path) -> io::Result<bool>| -> anyhow::Result<Option<_>> {
             path.iter().try_for_each(|path| refuse_input(path, read.iter().copied()))?;
             Ok(OutputFile::asked(path.as_ref(), is_own)?)
         };
         Ok(Self {
-            json: claim(&arguments.json, &|path| kept(path).is_ok())?,
+            json: claim(&arguments.json, &|path| is_kind(kept(path)))?,
             html: claim(&arguments.html, &begins_with(PAGE_BEGIN))?,
             trace: claim(&arguments.trace, &begins_with(TRACE_BEGIN))?,
         })

@@ -130,7 +130,7 @@ fn checked(arguments: &Arguments, context: &AppContext) -> anyhow::Result<Checke
             course::check(&book, context)?;
             checked.documents = book.documents(&catalog)?.into_iter().map(|document| document.id).collect();
             for name in book.suites() {
-                checked.suites.push(Planned::of(name, &course.suite(Path::new(name), &book, context)?, context));
+                checked.suites.push(Planned::of(name, &course.suite(Path::new(name), &book, context)?, context)?);
             }
         }
         Some(path) if BookProject::is_part(path) => {
@@ -169,7 +169,7 @@ fn checked(arguments: &Arguments, context: &AppContext) -> anyhow::Result<Checke
             let name = path.display().to_string();
             match document(path, &book)? {
                 Some(text) => checked.documents.push(Document::parse(&name, &text, &book.names(&catalog)?)?.id),
-                None => checked.suites.push(Planned::of(&name, &course.suite(path, &book, context)?, context)),
+                None => checked.suites.push(Planned::of(&name, &course.suite(path, &book, context)?, context)?),
             }
         }
     }

@@ -1,6 +1,8 @@
 //! `report collect`: checks results files of many machines and days, and puts them into one store.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
@@ -9,9 +11,12 @@ use super::output::Form;
 use super::output_file::OutputFile;
 use super::{End, argument, recorded};
 use crate::error::FileError;
-use crate::files::begins_with;
-use crate::store::{Collected, Index, Medians, collect};
+use crate::files::{LockedFolder, begins_with};
+use crate::store::{self, Collected, Index, Listed, Medians, collect};
 use syncscope_fleet::{MissingTask, SCRIPT, missing};
+
+/// How long another process may take to collect into the same store.
+const WAIT: Duration = Duration::from_secs(600);
 
 /// The list of the files, in a store.
 const INDEX: &str = "index.csv";
@@ -20,8 +25,9 @@ const INDEX: &str = "index.csv";
 #[derive(Args)]
 #[command(after_help = "\
 A store is a folder with one folder a machine: MACHINE/TIME-COMMIT-SAMPLES.json. Two stores merge by copying, or by this \
-command. It refuses a file that is not whole, did not end, has altered samples, contradicts itself, or measured another \
-suite than the rest, and names it with the reason; the others are taken. index.csv lists the files and is written anew each time.
+command. It refuses a file that is not whole, has a run that did not end, has altered samples, contradicts itself, or \
+measured another suite than the rest, and names it with the reason; the others are taken, also where a budget left fewer \
+runs than were planned. index.csv lists the files, says which runs are missing, and is written anew each time.
 
 Of a folder that `report fleet` filled, the tasks that left no results are listed with the reason.
 
@@ -55,6 +61,8 @@ struct Report<'a> {
     collected: &'a Collected,
     /// The tasks of jobs that left no results.
     missing: Vec<MissingTask>,
+    /// The files that lack planned runs.
+    in_part: Vec<&'a Listed>,
     files: usize,
     machines: usize,
     written: Vec<PathBuf>,
@@ -78,6 +86,9 @@ impl Report<'_> {
             }
         }
         say!("{} added, {} duplicates, {} refused", added.len(), duplicates.len(), refused.len());
+        for listed in &self.in_part {
+            say!("in part: {}: {}", self.store.join(&listed.file).display(), listed.missing.join("; "));
+        }
         say!("{}: {} files of {} machines", self.store.display(), self.files, self.machines);
         self.written.iter().for_each(|file| say!("written: {}", file.display()));
     }
@@ -86,11 +97,9 @@ impl Report<'_> {
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let store = &arguments.into;
     let csv = OutputFile::asked(arguments.csv.as_ref(), begins_with("machine,model,"))?;
-    let list = store.join(INDEX);
-    if list.symlink_metadata().is_ok() {
-        // Of another kind it is refused now. It is not held: others may collect meanwhile.
-        drop(own_list(store)?);
-    }
+    let _held = held(store)?;
+    // Of another kind it is refused now.
+    let list = own_list(store)?;
     let mut collected = collect(&arguments.sources, store, &recorded::sound)?;
     let mut left = Vec::new();
     for folder in arguments.sources.iter().filter(|source| source.is_dir()) {
@@ -102,6 +111,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
         None => Ok(()),
     })?;
     collected.refused.extend(index.refused.iter().cloned());
+    collected.duplicates.extend(index.duplicates.iter().cloned());
     let mut written: Vec<PathBuf> = Vec::new();
     if let Some((medians, file)) = medians {
         file.write(&medians.finish()?)?;
@@ -109,16 +119,29 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     }
     // An empty store is no reason to make a folder.
     if !index.files.is_empty() {
-        own_list(store)?.write(&index.to_csv()?)?;
-        written.push(list);
+        list.write(&index.to_csv()?)?;
+        written.push(store.join(INDEX));
     }
     let mut machines: Vec<&str> = index.files.iter().map(|file| file.machine.as_str()).collect();
     machines.dedup();
     let (files, machines) = (index.files.len(), machines.len());
     let is_whole = collected.refused.is_empty() && left.is_empty();
-    let report = Report { store, collected: &collected, missing: left, files, machines, written };
+    let in_part = index.files.iter().filter(|listed| !listed.missing.is_empty()).collect();
+    let report = Report { store, collected: &collected, missing: left, in_part, files, machines, written };
     arguments.form.print("collect", &report, || report.say())?;
     Ok(if is_whole { End::Well } else { End::Failed })
+}
+
+/// Holds a store until all is put into it and listed: of two that collect at once, the second sees what the first has put there.
+fn held(store: &Path) -> Result<LockedFolder, FileError> {
+    if let Some(held) = store::held(store, Duration::ZERO)? {
+        return Ok(held);
+    }
+    note!("another report collects into {}; this one goes on when it has ended", store.display());
+    store::held(store, WAIT)?.ok_or_else(|| FileError::Io {
+        path: store.to_owned(),
+        cause: io::Error::new(io::ErrorKind::ResourceBusy, "another report still collects into it"),
+    })
 }
 
 /// Claims the list of a store's files.

@@ -7,6 +7,7 @@ use clap::Args;
 use super::{AppContext, UsageError, argument, invocation, recorded};
 use crate::book::{self, AuditPage, BookProject};
 use crate::error::{BookError, FileError};
+use crate::files::is_missing;
 use crate::present::escape;
 use crate::results::{Results, nearest};
 use crate::runner::Suite;
@@ -60,7 +61,7 @@ impl CourseArgument {
     pub(super) fn suite(&self, path: &Path, book: &BookProject, context: &AppContext) -> anyhow::Result<Suite> {
         match path.to_str().and_then(|name| book.suite(name)) {
             Some((origin, text)) => Ok(Suite::parse(text, &origin, &context.registry)?),
-            None if path.exists() || path.extension().is_some() => Ok(Suite::read(path, &context.registry)?),
+            None if !is_missing(path) || path.extension().is_some() => Ok(Suite::read(path, &context.registry)?),
             None => {
                 let (name, names): (_, Vec<&str>) = (&*path.to_string_lossy(), book.suites().collect());
                 let (nearest, known) = (nearest(name, names.iter().copied()), names.join(", "));

@@ -13,7 +13,8 @@ use super::output_file::OutputFile;
 use super::processes::WITHOUT_MULTICAST;
 use super::run::Choice;
 use super::{AppContext, End, UsageError, argument, invocation, output};
-use crate::files::begins_with;
+use crate::error::at;
+use crate::files::{begins_with, kind_of};
 use crate::runner::{ENGINES, Suite};
 use syncscope::device::Device;
 use syncscope_fleet::{MAX_TASKS, PLAN, SCRIPT};
@@ -228,7 +229,7 @@ fn check_options(options: &[String]) -> Result<(), UsageError> {
 /// Writes the script and the number of its tasks into a folder that has no other job.
 fn write(folder: &Path, script: &str, tasks: u32) -> anyhow::Result<()> {
     let plan = folder.join(PLAN);
-    if plan.exists() {
+    if kind_of(&plan).map_err(at(&plan))?.is_some() {
         let (folder, again) = (folder.display(), argument(folder));
         let message = format!(
             "{folder}: it holds the tasks of a job already; `cd {again} && sbatch {SCRIPT}` submits what is missing again, \

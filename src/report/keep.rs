@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{argument, invocation, output};
 use crate::error::{FileError, at};
 use crate::files::Target;
-use crate::results::{Piece, Results, Row};
+use crate::results::{LONGEST_FILE, Piece, Results, Row};
 
 const CHECKPOINT: &str = ".checkpoint";
 
@@ -144,7 +144,8 @@ impl Keeper {
         if kept.rows.is_empty() {
             return;
         }
-        if *is_in_target && piece.to_line().is_ok_and(|line| target.append(line.as_bytes()).is_ok()) {
+        let add = |line: String| target.append(line.as_bytes(), LONGEST_FILE).is_ok();
+        if *is_in_target && piece.to_line().is_ok_and(add) {
             return;
         }
         let Ok(content) = self.of_checkpoint_file(kept) else { return };
@@ -203,8 +204,8 @@ impl Keeper {
     /// Writes the results file, or where that fails another, and says so. Where the results are then.
     pub(super) fn finish(&self, results: &Results) -> anyhow::Result<PathBuf> {
         let mut state = self.state();
-        let content = results.to_content(&self.out)?;
         let target = state.target.take();
+        let content = results.to_content(&self.out)?;
         let written = target.as_ref().map_or(Ok(()), |target| target.write(&content));
         let Err(error) = written else {
             state.checkpoint.remove(&self.out);

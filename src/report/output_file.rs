@@ -1,5 +1,6 @@
 //! A file that a command writes when its work is done.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{failed, output};
@@ -14,7 +15,7 @@ pub(super) struct OutputFile {
 
 impl OutputFile {
     /// Claims the file at `path`, in place of one of its kind alone, which `is_own` knows.
-    pub(super) fn claim(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> Result<Self, FileError> {
+    pub(super) fn claim(path: &Path, is_own: impl FnOnce(&Path) -> io::Result<bool>) -> Result<Self, FileError> {
         let target = Target::claim(path, is_own).map_err(at(path))?;
         output::give_way(path);
         Ok(Self { path: path.to_owned(), target })
@@ -24,7 +25,7 @@ impl OutputFile {
     pub(super) fn claim_inside(
         folder: &Path,
         name: impl AsRef<Path>,
-        is_own: impl FnOnce(&Path) -> bool,
+        is_own: impl FnOnce(&Path) -> io::Result<bool>,
     ) -> Result<Self, FileError> {
         let path = folder.join(&name);
         let target = Target::claim_inside(folder, name.as_ref(), is_own).map_err(at(&path))?;
@@ -32,7 +33,10 @@ impl OutputFile {
     }
 
     /// The same for a file that may not be asked for.
-    pub(super) fn asked(path: Option<&PathBuf>, is_own: impl FnOnce(&Path) -> bool) -> Result<Option<Self>, FileError> {
+    pub(super) fn asked(
+        path: Option<&PathBuf>,
+        is_own: impl FnOnce(&Path) -> io::Result<bool>,
+    ) -> Result<Option<Self>, FileError> {
         path.map(|path| Self::claim(path, is_own)).transpose()
     }
 

@@ -5,9 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::terminal::TerminalColour;
-use super::{AppContext, output};
-use crate::results::MetricSpec;
-use crate::runner::{ENGINES, Length, Suite, length, planned, unnamed};
+use super::{AppContext, UsageError, output};
+use crate::measure::Protocol;
+use crate::results::{LONGEST_FILE, MAX_RUNS, MetricSpec};
+use crate::runner::{ENGINES, Length, Suite, bytes, length, planned, unnamed};
 use crate::units::counted;
 
 /// A sample that is longer than this cannot be waited for: Ctrl-C ends a run after a sample.
@@ -45,11 +46,12 @@ struct Chosen {
 }
 
 impl Planned {
-    /// What the suite of this name will do.
-    pub(super) fn of(name: &str, suite: &Suite, carried: &AppContext) -> Self {
+    /// What the suite of this name will do; refused is one whose results no file can hold.
+    pub(super) fn of(name: &str, suite: &Suite, carried: &AppContext) -> Result<Self, UsageError> {
         let engines = ENGINES.into_iter().filter(|engine| suite.may_run_on(engine));
-        let engines = engines.map(|engine| OnEngine::of(suite, engine, carried)).collect();
-        Self { suite: name.to_owned(), device: suite.device.clone(), runs: suite.runs.get(), engines }
+        let engines = engines.map(|engine| OnEngine::of(suite, engine, carried)).collect::<Result<_, UsageError>>();
+        let engines = engines.map_err(|UsageError(why)| UsageError(format!("{name}: {why}")))?;
+        Ok(Self { suite: name.to_owned(), device: suite.device.clone(), runs: suite.runs.get(), engines })
     }
 
     /// Says it.
@@ -60,7 +62,7 @@ impl Planned {
 }
 
 impl OnEngine {
-    fn of(suite: &Suite, engine: &'static str, carried: &AppContext) -> Self {
+    fn of(suite: &Suite, engine: &'static str, carried: &AppContext) -> Result<Self, UsageError> {
         let rows = planned(suite, &carried.registry, engine);
         let unnamed = unnamed(suite, &carried.registry, engine);
         let mut experiments: Vec<Chosen> = Vec::new();
@@ -72,7 +74,9 @@ impl OnEngine {
         }
         let length = length(&rows, &suite.sampling, engine);
         let seconds = length.run.as_secs_f64() * f64::from(suite.runs.get());
-        Self { engine, experiments, seconds, warnings: warnings(&length, seconds) }
+        let mut warnings = warnings(&length, seconds);
+        warnings.extend(check_size(&rows, &suite.sampling, suite.runs.get() as usize)?);
+        Ok(Self { engine, experiments, seconds, warnings })
     }
 
     fn say(&self, runs: u32) {
@@ -88,6 +92,29 @@ impl OnEngine {
         self.warnings
             .iter()
             .for_each(|warning| output::message(&format!("  warning: {warning}"), Some(TerminalColour::Warning)));
+    }
+}
+
+/// Refuses so many runs, of all systems, where no results file can hold their samples; says where one may not.
+pub(super) fn check_size(rows: &[MetricSpec], sampling: &Protocol, runs: usize) -> Result<Option<String>, UsageError> {
+    if runs > MAX_RUNS {
+        return Err(UsageError(format!("{runs} runs are more than {MAX_RUNS}, the most of a results file")));
+    }
+    let [fewest, most] = bytes(rows, sampling, runs).map(|bytes| bytes.ceil() as usize);
+    let megabytes = |bytes: usize| bytes.div_ceil(1 << 20);
+    let (counted_runs, counted_rows) = (counted(runs, "run"), counted(rows.len(), "row"));
+    let of = |bytes| {
+        let (bytes, limit) = (megabytes(bytes), megabytes(LONGEST_FILE));
+        format!("{bytes} MB of results, and {limit} MB are the most of a file: take fewer samples, runs or rows")
+    };
+    match fewest > LONGEST_FILE {
+        true => Err(UsageError(format!("{counted_runs} of {counted_rows} leave {}", of(fewest)))),
+        false => Ok((most > LONGEST_FILE).then(|| {
+            format!(
+                "{counted_runs} of {counted_rows} may leave up to {}; a run that does not fit is not begun",
+                of(most)
+            )
+        })),
     }
 }
 
@@ -119,6 +146,23 @@ mod tests {
     #[test]
     fn a_time_is_said_in_the_unit_that_fits() {
         assert_eq!([0.2, 75.0, 100.0, 7200.0].map(words), ["1 s", "75 s", "2 min", "2 h"]);
+    }
+
+    #[test]
+    fn results_that_no_file_can_hold_are_refused_and_such_as_one_may_not_hold_are_warned_of() {
+        let registry = crate::experiment::Registry::builtin();
+        let rows = registry.plan("cpu");
+        let checked = |sampling: Protocol, runs| check_size(&rows[..2], &sampling, runs);
+        let refused = checked(Protocol::samples(65_535), 30).unwrap_err().0;
+        assert!(
+            refused.starts_with("30 runs of 2 rows leave ") && refused.contains("256 MB are the most"),
+            "{refused}"
+        );
+        assert!(
+            checked(Protocol::samples(65_535).with_time_limit(1.0), 30).unwrap().unwrap().contains("may leave up to")
+        );
+        assert!(checked(Protocol::samples(30), 30).unwrap().is_none());
+        assert!(checked(Protocol::samples(1), MAX_RUNS + 1).is_err());
     }
 
     #[test]

@@ -21,8 +21,12 @@ use super::run::Limits;
 use super::terminal::OutputOptions;
 use super::{AlreadyReported, AppContext, End, argument, invocation, program, told};
 use crate::book::{Warning, WarningSubject};
-use crate::error::explained;
-use crate::results::{Environment, Outcome, Results, SYNCSCOPE, without_folders};
+use crate::error::{FileError, explained};
+use crate::results::{Environment, LONGEST_FILE, Outcome, Results, SYNCSCOPE, without_folders};
+
+/// What is said where no further run is kept.
+const TOO_LONG: &str =
+    "longer than what is read of a file; those that are there are kept. Fewer samples or rows leave room";
 
 /// What a run left, and where it is: the file that was asked for, if that could be written.
 pub(super) struct FinishedRuns {
@@ -31,6 +35,8 @@ pub(super) struct FinishedRuns {
     is_elsewhere: bool,
     /// Whether an error ended the runs, or the other system could not be measured.
     is_failed: bool,
+    /// Whether no further run fits into the file.
+    is_full: bool,
 }
 
 /// Where a run on a device is made: asked of a process of its own, so that this one never holds the device beside those
@@ -91,9 +97,9 @@ pub(super) fn measure(
 ) -> anyhow::Result<FinishedRuns> {
     let forward = Forward::listen()?;
     let file = keeper.checkpoint(&results)?;
-    let mut runs = Runs { results, file, keeper, peer, lacks_peer: false, limits, carried, forward };
+    let mut runs = Runs { results, file, keeper, peer, lacks_peer: false, is_full: false, limits, carried, forward };
     let ended = runs.measure();
-    let Runs { results, forward, lacks_peer, .. } = runs;
+    let Runs { results, forward, lacks_peer, is_full, .. } = runs;
     if results.rows.is_empty() {
         keeper.give_up();
         if forward.is_interrupted() {
@@ -107,7 +113,7 @@ pub(super) fn measure(
         alert!("error: {}", told(error));
     }
     let is_failed = (ended.is_err() || lacks_peer) && !forward.is_interrupted();
-    Ok(FinishedRuns { is_failed, ..finish(results, keeper)? })
+    Ok(FinishedRuns { is_failed, is_full, ..finish(results, keeper)? })
 }
 
 /// The runs of a results file, as they are measured one after the other.
@@ -121,6 +127,7 @@ struct Runs<'a> {
     peer: Option<OtherSystem>,
     /// Whether it could not be measured.
     lacks_peer: bool,
+    is_full: bool,
     limits: &'a Limits,
     carried: &'a AppContext,
     forward: Forward,
@@ -138,13 +145,33 @@ impl Runs<'_> {
                 alert!("the budget leaves no time for another run of {system}");
                 break;
             }
+            if !self.has_room()? {
+                alert!("another run of {system} would make the results {TOO_LONG}");
+                self.is_full = true;
+                break;
+            }
             let start = Instant::now();
             self.next(&system)?;
-            self.file = self.keeper.checkpoint(&self.results)?;
+            self.file = match self.keeper.checkpoint(&self.results) {
+                Err(error) if error.is::<FileError>() => {
+                    alert!("the run of {system} is not kept: it would make the results {TOO_LONG}");
+                    let last = self.results.runs_of(&system).last().map(|run| run.id.clone());
+                    self.results.remove(last.as_slice());
+                    self.is_full = true;
+                    break;
+                }
+                file => file?,
+            };
             let longest = longest.entry(system).or_default();
             *longest = start.elapsed().max(*longest);
         }
         Ok(())
+    }
+
+    /// Whether a further run fits into the results file, if it leaves as much as those that are there.
+    fn has_room(&self) -> anyhow::Result<bool> {
+        let there = if self.results.rows.is_empty() { 0 } else { fs::metadata(&self.file)?.len() as usize };
+        Ok(there + there / self.results.runs.len().max(1) <= LONGEST_FILE)
     }
 
     /// Measures the next one, of this system.
@@ -200,7 +227,7 @@ pub(super) fn finish(results: Results, keeper: &Keeper) -> anyhow::Result<Finish
     for warning in Warning::of(&results).iter().filter(|warning| warning.about == WarningSubject::Sharing) {
         alert!("{warning}");
     }
-    Ok(FinishedRuns { is_elsewhere: file != keeper.out, is_failed: false, results, file })
+    Ok(FinishedRuns { is_elsewhere: file != keeper.out, is_failed: false, is_full: false, results, file })
 }
 
 /// How long the next run of a system may take: as long as its longest, and as long as that of any while it had none.
@@ -245,11 +272,15 @@ impl FinishedRuns {
     /// How the runs ended; where some are missing with the command that goes on.
     pub(super) fn end(&self) -> End {
         say_failures(&self.results);
-        if self.results.is_partial() {
+        if self.results.is_partial() && !self.is_full {
             alert!("not all was measured; to go on: {} run --resume {}", invocation(), argument(&self.file));
             return if self.is_failed { End::Failed } else { End::Interrupted };
         }
-        if self.is_failed || self.results.has_failures() || self.is_elsewhere { End::Failed } else { End::Well }
+        if self.is_failed || self.is_full || self.results.has_failures() || self.is_elsewhere {
+            End::Failed
+        } else {
+            End::Well
+        }
     }
 }
 

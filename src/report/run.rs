@@ -10,10 +10,11 @@ use clap::Args;
 use super::course::CourseArgument;
 use super::keep::{self, Keeper};
 use super::peer::OtherSystem;
+use super::planned::check_size;
 use super::processes::{self, FinishedRuns};
 use super::{AppContext, End, UsageError, argument, invocation};
 use crate::book::BookProject;
-use crate::results::{Environment, Plan, Results, Selection};
+use crate::results::{Environment, MetricSpec, Plan, Results, Selection};
 use crate::runner::{Suite, empty_results, planned};
 
 /// Run a suite and write its results file
@@ -78,8 +79,7 @@ impl Choice {
         engines: &[&str],
         carried: &AppContext,
     ) -> Result<(), UsageError> {
-        let mut rows = engines.iter().flat_map(|engine| planned(suite, &carried.registry, engine));
-        if rows.any(|spec| selection.holds(&spec.id)) {
+        if engines.iter().any(|engine| !selected(suite, selection, engine, carried).is_empty()) {
             return Ok(());
         }
         let (name, program) = (argument(&self.suite), invocation());
@@ -89,6 +89,11 @@ impl Choice {
         );
         Err(UsageError(message))
     }
+}
+
+/// The rows of a suite that are asked for, on an engine.
+fn selected(suite: &Suite, selection: &Selection, engine: &str, carried: &AppContext) -> Vec<MetricSpec> {
+    planned(suite, &carried.registry, engine).into_iter().filter(|spec| selection.holds(&spec.id)).collect()
 }
 
 /// What to run, and with what.
@@ -167,7 +172,10 @@ pub(super) fn measure(
     if let Some(machine) = &what.machine {
         environment.host.name_machine(machine);
     }
-    choice.check_rows(&suite, &selection, &[&environment.device.engine], carried)?;
+    let engine = &environment.device.engine;
+    choice.check_rows(&suite, &selection, &[engine], carried)?;
+    let runs = (plan.runs as usize).saturating_mul(1 + plan.with.len());
+    check_size(&selected(&suite, &selection, engine, carried), &suite.sampling, runs)?;
     let results = empty_results(suite.source.clone(), selection, plan, environment);
     processes::measure(results, &Keeper::begin(out)?, what.with, &what.limits, carried)
 }

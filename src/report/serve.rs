@@ -8,11 +8,12 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt;
@@ -23,10 +24,18 @@ use tower_http::services::ServeDir;
 
 use super::interrupt::{self, AskedBy};
 use super::{End, UsageError, argument, invocation};
+use crate::error::at;
+use crate::files::kind_of;
 
 /// The names of this machine for itself. A page from elsewhere can give its own name this machine's address, and would read
 /// the book under that name.
 const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
+
+/// The page of a folder.
+const PAGE: &str = "index.html";
+
+/// The most bytes of a file that is held as a whole to answer with it.
+const MAX_UNDATED: u64 = 256 << 20;
 
 /// What each answer says beside its content. The pages' own policy is in them, and stricter.
 const HEADERS: [(&str, &str); 7] = [
@@ -60,6 +69,11 @@ pub(super) struct Arguments {
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let site = site_in(&arguments.folder)?;
+    if !is_dated(SystemTime::now()) {
+        let message =
+            "the clock of this machine is before 1970 or after 9999, and each answer says its time: set the clock";
+        return Err(UsageError(message.to_owned()).into());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).await;
@@ -86,10 +100,11 @@ async fn guarded(State(root): State<PathBuf>, request: Request, next: Next) -> R
     let is_known = hosts.len() == 1 && hosts.into_iter().chain(request.uri().host()).all(is_this_machine);
     let mut response = match is_known {
         false => (StatusCode::MISDIRECTED_REQUEST, "this book is served to localhost alone\n").into_response(),
-        true if !is_inside(&root, request.uri().path()) => {
-            (StatusCode::NOT_FOUND, "there is no such page\n").into_response()
-        }
-        true => next.run(request).await,
+        true => match inside(&root, request.uri().path()) {
+            None => (StatusCode::NOT_FOUND, "there is no such page\n").into_response(),
+            Some(file) if [Method::GET, Method::HEAD].contains(request.method()) && is_undated(&file) => undated(&file),
+            Some(_) => next.run(request).await,
+        },
     };
     let is_page = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     for (name, value) in HEADERS {
@@ -107,22 +122,51 @@ fn is_this_machine(host: &str) -> bool {
     HOSTS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether a path leads to what is there, lies in the site and is not hidden.
-fn is_inside(root: &Path, path: &str) -> bool {
+/// What a path leads to, of a folder its page, where that is there, lies in the site and is not hidden.
+fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     let decoded = percent_decode_str(path).decode_utf8_lossy();
-    let parts: Vec<&str> = decoded.split('/').filter(|part| !part.is_empty()).collect();
-    let there = fs::canonicalize(parts.iter().fold(root.to_owned(), |path, part| path.join(part)));
-    !parts.iter().any(|part| part.starts_with('.')) && there.is_ok_and(|there| there.starts_with(root))
+    let page = decoded.ends_with('/').then_some(PAGE);
+    let parts: Vec<&str> = decoded.split('/').filter(|part| !part.is_empty()).chain(page).collect();
+    let there = fs::canonicalize(parts.iter().fold(root.to_owned(), |path, part| path.join(part))).ok()?;
+    (!parts.iter().any(|part| part.starts_with('.')) && there.starts_with(root)).then_some(there)
+}
+
+/// Whether a time is of the years 1970 to 9999, which an answer can say.
+fn is_dated(time: SystemTime) -> bool {
+    const END: Duration = Duration::from_secs(253_402_300_800);
+    time.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|since| since < END)
+}
+
+/// Whether a file says that it was written at a time which no answer can say.
+fn is_undated(file: &Path) -> bool {
+    let there = fs::metadata(file).ok().filter(fs::Metadata::is_file);
+    there.and_then(|there| there.modified().ok()).is_some_and(|modified| !is_dated(modified))
+}
+
+/// Answers with such a file as a whole, and without its time.
+fn undated(file: &Path) -> Response {
+    let content = fs::metadata(file).and_then(|there| match there.len() <= MAX_UNDATED {
+        true => fs::read(file),
+        false => Err(ErrorKind::FileTooLarge.into()),
+    });
+    match content {
+        Ok(content) => {
+            ([(CONTENT_TYPE, mime_guess::from_path(file).first_or_octet_stream().as_ref())], content).into_response()
+        }
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+    }
 }
 
 /// The site in a folder: its `site/`, or the folder itself.
-fn site_in(folder: &Path) -> Result<PathBuf, UsageError> {
-    let places = [folder.join("site"), folder.to_owned()];
-    let found = places.into_iter().find(|place| place.join("index.html").is_file());
-    found.ok_or_else(|| {
-        let program = invocation();
-        UsageError(format!("{}: no book is there; `{program}` and `{program} render` make one", folder.display()))
-    })
+fn site_in(folder: &Path) -> anyhow::Result<PathBuf> {
+    for place in [folder.join("site"), folder.to_owned()] {
+        if kind_of(&place.join(PAGE)).map_err(at(&place))?.is_some() {
+            return Ok(place);
+        }
+    }
+    let program = invocation();
+    Err(UsageError(format!("{}: no book is there; `{program}` and `{program} render` make one", folder.display()))
+        .into())
 }
 
 fn taken(arguments: &Arguments, error: std::io::Error) -> anyhow::Error {
@@ -145,7 +189,6 @@ fn taken(arguments: &Arguments, error: std::io::Error) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
-    use axum::http::Method;
     use tower::ServiceExt;
 
     use super::*;
@@ -197,6 +240,36 @@ mod tests {
         ] {
             assert_eq!(status(folder.path(), path), 404, "{path}");
         }
+    }
+
+    #[test]
+    fn the_page_of_a_folder_that_lies_elsewhere_is_not_served() {
+        let folder = site();
+        std::os::unix::fs::symlink(folder.path().join("secret"), folder.path().join("site/data/index.html")).unwrap();
+        assert_eq!(status(folder.path(), "/data/"), 404);
+    }
+
+    #[test]
+    fn a_file_of_a_time_that_no_answer_can_say_is_served_without_it() {
+        let folder = site();
+        let day = Duration::from_secs(86_400);
+        for time in [SystemTime::UNIX_EPOCH - day, SystemTime::UNIX_EPOCH + 3_000_000 * day] {
+            for name in ["index.html", "data/a b.csv"] {
+                let file = fs::File::options().write(true).open(folder.path().join("site").join(name)).unwrap();
+                file.set_modified(time).unwrap();
+            }
+            for (path, kind) in [("/", "text/html"), ("/data/a%20b.csv", "text/csv")] {
+                for method in [Method::GET, Method::HEAD] {
+                    let answer = ask(folder.path(), method, path, &["localhost"]);
+                    assert_eq!(
+                        (answer.status().as_u16(), &answer.headers()[CONTENT_TYPE]),
+                        (200, &kind.parse().unwrap())
+                    );
+                }
+            }
+            assert_eq!(ask(folder.path(), Method::POST, "/", &["localhost"]).status().as_u16(), 405);
+        }
+        assert!(!is_dated(SystemTime::UNIX_EPOCH - day) && is_dated(SystemTime::UNIX_EPOCH));
     }
 
     #[test]

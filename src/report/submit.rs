@@ -11,6 +11,7 @@ use super::output::Form;
 use super::output_file::OutputFile;
 use super::{End, UsageError, argument, invocation, recorded, refuse_input};
 use crate::clean::terminal_line;
+use crate::files::is_kind;
 use crate::results::Results;
 
 /// Make a results file that can be handed on: checked, and without what says whose it is
@@ -115,7 +116,7 @@ fn staying(place: &str, texts: &Texts) -> String {
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let path = &arguments.results;
     let out = arguments.out.as_ref().map(|out| refuse_input(out, [path]).map(|()| out)).transpose()?;
-    let file = OutputFile::asked(out, |there| Results::read(there).is_ok())?;
+    let file = OutputFile::asked(out, |there| is_kind(Results::read(there)))?;
     let results = recorded::sound(path)?;
     if results.is_partial() {
         let (file, program) = (argument(path), invocation());

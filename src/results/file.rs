@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::digest;
 use super::run::{Recorded, RecordedTimeline, Results, SCHEMA_VERSION};
 use crate::error::FileError;
-use crate::files::{Target, packed_as, read_text, text_of, unpacked};
+use crate::files::{Target, is_kind, packed_as, read_text, text_of, unpacked};
 
 impl Results {
     /// Reads a results file, which may be packed by gzip.
@@ -119,7 +119,7 @@ impl Results {
     /// # Errors
     /// [`FileError::Io`] names the file.
     pub fn claim(path: &Path, see: impl FnOnce(&Self)) -> Result<Target, FileError> {
-        Target::claim(path, |there| Self::read(there).inspect(see).is_ok()).map_err(|source| io(path, source))
+        Target::claim(path, |there| is_kind(Self::read(there).inspect(see))).map_err(|source| io(path, source))
     }
 
     /// Writes a results file. Atomic: whoever reads `path` sees the old file or the whole new one. A pipe or a device is
@@ -138,11 +138,17 @@ impl Results {
     }
 
     /// The content of a results file: packed where the name of `path` ends in `.gz`.
+    ///
+    /// # Errors
+    /// It is longer than what is read.
     pub fn to_content(&self, path: &Path) -> Result<Vec<u8>, FileError> {
         let wrong = |error: &dyn fmt::Display| FileError::whole(path.display().to_string(), error.to_string());
         let contents = FileContents { results: self, samples_sha256: self.samples_digest() };
         let mut text = serde_json::to_vec_pretty(&contents).map_err(|error| wrong(&error))?;
         text.push(b'\n');
+        if text.len() > MAX_BYTES {
+            return Err(wrong(&format_args!("longer than {} MB, the most that is read", MAX_BYTES >> 20)));
+        }
         packed_as(path, text).map_err(|error| wrong(&error))
     }
 }
@@ -174,10 +180,10 @@ struct FileContents<'a> {
 const ALTERED: &str = "its samples are not those that were written: their digest is another than `samples_sha256` says; \
                        take the file anew from where it was measured";
 
-/// The most bytes of a results file, or of what another system measured, that are read.
+/// The most bytes of a results file, or of what another system measured, that are read, and so the most that are written.
 pub const MAX_BYTES: usize = 256 << 20;
 /// How many runs one may hold: ten systems, each with as many as a suite may have.
-const MAX_RUNS: usize = 10_000;
+pub const MAX_RUNS: usize = 10_000;
 /// Of how many systems.
 const MAX_SYSTEMS: usize = 100;
 
@@ -186,256 +192,4 @@ fn io(path: &Path, cause: std::io::Error) -> FileError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::expression::FormulaOperand;
-    use super::super::row::{Outcome, Provenance, Row};
-    use super::super::run::{Piece, Run};
-    use super::*;
-    use crate::measure::Clock;
-
-    /// The first run of a kept file.
-    fn kept() -> (String, Results) {
-        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json.gz");
-        let mut results = Results::read(&path).unwrap();
-        results.runs.truncate(1);
-        let run = results.run().id.clone();
-        results.rows.iter_mut().for_each(|row| row.series.retain(|series| series.run == run));
-        results.rows.retain(|row| !row.series.is_empty());
-        results.timelines.clear();
-        (text(&results), results)
-    }
-
-    fn text(results: &Results) -> String {
-        String::from_utf8(results.to_content(Path::new("r.json")).unwrap()).unwrap()
-    }
-
-    #[test]
-    fn a_version_that_is_not_read_is_named_with_the_one_that_is() {
-        let refused = |text: &str| Results::parse(text, Path::new("r.json")).unwrap_err().to_string();
-        for found in [1, 999] {
-            let error = refused(&format!("{{ \"schema_version\": {found} }}"));
-            assert!(error.contains(&format!("has the schema version {found}")) && error.contains("reads 2"), "{error}");
-        }
-        // Whatever stands there is not held in memory.
-        let error = refused(r#"{ "schema_version": [0, 0, 0] }"#);
-        assert!(error.starts_with("r.json:1:"), "{error}");
-    }
-
-    #[test]
-    fn a_packed_file_is_read_as_the_plain_one_and_written_where_the_name_says_so() {
-        let (text, results) = kept();
-        let packed = results.to_content(Path::new("r.json.gz")).unwrap();
-        assert!(packed.len() < text.len() / 4 && packed == results.to_content(Path::new("s.json.gz")).unwrap());
-        assert_eq!(Results::of_content(&packed, Path::new("r.json.gz")).unwrap(), results);
-        assert_eq!(Results::of_content(text.as_bytes(), Path::new("r.json")).unwrap(), results);
-    }
-
-    #[test]
-    fn a_file_is_read_as_it_was_written() {
-        let (text, results) = kept();
-        assert!(text.contains("samples_sha256") && Results::parse(&text, Path::new("r.json")).unwrap() == results);
-    }
-
-    #[test]
-    fn pieces_behind_a_file_are_read_and_a_part_of_the_last_one_is_left_out() {
-        let (text, mut results) = kept();
-        let run = Run { id: "syncscope-2".to_owned(), ..results.run().clone() };
-        let mut row = results.rows[0].clone();
-        row.series[0].run.clone_from(&run.id);
-        let first = Piece { run: run.clone(), rows: vec![row.clone()], timelines: Vec::new() };
-        row.series[0].outcome = Outcome::Interrupted;
-        let second = Piece { run: Run { telemetry: Vec::new(), ..run }, rows: vec![row], timelines: Vec::new() };
-        let lines = [&first, &second].map(|piece| piece.to_line().unwrap());
-        assert!(lines.concat().is_ascii() && lines.iter().all(|line| line.lines().count() == 1));
-        let parsed = |text: String| Results::parse(&text, Path::new("r.json")).unwrap();
-        results.add(first);
-        assert!(parsed(text.clone() + &lines[0]) == results);
-        for end in [1, lines[1].len() / 2, lines[1].len() - 1] {
-            assert!(parsed(text.clone() + &lines[0] + &lines[1][..end]) == results, "{end}");
-        }
-        results.add(second);
-        assert!(parsed(text + &lines[0] + &lines[1]) == results);
-        assert_eq!(results.rows[0].outcome("syncscope-2"), Some(&Outcome::Interrupted));
-        assert_eq!(results.runs[1].telemetry, results.runs[0].telemetry, "what the sensors said is added to");
-    }
-
-    #[test]
-    fn a_plan_of_no_runs_a_time_that_is_none_and_a_timeline_of_no_row_are_refused_by_their_names() {
-        let (text, _) = kept();
-        let whole: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let nothing = serde_json::json!({ "device": "cpu:0", "source": "", "tracks": [], "spans": [], "dropped": 0,
-            "region_ns": 0 });
-        let timelines = |name: &str| {
-            serde_json::json!([{ "name": name, "run": "syncscope-1", "parameters": {},
-            "recorded": { "timeline": nothing } }])
-        };
-        let id = whole["rows"][0]["spec"]["id"].as_str().unwrap();
-        for (place, value, says) in [
-            ("/plan", serde_json::json!({ "runs": 0 }), Some("its plan is of 0 runs")),
-            (
-                "/runs/0/started",
-                "yesterday".into(),
-                Some("the run `syncscope-1` began at `yesterday`, which is no time"),
-            ),
-            (
-                "/runs",
-                vec![whole["runs"][0].clone(); 10_001].into(),
-                Some("it holds 10001 runs, and 10000 are the most"),
-            ),
-            (
-                "/runs/0/environment/device/facts",
-                vec![serde_json::json!(["a", "b"]); 10_001].into(),
-                Some("facts of its environment, and 10000 are the most"),
-            ),
-            ("/runs/0/started", "2026-13-01T00:00:00Z".into(), Some("which is no time")),
-            ("/runs/0/order/0/duration", (-1.0).into(), Some("the run `syncscope-1` took -1 s for `")),
-            (
-                "/timelines",
-                timelines("nothing.at.all"),
-                Some("a timeline of `nothing.at.all`, and no row of this name"),
-            ),
-            ("/timelines", timelines(id), None),
-        ] {
-            let mut altered = whole.clone();
-            altered.as_object_mut().unwrap().entry("timelines").or_insert_with(|| serde_json::json!([]));
-            *altered.pointer_mut(place).unwrap_or_else(|| panic!("{place}")) = value;
-            let error = Results::parse(&altered.to_string(), Path::new("r.json")).err().map(|error| error.to_string());
-            match (says, &error) {
-                (Some(says), Some(error)) => assert!(error.starts_with("r.json: ") && error.contains(says), "{error}"),
-                (says, error) => assert_eq!((says, error), (None, &None), "{place}"),
-            }
-        }
-    }
-
-    #[test]
-    fn a_sample_that_was_typed_over_is_found_and_a_file_without_a_digest_is_read() {
-        let (text, mut results) = kept();
-        let mut altered: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let rows = altered["rows"].as_array_mut().unwrap();
-        let outcomes = rows.iter_mut().flat_map(|row| row["series"].as_array_mut().unwrap());
-        let mut samples = outcomes.filter_map(|series| series["outcome"].get_mut("measured")?.get_mut("samples"));
-        samples.next().unwrap()[0] = 0.125.into();
-        let error = Results::parse(&altered.to_string(), Path::new("r.json")).unwrap_err().to_string();
-        assert!(error.contains("r.json: its samples are not those that were written"), "{error}");
-        altered.as_object_mut().unwrap().remove("samples_sha256");
-        let read = Results::parse(&altered.to_string(), Path::new("r.json")).unwrap();
-        assert!(read.samples_digest() != results.samples_digest());
-        results.rows.reverse();
-        assert!(read.samples_digest() != results.samples_digest());
-    }
-
-    #[test]
-    fn a_parameter_that_stands_twice_is_refused_where_it_does() {
-        let (text, _) = kept();
-        let start = text.find("\"parameters\": {").unwrap() + "\"parameters\": {".len();
-        let twice = format!("{}\"size\": 1, \"size\": 2, {}", &text[..start], &text[start..]);
-        let error = Results::parse(&twice, Path::new("r.json")).unwrap_err().to_string();
-        assert!(error.starts_with("r.json:") && error.contains("the parameter `size` stands twice"), "{error}");
-    }
-
-    #[test]
-    fn a_row_that_a_run_measured_twice_is_refused_wherever_it_stands() {
-        let (_, mut results) = kept();
-        let (row, last) = (results.rows[0].clone(), results.rows.len() - 1);
-        results.rows.insert(last, row);
-        let text = text(&results);
-        let error = Results::parse(&text, Path::new("r.json")).unwrap_err().to_string();
-        assert!(error.contains("has samples of the run `syncscope-1` twice"), "{error}");
-    }
-
-    #[test]
-    fn a_row_that_a_later_run_describes_otherwise_is_one_row_of_its_system() {
-        let (_, mut results) = kept();
-        let mut later = results.runs[0].clone();
-        let (first, id) = (later.id.clone(), "later".to_owned());
-        later.id.clone_from(&id);
-        results.runs.push(later);
-        let mut again: Vec<Row> = results.rows.to_vec();
-        for row in &mut again {
-            row.spec.label.push_str(" by another name");
-            row.series.retain(|series| series.run == first);
-            row.series.iter_mut().for_each(|series| series.run.clone_from(&id));
-        }
-        let rows = results.rows.len();
-        again.retain(|row| !row.series.is_empty());
-        results.merge(again);
-        assert_eq!(results.rows.len(), rows);
-        let text = text(&results);
-        assert!(Results::parse(&text, Path::new("r.json")).is_ok(), "what was measured can be read");
-        assert!(results.rows.iter().all(|row| !row.spec.label.contains("another name")));
-    }
-
-    /// A row by hand, in a file by itself.
-    fn refused(change: impl FnOnce(&mut Vec<Row>)) -> Option<String> {
-        let (_, mut results) = kept();
-        let two = |row: &&Row| row.series[0].outcome.values().is_some_and(|values| values.len() > 1);
-        let of = |is_derived: bool| {
-            let is_kind = |row: &&Row| matches!(row.spec.provenance, Provenance::Derived { .. }) == is_derived;
-            results.rows.iter().filter(two).find(is_kind).unwrap().clone()
-        };
-        let mut rows = vec![of(false), of(true)];
-        change(&mut rows);
-        let mut second = results.runs[0].clone();
-        second.id = "second".to_owned();
-        results.runs.push(second);
-        results.rows = rows.into();
-        let text = text(&results);
-        Results::parse(&text, Path::new("r.json")).err().map(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_row_that_contradicts_itself_is_refused_by_its_name() {
-        let operand = || FormulaOperand { name: "a".to_owned(), id: "x.y".to_owned(), parameters: None };
-        let work = |amount: f64| Some(crate::Work::launches(amount, "1"));
-        assert_eq!(refused(|_| ()), None);
-        for (change, says) in [
-            (
-                Box::new(|rows: &mut Vec<Row>| rows[0].series.clear()) as Box<dyn Fn(&mut Vec<Row>)>,
-                "no run left anything",
-            ),
-            (Box::new(|rows| rows[0].series[0].outcome.samples_mut()[0].order = None), "the places of its samples are"),
-            (
-                Box::new(|rows| {
-                    let slowdown = &mut rows[0].series[0].outcome.samples_mut()[0].slowdown;
-                    *slowdown = if slowdown.is_some() { None } else { Some(1.0) };
-                }),
-                "those that say how slow the host was are",
-            ),
-            (
-                Box::new(|rows| {
-                    let samples = rows[0].series[0].outcome.values().unwrap().to_vec();
-                    rows[0].series[0].outcome = Outcome::Derived { samples };
-                }),
-                "is measured, and its samples of the run `syncscope-1` are computed",
-            ),
-            (
-                Box::new(|rows| rows[1].series[0].outcome = rows[0].series[0].outcome.clone()),
-                "is computed from other rows, and its samples of the run `syncscope-1` are measured",
-            ),
-            (
-                Box::new(|rows| rows[0].spec.provenance = Provenance::Measured { clock: Clock::Host, iterations: 0 }),
-                "0 iterations",
-            ),
-            (Box::new(|rows| rows[0].spec.work = work(-3.0)), "work of -3"),
-            (
-                Box::new(|rows| {
-                    let Provenance::Derived { operands, .. } = &mut rows[1].spec.provenance else { panic!() };
-                    *operands = vec![operand(), operand()];
-                }),
-                "two rows `a`",
-            ),
-            (
-                Box::new(|rows| {
-                    let mut split = rows[0].clone();
-                    split.spec.label.push_str(" once more");
-                    split.series[0].run = "second".to_owned();
-                    rows.push(split);
-                }),
-                "is two rows of syncscope",
-            ),
-        ] {
-            let message = refused(|rows| change(rows)).unwrap_or_else(|| panic!("{says}"));
-            assert!(message.starts_with("r.json:") && message.contains(says), "{says}: {message}");
-        }
-    }
-}
+mod tests;

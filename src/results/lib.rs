@@ -66,7 +66,7 @@ pub use environment::without_folders;
 pub use environment::{DeviceDescription, Environment, Host, Program, now};
 pub use expression::{Dimension, FILTERS as EXPRESSION_FILTERS};
 pub use expression::{Expression, Extreme, FormulaOperand, SyntaxError};
-pub use file::MAX_BYTES as LONGEST_FILE;
+pub use file::{MAX_BYTES as LONGEST_FILE, MAX_RUNS};
 pub use lookup::Lookup;
 pub use lookup::preferred;
 pub use metric::Metric;

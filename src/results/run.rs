@@ -406,13 +406,32 @@ impl Results {
 
     /// Which runs were interrupted, and of which systems some are missing, each in words.
     pub fn missing_runs(&self) -> Vec<String> {
+        [self.interrupted_runs(), self.runs_to_come()].concat()
+    }
+
+    /// Which runs were interrupted, each in words.
+    pub fn interrupted_runs(&self) -> Vec<String> {
         let cut = self.runs.iter().filter(|run| run.outcome == RunOutcome::Interrupted);
-        let cut = cut.map(|run| format!("the run {} was interrupted", run.id));
+        cut.map(|run| format!("the run {} was interrupted", run.id)).collect()
+    }
+
+    /// Of which systems planned runs are missing, each with how many of how many are there.
+    pub fn runs_to_come(&self) -> Vec<String> {
         let systems = std::iter::once(&self.run().system).chain(&self.plan.with);
         let planned = self.plan.runs as usize;
         let counted = systems.map(|system| (system, self.runs_of(system).count()));
         let missing = counted.filter(|(_, made)| *made < planned);
-        cut.chain(missing.map(|(system, made)| format!("{system}: {made} of {planned} runs are there"))).collect()
+        missing.map(|(system, made)| format!("{system}: {made} of {planned} runs are there")).collect()
+    }
+
+    /// Whether it holds the runs of another file, with what each left there: that one was written before later runs were made.
+    pub fn goes_on_from(&self, other: &Self) -> bool {
+        let has_run = |run: &Run| self.runs.iter().any(|own| (&own.id, &own.started) == (&run.id, &run.started));
+        let has_row = |row: &Row| {
+            let mut own = self.rows.at(&row.spec.id, &row.spec.parameters);
+            own.any(|own| row.series.iter().all(|series| own.outcome(&series.run) == Some(&series.outcome)))
+        };
+        self.runs.len() > other.runs.len() && other.runs.iter().all(has_run) && other.rows.iter().all(has_row)
     }
 
     /// Whether an experiment or a row failed.

@@ -297,8 +297,12 @@ impl Results {
 
     /// Takes the runs of a system away.
     fn detach(&mut self, system: &str) {
-        let gone: Vec<String> = self.runs_of(system).map(|run| run.id.clone()).collect();
-        self.runs.retain(|run| run.system != system);
+        self.remove(&self.runs_of(system).map(|run| run.id.clone()).collect::<Vec<_>>());
+    }
+
+    /// Takes the runs with these identifiers away, with what they left.
+    pub fn remove(&mut self, gone: &[String]) {
+        self.runs.retain(|run| !gone.contains(&run.id));
         self.rows.iter_mut().for_each(|row| row.series.retain(|series| !gone.contains(&series.run)));
         self.rows.retain(|row| !row.series.is_empty());
     }

@@ -3,7 +3,8 @@
  * file, frees what it never allocated. FAULT_AT: which call, from 1. FAULT_MODE: kill (before it), killed (after it), fail
  * (this one), full (this one and all after it), deny (this one, which is not allowed), stay (a process that measures does not
  * end while a thread of it works, as one whose driver waits for its device). FAULT_COUNT: a file for the number of calls at
- * the end. FAULT_THREADS, FAULT_PROCESSES: from which on, from 1, a process of the program gets no more of them. */
+ * the end. FAULT_CLOCK: what the system's clock says, in seconds since 1970. FAULT_THREADS, FAULT_PROCESSES: from which on,
+ * from 1, a process of the program gets no more of them. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -20,6 +21,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 static atomic_long calls;
@@ -122,6 +124,13 @@ OPEN(open)
 OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
+
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    const char *stated = getenv("FAULT_CLOCK");
+    int result = REAL(clock_gettime)(clock, time);
+    if (stated && clock == CLOCK_REALTIME) time->tv_sec = atol(stated);
+    return result;
+}
 
 /* Whether there are as many already as FAULT_THREADS or FAULT_PROCESSES leaves. */
 static int none_left(const char *which, atomic_long *made, void *caller) {

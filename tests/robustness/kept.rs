@@ -94,7 +94,7 @@ fn a_run_that_is_killed_leaves_a_checkpoint_that_a_resumed_run_goes_on_from() {
 fn a_run_that_is_killed_as_its_process_begins_leaves_none_that_measures() {
     let folder = folder();
     // No machine takes all samples while the test waits.
-    let endless = LONG.replace("samples: 2", "samples: 1000000");
+    let endless = LONG.replace("samples: 2", "samples: 1000000, time_limit: 86400");
     fs::write(folder.path().join("suite.yaml"), endless).unwrap();
     let mut run =
         program(folder.path()).args(RUN).args(["--out", "results.json"]).stderr(Stdio::null()).spawn().unwrap();

@@ -101,6 +101,80 @@ fn results_that_a_full_file_system_does_not_take_go_elsewhere() {
     assert_eq!(code(&resumed), 0, "{}", stderr(&resumed));
 }
 
+/// What cannot be opened is not said to be somebody else's.
+#[test]
+fn with_too_few_descriptors_what_the_program_made_stays_its_own() {
+    let folder = measured();
+    for arguments in [
+        &["collect", "results.json", "--into", "store", "--csv", "medians.csv"][..],
+        &["history", "store", "--page", "page.html"],
+        &["submit", "results.json", "--out", "handed-on.json", "--yes"],
+        &["render", "results.json", "--out", "out"],
+        &[&RUN[..], &["--out", "again.json"]].concat(),
+    ] {
+        assert_eq!(code(&report(arguments, folder.path())), 0, "{arguments:?}");
+        // With less its libraries are not found.
+        for most in 4.. {
+            let limited = format!("ulimit -n {most}; exec \"$0\" \"$@\"");
+            let output = under(&["sh", "-c", &limited], arguments, folder.path());
+            let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+            for wrong in ["not made by report", "not a file that report wrote", "panicked"] {
+                assert!(!said.contains(wrong), "{most} {arguments:?}: {said}");
+            }
+            if code(&output) == 0 {
+                break;
+            }
+            assert!(said.contains("Too many open files") && most < 40, "{most} {arguments:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_suite_whose_results_no_file_can_hold_is_refused_before_anything_is_measured() {
+    let folder = folder();
+    let text = fs::read_to_string(folder.path().join("suite.yaml")).unwrap();
+    let text = text.replace("runs: 1", "runs: 30").replace("samples: 3", "samples: 65535");
+    fs::write(folder.path().join("large.yaml"), text).unwrap();
+    let run = ["run", "--suite", "large.yaml", "--device", "cpu:0", "--out", "out/r.json"];
+    for arguments in [&["check", "large.yaml"][..], &run, &["--suite", "large.yaml", "--device", "cpu:0"]] {
+        let output = report(arguments, folder.path());
+        assert_eq!(code(&output), 2, "{}", stderr(&output));
+        assert!(stderr(&output).contains("256 MB are the most of a file"), "{}", stderr(&output));
+    }
+    let few = report(&[&run[..], &["--runs", "1", "--only", "launch-path.graph.capture"]].concat(), folder.path());
+    assert_eq!(code(&few), 0, "{}", stderr(&few));
+    let many = report(&[&RUN[..], &["--runs", "20000"]].concat(), folder.path());
+    assert!(code(&many) == 2 && stderr(&many).contains("more than 10000"), "{}", stderr(&many));
+    assert_eq!(names(folder.path()), ["large.yaml", "out", "suite.yaml"]);
+}
+
+#[test]
+fn a_file_without_room_for_a_further_run_is_not_gone_on_with_and_stays_as_it_is() {
+    let folder = folder();
+    let path = folder.path().join("r.json");
+    assert_eq!(code(&report(&[&RUN[..], &["--out", "r.json"]].concat(), folder.path())), 0);
+    let mut results = syncscope_results::Results::read(&path).unwrap();
+    results.plan.runs = 2;
+    let reason = "x".repeat(syncscope_results::LONGEST_FILE / 2 + 1);
+    results.rows[0].series[0].outcome = syncscope_results::Outcome::Failed { reason };
+    results.write(&path).unwrap();
+    let before = fs::metadata(&path).unwrap().len();
+    let output = report(&["run", "--resume", "r.json"], folder.path());
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains("another run of syncscope would make the results longer"), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("--resume"), "{}", stderr(&output));
+    assert_eq!(
+        (names(folder.path()), fs::metadata(&path).unwrap().len()),
+        (vec!["r.json".into(), "suite.yaml".into()], before)
+    );
+    // What is longer than a file may be is not written.
+    let series = results.rows[0].series[0].clone();
+    results.runs.push(syncscope_results::Run { id: "syncscope-2".to_owned(), ..results.runs[0].clone() });
+    results.rows[0].series.push(syncscope_results::Series { run: "syncscope-2".to_owned(), ..series });
+    let error = results.write(&path).unwrap_err().to_string();
+    assert!(error.contains("longer than 256 MB") && fs::metadata(&path).unwrap().len() == before, "{error}");
+}
+
 #[test]
 fn a_current_folder_that_goes_away_ends_no_run_of_several() {
     let folder = folder();

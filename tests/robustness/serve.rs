@@ -104,6 +104,25 @@ fn a_file_is_read_as_it_is_sent_and_its_length_is_told_without_reading_it() {
     assert!(ask(&served, ASK).ends_with("the book"), "nobody waits for the one file");
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn a_clock_whose_time_no_answer_can_say_is_refused_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = site(folder.path());
+    command.env("LD_PRELOAD", super::faults::library());
+    for seconds in ["-86400", "300000000000"] {
+        let output = command.env("FAULT_CLOCK", seconds).output().unwrap();
+        assert_eq!(super::code(&output), 2, "{}", super::stderr(&output));
+        assert!(
+            super::stderr(&output).contains("the clock of this machine is before 1970"),
+            "{}",
+            super::stderr(&output)
+        );
+    }
+    command.env("FAULT_CLOCK", "0");
+    assert!(ask(&serve(command), ASK).starts_with("HTTP/1.1 200"));
+}
+
 /// A site with a file that no buffer holds.
 fn with_a_long_file(folder: &Path) -> Command {
     let command = site(folder);

@@ -29,7 +29,7 @@ use super::output_file::OutputFile;
 use super::terminal::{OutputOptions, TerminalColour};
 use super::{AlreadyReported, End, UsageError, exit_code, failed, output, refuse, terminal, told};
 use crate::book::{Wording, summary};
-use crate::files::Scratch;
+use crate::files::{Scratch, is_kind};
 use crate::measure::Case;
 use crate::results::{Results, Row, Tolerance, compare, mismatches, remarks};
 use crate::units::counted;
@@ -176,7 +176,7 @@ impl<'a> Benchmarks<'a> {
     fn compare(self, arguments: &Arguments, is_whole: bool) -> anyhow::Result<End> {
         let out = arguments.out.clone().map_or_else(|| kept(&self.name), Ok)?;
         // A choice of the functions is not kept.
-        let claim = || OutputFile::claim(&out, |there| Results::read(there).is_ok());
+        let claim = || OutputFile::claim(&out, |there| is_kind(Results::read(there)));
         let place = is_whole.then(claim).transpose()?;
         let last = match &arguments.against {
             Some(file) => Some(Results::read(file)?),

@@ -34,6 +34,7 @@ use super::output::Form;
 use super::output_file::OutputFile;
 use super::{AppContext, End, UsageError, refuse_input};
 use crate::error::{FileError, at};
+use crate::files::is_kind;
 
 /// Grade a lab, or make the student's notebook of the teacher's
 #[derive(Args)]
@@ -136,7 +137,8 @@ fn released(arguments: &Release) -> anyhow::Result<End> {
         let name = path.file_name().ok_or_else(|| UsageError(format!("{}: no notebook", path.display())))?;
         let to = arguments.out.join(name);
         refuse_input(&to, &arguments.notebooks)?;
-        let is_untouched = |there: &Path| read(there).is_ok_and(|lab| lab.is_unanswered());
+        let is_untouched =
+            |there: &Path| Ok(is_kind(notebook_text(there))? && read(there).is_ok_and(|lab| lab.is_unanswered()));
         let file = OutputFile::claim_inside(&arguments.out, name, is_untouched)?;
         made.push((to, file, text));
     }

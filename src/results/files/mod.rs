@@ -4,6 +4,7 @@
 
 mod fill;
 mod lock;
+mod locked;
 mod made;
 mod packed;
 mod read;
@@ -13,9 +14,12 @@ mod target;
 
 pub use fill::{fill, make_folder};
 pub use lock::Lock;
+pub use locked::LockedFolder;
 pub use made::has_made_any;
 pub use packed::{is_json, packed_as, unpacked, without_gz};
-pub use read::{begins_with, is_same, open_inside, open_plain, read_bytes, read_text, text_of};
+pub use read::{
+    begins_with, is_kind, is_missing, is_same, kind_of, open_inside, open_plain, read_bytes, read_text, text_of,
+};
 pub use replace::replace;
 pub use scratch::Scratch;
 pub use target::{Target, refuse_links};

@@ -9,6 +9,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use super::packed::unpacked;
+use crate::error::FileError;
 
 /// The text of a file, which may be packed by gzip: `most` bytes at most, unpacked.
 ///
@@ -89,12 +90,40 @@ pub fn is_same(a: &Path, b: &Path) -> bool {
 }
 
 /// Whether a file begins with `text`, as all of its kind do.
-pub fn begins_with(text: &str) -> impl Fn(&Path) -> bool {
+pub fn begins_with(text: &str) -> impl Fn(&Path) -> io::Result<bool> {
     move |path| {
         let mut begin = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(text.len() as u64).read_to_end(&mut begin));
-        read.is_ok() && begin == text.as_bytes()
+        File::open(path)?.take(text.len() as u64).read_to_end(&mut begin)?;
+        Ok(begin == text.as_bytes())
     }
+}
+
+/// Whether a file is of the kind as which it was read: it is not where something in it is wrong.
+///
+/// # Errors
+/// What kept it from being read, and says nothing of what it is.
+pub fn is_kind<T>(read: Result<T, FileError>) -> io::Result<bool> {
+    match read {
+        // An error that is not the system's is about the content.
+        Err(FileError::Io { cause, .. }) if cause.raw_os_error().is_some() => Err(cause),
+        read => Ok(read.is_ok()),
+    }
+}
+
+/// What stands at a path, links not followed; `None` where nothing does.
+///
+/// # Errors
+/// It cannot be looked at.
+pub fn kind_of(path: &Path) -> io::Result<Option<fs::FileType>> {
+    match fs::symlink_metadata(path) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        there => there.map(|there| Some(there.file_type())),
+    }
+}
+
+/// Whether nothing stands at a path. What cannot be looked at may: reading it says why not.
+pub fn is_missing(path: &Path) -> bool {
+    matches!(kind_of(path), Ok(None))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::fill::make_folder;
 use super::lock::Lock;
 use super::made::made;
+use super::read::kind_of;
 
 /// How long another process may take to write the same file.
 const WAIT: Duration = Duration::from_secs(10);
@@ -40,7 +41,7 @@ impl Target {
     /// # Errors
     /// It is a folder, a socket, a disk, a read-only file or one of another kind, its folder cannot be written, or another
     /// process holds it.
-    pub fn claim(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result<Self> {
+    pub fn claim(path: &Path, is_own: impl FnOnce(&Path) -> io::Result<bool>) -> io::Result<Self> {
         Self::claim_within(path, is_own, Duration::ZERO)
     }
 
@@ -49,10 +50,10 @@ impl Target {
     /// # Errors
     /// As [`claim`](Self::claim).
     pub fn claim_to_add(path: &Path) -> io::Result<Self> {
-        Self::claim_within(path, |_| true, WAIT)
+        Self::claim_within(path, |_| Ok(true), WAIT)
     }
 
-    fn claim_within(path: &Path, is_own: impl FnOnce(&Path) -> bool, wait: Duration) -> io::Result<Self> {
+    fn claim_within(path: &Path, is_own: impl FnOnce(&Path) -> io::Result<bool>, wait: Duration) -> io::Result<Self> {
         match fs::metadata(path) {
             Ok(there) if there.file_type().is_fifo() || there.file_type().is_char_device() => {
                 return Ok(Self::Stream(path.to_owned()));
@@ -86,7 +87,7 @@ impl Target {
     /// The same of a file that the program names, at `below` in the user's folder `root`: a link on the way from there is
     /// somebody else's word on where to write, and is refused. Its content is made of what lies beside it: whoever writes it last
     /// has seen all.
-    pub fn claim_inside(root: &Path, below: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result<Self> {
+    pub fn claim_inside(root: &Path, below: &Path, is_own: impl FnOnce(&Path) -> io::Result<bool>) -> io::Result<Self> {
         refuse_links(root, below)?;
         Self::claim_within(&root.join(below), is_own, WAIT)
     }
@@ -148,11 +149,14 @@ impl Target {
     }
 
     /// Adds to what is there. Where the process ends meanwhile, a plain file has a beginning of `content` more; where it cannot
-    /// be added, nothing.
-    pub fn append(&self, content: &[u8]) -> io::Result<()> {
+    /// be added, or the file would be longer than `most`, nothing.
+    pub fn append(&self, content: &[u8], most: usize) -> io::Result<()> {
         let Self::File { path, .. } = self else { return self.write(content) };
         let mut file = fs::File::options().append(true).open(path)?;
         let before = file.metadata()?.len();
+        if before.saturating_add(content.len() as u64) > most as u64 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         let added = file.write_all(content).and_then(|()| file.sync_all()).map_err(limited);
         if added.is_err() {
             // What cannot be cut off stays as a part of a line, which readers leave out.
@@ -167,7 +171,7 @@ pub fn refuse_links(root: &Path, below: &Path) -> io::Result<()> {
     let mut path = root.to_owned();
     for part in below {
         path.push(part);
-        if fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
+        if kind_of(&path)?.is_some_and(|there| there.is_symlink()) {
             let part = part.to_string_lossy();
             let message = format!("`{part}` is a link, through which nothing is written; put there what it leads to");
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
@@ -177,16 +181,17 @@ pub fn refuse_links(root: &Path, below: &Path) -> io::Result<()> {
 }
 
 /// Refuses to replace a file that is read-only, or that holds anything that is not this program's.
-fn check_replaced(path: &Path, is_own: impl FnOnce(&Path) -> bool) -> io::Result<()> {
+fn check_replaced(path: &Path, is_own: impl FnOnce(&Path) -> io::Result<bool>) -> io::Result<()> {
     let refused = |why: &str| {
         let message = format!("{why}, so it is not replaced; move it away or name another file");
         Err(io::Error::new(io::ErrorKind::AlreadyExists, message))
     };
     match fs::metadata(path) {
         Ok(there) if there.permissions().readonly() => refused("it is read-only"),
-        Ok(there) if there.len() > 0 && !is_own(path) => {
+        Ok(there) if there.len() > 0 && !is_own(path)? => {
             refused("this is not a file that report wrote for such a purpose")
         }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
@@ -248,7 +253,7 @@ mod tests {
     use super::*;
 
     fn write(path: &Path, text: &str) -> io::Result<()> {
-        Target::claim(path, |_| true)?.write(text.as_bytes())
+        Target::claim(path, |_| Ok(true))?.write(text.as_bytes())
     }
 
     #[test]
@@ -278,7 +283,7 @@ mod tests {
         let [path, part, left] =
             ["a.json", ".a.json.syncscope-part", ".a.json.lock"].map(|name| folder.path().join(name));
         fs::write(&path, "whole").unwrap();
-        let writer = Target::claim(&path, |_| true).unwrap();
+        let writer = Target::claim(&path, |_| Ok(true)).unwrap();
         fs::write(&part, "half").unwrap();
         assert!(Target::claim_new(&path).unwrap().is_none() && part.exists());
         drop(writer);
@@ -294,7 +299,7 @@ mod tests {
             fs::write(at(name), text).unwrap();
         }
         fs::write(at(".none.json.syncscope-part"), "half").unwrap();
-        let writer = Target::claim(&at("b.json"), |_| true).unwrap();
+        let writer = Target::claim(&at("b.json"), |_| Ok(true)).unwrap();
         fs::write(at(".b.json.syncscope-part"), "half").unwrap();
         Target::sweep(folder.path());
         let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -314,21 +319,32 @@ mod tests {
         std::os::unix::fs::symlink(elsewhere.join("index"), root.join("index")).unwrap();
         std::os::unix::fs::symlink(&root, folder.path().join("link")).unwrap();
         for below in ["machine/file", "index"] {
-            let refusal = Target::claim_inside(&root, Path::new(below), |_| true).unwrap_err().to_string();
+            let refusal = Target::claim_inside(&root, Path::new(below), |_| Ok(true)).unwrap_err().to_string();
             assert!(refusal.contains("is a link"), "{refusal}");
         }
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
         // The folder itself is the user's word.
-        let target = Target::claim_inside(&folder.path().join("link"), Path::new("a/file"), |_| true).unwrap();
+        let target = Target::claim_inside(&folder.path().join("link"), Path::new("a/file"), |_| Ok(true)).unwrap();
         target.write(b"whole").unwrap();
         assert_eq!(fs::read_to_string(root.join("a/file")).unwrap(), "whole");
+    }
+
+    #[test]
+    fn a_file_is_added_to_up_to_its_limit_and_not_beyond() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let target = Target::claim(&path, |_| Ok(true)).unwrap();
+        target.write(b"12").unwrap();
+        target.append(b"34", 4).unwrap();
+        assert_eq!(target.append(b"5", 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(fs::read(&path).unwrap(), b"1234");
     }
 
     #[test]
     fn the_name_of_a_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["none/", "none/.", "none/.."] {
-            assert!(Target::claim(&folder.path().join(name), |_| true).is_err(), "{name}");
+            assert!(Target::claim(&folder.path().join(name), |_| Ok(true)).is_err(), "{name}");
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
@@ -338,14 +354,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, "mine").unwrap();
-        let refusal = Target::claim(&path, |_| false).unwrap_err().to_string();
+        let refusal = Target::claim(&path, |_| Ok(false)).unwrap_err().to_string();
         assert!(refusal.contains("is not replaced"), "{refusal}");
         fs::write(&path, "").unwrap();
-        assert!(Target::claim(&path, |_| false).is_ok());
+        assert!(Target::claim(&path, |_| Ok(false)).is_ok());
         let mut mode = fs::metadata(&path).unwrap().permissions();
         mode.set_readonly(true);
         fs::set_permissions(&path, mode).unwrap();
-        let refusal = Target::claim(&path, |_| true).unwrap_err().to_string();
+        let refusal = Target::claim(&path, |_| Ok(true)).unwrap_err().to_string();
         assert!(refusal.contains("read-only"), "{refusal}");
     }
 

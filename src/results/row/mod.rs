@@ -115,8 +115,8 @@ impl MetricSpec {
         titled(&self.id, &self.parameters)
     }
 
-    /// Finds what cannot be of a row.
-    fn check(&self) -> Result<(), String> {
+    /// Finds what cannot be of a row, to be read behind its name: no file of such a row is read.
+    pub fn check(&self) -> Result<(), String> {
         match &self.provenance {
             Provenance::Measured { iterations: 0, .. } => return Err("has samples of 0 iterations".to_owned()),
             Provenance::Measured { .. } => {}
@@ -128,8 +128,12 @@ impl MetricSpec {
             }
         }
         let amounts = self.work.iter().flat_map(|work| [Some(work.amount), work.bytes]).flatten();
-        match amounts.into_iter().find(|amount| *amount < 0.0) {
-            Some(amount) => Err(format!("holds a work of {amount} a sample")),
+        if let Some(amount) = amounts.into_iter().find(|amount| *amount < 0.0 || !amount.is_finite()) {
+            return Err(format!("holds a work of {amount} a sample"));
+        }
+        let is_finite = |value: &Parameter| value.number().is_none_or(f64::is_finite);
+        match self.parameters.iter().find(|(_, value)| !is_finite(value)) {
+            Some((name, value)) => Err(format!("has {value} as its parameter `{name}`")),
             None => Ok(()),
         }
     }

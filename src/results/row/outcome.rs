@@ -99,14 +99,20 @@ impl From<Measured> for Columns {
     fn from(Measured { samples, warmup, passes, stopped_by }: Measured) -> Self {
         Self {
             samples: samples.iter().map(|sample| sample.value).collect(),
-            order: samples.iter().filter_map(|sample| sample.order).collect(),
-            started: samples.iter().filter_map(|sample| sample.started).collect(),
-            slowdown: samples.iter().filter_map(|sample| sample.slowdown).collect(),
+            order: column(&samples, |sample| sample.order),
+            started: column(&samples, |sample| sample.started),
+            slowdown: column(&samples, |sample| sample.slowdown),
             warmup,
             passes,
             stopped_by,
         }
     }
+}
+
+/// A part of samples that was recorded of all of them; of some alone, as where a run was resumed on a host that tells less, it
+/// is of none.
+fn column<T>(samples: &[Sample], part: impl Fn(&Sample) -> Option<T>) -> Vec<T> {
+    samples.iter().map(part).collect::<Option<_>>().unwrap_or_default()
 }
 
 impl TryFrom<Columns> for Measured {
@@ -185,7 +191,10 @@ impl Outcome {
                 value,
                 order: order.get(round).copied(),
                 started: started.get(round).map(since),
-                slowdown: slowdown.get(round).map(|times: &f64| (times * 100.0).round() / 100.0),
+                slowdown: slowdown
+                    .get(round)
+                    .map(|times: &f64| (times * 100.0).round() / 100.0)
+                    .filter(|times| times.is_finite()),
             };
             let samples: Vec<Sample> = set.into_values().into_iter().enumerate().map(sample).collect();
             let passes = vec![Pass { samples: samples.len(), warmup: warmup.len(), rows, began, ended }];
@@ -193,15 +202,20 @@ impl Outcome {
         })
     }
 
-    /// What a row's formula comes to in each round that all of its operands have.
+    /// What a row's formula comes to in each round that all of its operands have. Where that is no finite number in one of them,
+    /// the row has no value: without that round, its value alone would decide which rounds count.
     pub fn computed(formula: &str, operands: &[(&str, &[f64])], parameters: &Parameters) -> Self {
         let rounds = operands.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
-        let of_rounds = |formula: Expression| {
-            (0..rounds).map(|round| formula.evaluate_round(operands, parameters, round)).collect::<Option<_>>()
+        let unknown = || format!("the formula `{formula}` has a word that stands for nothing");
+        let of_round = |expression: &Expression, round| match expression.evaluate_round(operands, parameters, round) {
+            Some(value) if value.is_finite() => Ok(value),
+            Some(_) => Err(format!("the formula `{formula}` gives no finite number in round {}", round + 1)),
+            None => Err(unknown()),
         };
-        match Expression::formula(formula).and_then(of_rounds) {
-            Some(samples) => Self::Derived { samples },
-            None => Self::Failed { reason: format!("the formula `{formula}` has a word that stands for nothing") },
+        let of_rounds = |expression: Expression| (0..rounds).map(|round| of_round(&expression, round)).collect();
+        match Expression::formula(formula).ok_or_else(unknown).and_then(of_rounds) {
+            Ok(samples) => Self::Derived { samples },
+            Err(reason) => Self::Failed { reason },
         }
     }
 
@@ -348,6 +362,27 @@ mod tests {
         let cut = text.replace("[1,0]", "[1]");
         let refusal = serde_json::from_str::<Outcome>(&cut).unwrap_err().to_string();
         assert!(refusal.contains("2 samples, and the places of its samples are 1"), "{refusal}");
+    }
+
+    #[test]
+    fn a_computed_value_that_is_no_finite_number_is_none_and_its_round_is_named() {
+        let of =
+            |formula: &str| Outcome::computed(formula, &[("hits", &[3.0, 0.0]), ("misses", &[1.0, 0.0])], &[].into());
+        for formula in ["hits / misses", "1 / misses", "hits × 1e308"] {
+            let Outcome::Failed { reason } = of(formula) else { panic!("{formula}: {:?}", of(formula)) };
+            let round = if formula.starts_with("hits ×") { 1 } else { 2 };
+            assert_eq!(reason, format!("the formula `{formula}` gives no finite number in round {round}"));
+        }
+        assert_eq!(of("hits − misses"), Outcome::Derived { samples: vec![2.0, 0.0] });
+    }
+
+    #[test]
+    fn what_was_recorded_of_some_samples_alone_leaves_a_row_that_can_be_read() {
+        let sample = |part: Option<f64>| Sample { value: 1.0, order: None, started: part, slowdown: part };
+        let samples = vec![sample(Some(1.0)), sample(None)];
+        let (warmup, passes, stopped_by) = (Vec::new(), Vec::new(), StoppedBy::Samples);
+        let text = serde_json::to_string(&Outcome::Measured(Measured { samples, warmup, passes, stopped_by })).unwrap();
+        assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), Outcome::of_samples(vec![1.0; 2], stopped_by));
     }
 
     #[test]

@@ -14,9 +14,9 @@ use sha2::{Digest, Sha256};
 
 use super::reading::each;
 use super::{Reader, ask_plain, files, other_suite, place_of, plain, suite_of};
-use crate::LONGEST_FILE;
 use crate::error::FileError;
-use crate::files::{Target, begins_with, is_json, is_same, read_bytes, refuse_links, without_gz};
+use crate::files::{Target, begins_with, is_json, is_kind, is_same, read_bytes, refuse_links, without_gz};
+use crate::{LONGEST_FILE, Results};
 
 /// What became of the files that were to be collected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -72,7 +72,8 @@ struct Candidate {
     there: Option<PathBuf>,
 }
 
-/// Puts the results files of `sources` (files, or folders with all that is in them) into the store `store`.
+/// Puts the results files of `sources` (files, or folders with all that is in them) into the store `store`, which no other
+/// process puts files into meanwhile: see [`held`].
 ///
 /// # Errors
 /// A source cannot be listed, or the store cannot be written; what was put there before stays.
@@ -117,11 +118,10 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
             collected.duplicates.push(Duplicate { file, of: same.clone() });
         } else if let Some(of) = there {
             collected.duplicates.push(Duplicate { file, of });
-        } else if copy(&file, &content, (store, &place), read)? {
+        } else {
+            copy(&file, &content, (store, &place), read)?;
             named.insert(name, file.clone());
             collected.added.push(Added { from: file, place });
-        } else {
-            collected.duplicates.push(Duplicate { file, of: store.join(place) });
         }
     }
     collected.refused.sort_by(|a, b| a.file.cmp(&b.file));
@@ -138,20 +138,25 @@ fn candidate(file: &Path, store: &Path, read: Reader<'_>) -> Result<Candidate, S
     let content = content(file).map_err(|error| error.to_string())?;
     let content = Sha256::digest(content).to_vec();
     let results = read(file).map_err(|error| without_name(error.to_string(), file))?;
-    let refusal = results.is_partial().then(|| {
-        let (over, planned) = (results.runs.iter().filter(|run| run.is_over()).count(), results.plan.runs);
-        format!("it did not end: {over} of {planned} runs are there; resume it (`--resume`)")
-    });
+    // Runs that are missing are none: those that are there stand without them.
+    let cut = results.interrupted_runs().join("; ");
+    let refusal = (!cut.is_empty()).then(|| format!("it did not end: {cut}; resume it (`--resume`)"));
     let (place, suite, title) = (place_of(&results), suite_of(&results), results.title().to_owned());
     let own = [store.join(&place), store.join(place.with_extension("json.gz"))];
     let there = own.into_iter().find(|own| plain(own, read).is_ok());
     Ok(Candidate { file: file.to_owned(), place, content, suite, title, refusal, there })
 }
 
-/// The suite of the store's files: of the first that can be read.
+/// The suite of the store's files: of the first that holds results.
 fn own_suite(store: &Path, read: Reader<'_>) -> Result<Option<(String, String)>, FileError> {
-    let first = files(store)?.into_iter().find_map(|file| plain(&store.join(file), read).ok());
-    Ok(first.map(|results| (suite_of(&results), results.title().to_owned())))
+    for file in files(store)? {
+        let file = store.join(file);
+        match plain(&file, read) {
+            Ok(results) => return Ok(Some((suite_of(&results), results.title().to_owned()))),
+            Err(error) => is_kind::<Results>(Err(error)).map_err(|cause| FileError::Io { path: file, cause })?,
+        };
+    }
+    Ok(None)
 }
 
 /// The suite of most files; of equally many the first one's.
@@ -166,9 +171,8 @@ fn most_common(candidates: &[Candidate]) -> Option<(String, String)> {
     Some((first.suite.clone(), first.title.clone()))
 }
 
-/// Puts the text of a file into the store as it is, and says whether it did: another process may have put the same there since it was looked
-/// at. One from before files had a digest gets one.
-fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reader<'_>) -> Result<bool, FileError> {
+/// Puts the text of a file into the store as it is. One from before files had a digest gets one.
+fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reader<'_>) -> Result<(), FileError> {
     let place = &store.join(below);
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -189,11 +193,7 @@ fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reade
     }
     // What lies there in part was damaged: the place says of which samples it is.
     let target = Target::claim_inside(store, below, begins_with(BEGIN)).map_err(at(place))?;
-    if plain(place, read).is_ok() {
-        return Ok(false);
-    }
-    target.write(&text).map_err(FileError::unwritten(place))?;
-    Ok(true)
+    target.write(&text).map_err(FileError::unwritten(place))
 }
 
 /// How every results file begins.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::reading::each;
-use super::{Reader, Refused, machine_of, other_suite, place_of, plain, suite_of, without_name};
+use super::{Duplicate, Reader, Refused, machine_of, other_suite, place_of, plain, suite_of, without_name};
 use crate::Results;
 use crate::clean;
 use crate::error::FileError;
@@ -32,6 +32,8 @@ use crate::files::{is_json, without_gz};
 pub struct Index {
     /// The files, in the order of their names.
     pub files: Vec<Listed>,
+    /// Files whose runs stand in another one, which went on from them.
+    pub duplicates: Vec<Duplicate>,
     /// What does not belong into the store, and why.
     pub refused: Vec<Refused>,
 }
@@ -56,6 +58,8 @@ pub struct Listed {
     pub driver: Option<String>,
     /// How many runs there are.
     pub runs: usize,
+    /// Of which systems planned runs are missing, each with how many of how many are there.
+    pub missing: Vec<String>,
     /// The digest of the samples.
     pub samples_sha256: String,
 }
@@ -110,6 +114,8 @@ impl Index {
     ) -> Result<Self, E> {
         let mut index = Self::default();
         let mut suite: Option<(String, String)> = None;
+        // Those that began at one time, by one commit on one machine: the next file may have gone on from them.
+        let mut group: Vec<(Listed, Results)> = Vec::new();
         let found = |file: &PathBuf| {
             let results = plain(&store.join(file), read)?;
             let (place, listed, suite) = (place_of(&results), Listed::of(file.clone(), &results), suite_of(&results));
@@ -127,7 +133,7 @@ impl Index {
                 }
             };
             let (own, title) = suite.get_or_insert_with(|| (of_file.clone(), results.title().to_owned()));
-            let same = index.files.last().filter(|last| without_gz(&last.file) == place);
+            let same = group.iter().map(|(last, _)| last).find(|last| without_gz(&last.file) == place);
             if place != without_gz(file) {
                 refuse(format!("its place is {}", place.display()));
             } else if let Some(same) = same {
@@ -135,12 +141,37 @@ impl Index {
             } else if *own != of_file {
                 refuse(other_suite(title, results.title()));
             } else {
-                visit(&listed, &results)?;
-                index.files.push(listed);
+                if group.first().is_some_and(|(first, _)| !first.began_with(&listed)) {
+                    index.put(store, std::mem::take(&mut group), &mut visit)?;
+                }
+                group.push((listed, results));
             }
             Ok::<_, E>(())
         })?;
+        index.put(store, group, &mut visit)?;
         Ok(index)
+    }
+
+    /// Lists the files of a group, but for those that another one went on from.
+    fn put<E>(
+        &mut self,
+        store: &Path,
+        group: Vec<(Listed, Results)>,
+        visit: &mut impl FnMut(&Listed, &Results) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (listed, results) in &group {
+            match group.iter().find(|(_, other)| other.goes_on_from(results)) {
+                Some((longer, _)) => {
+                    let [file, of] = [listed, longer].map(|listed| store.join(&listed.file));
+                    self.duplicates.push(Duplicate { file, of });
+                }
+                None => {
+                    visit(listed, results)?;
+                    self.files.push(listed.clone());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The list as CSV.
@@ -158,14 +189,16 @@ impl Index {
             "model",
             "driver",
             "runs",
+            "missing",
             "samples_sha256",
         ])?;
         for listed in &self.files {
             let (file, runs) = (listed.file.display().to_string(), listed.runs.to_string());
+            let missing = listed.missing.join("; ");
             let [commit, driver] = [&listed.commit, &listed.driver].map(|fact| fact.as_deref().unwrap_or(""));
             let (machine, started, engine) = (&*listed.machine, &*listed.started, &*listed.engine);
-            let record =
-                [&file, machine, started, commit, engine, &listed.model, driver, &runs, &listed.samples_sha256];
+            let (model, digest) = (&listed.model, &listed.samples_sha256);
+            let record = [&file, machine, started, commit, engine, model, driver, &runs, &missing, digest];
             out.write_record(record.map(|cell| clean::cell(cell).into_owned()))?;
         }
         out.into_inner().map_err(|error| csv::Error::from(error.into_error()))
@@ -173,6 +206,10 @@ impl Index {
 }
 
 impl Listed {
+    fn began_with(&self, other: &Self) -> bool {
+        (&self.machine, &self.started, &self.commit) == (&other.machine, &other.started, &other.commit)
+    }
+
     fn of(file: PathBuf, results: &Results) -> Self {
         let (run, environment) = (results.run(), results.environment());
         let device = &environment.device;
@@ -185,6 +222,7 @@ impl Listed {
             model: device.model.clone(),
             driver: device.fact("driver").map(str::to_owned),
             runs: results.runs.len(),
+            missing: results.runs_to_come(),
             samples_sha256: results.samples_digest(),
         }
     }

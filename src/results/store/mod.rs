@@ -35,9 +35,23 @@ pub use medians::Medians;
 pub use place::{machine_of, place_of};
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::Results;
 use crate::error::FileError;
+use crate::files::LockedFolder;
+
+/// The lock of those that put files into a store. The suite of the first of them is that of all others.
+const LOCK: &str = ".collect.lock";
+
+/// Holds a store, which is made where it is not there, while files are put into it and listed; `None` where another process holds
+/// it for longer than `wait`.
+///
+/// # Errors
+/// The folder cannot be written.
+pub fn held(store: &Path, wait: Duration) -> Result<Option<LockedFolder>, FileError> {
+    LockedFolder::take(store, LOCK, wait).map_err(|cause| FileError::Io { path: store.to_owned(), cause })
+}
 
 /// Reads a results file, in several threads at a time.
 pub type Reader<'a> = &'a (dyn Fn(&Path) -> Result<Results, FileError> + Sync);

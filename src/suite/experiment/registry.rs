@@ -140,13 +140,16 @@ impl dyn AnyExperiment + '_ {
     /// The groups that it declares on an engine.
     ///
     /// # Errors
-    /// What it panicked with.
+    /// What it panicked with, or the first row that cannot be.
     pub fn declared(&self, engine: &str) -> Result<Vec<Group>, String> {
-        catch_unwind(AssertUnwindSafe(|| self.groups(engine))).map_err(|panic| panic_message(&*panic))
+        let groups = catch_unwind(AssertUnwindSafe(|| self.groups(engine))).map_err(|panic| panic_message(&*panic))?;
+        let mut rows = groups.iter().flat_map(Group::rows);
+        rows.try_for_each(|row| row.check().map_err(|why| format!("`{}` {why}", row.title())))?;
+        Ok(groups)
     }
 
-    /// The rows that it produces on an engine, in the order in which it declares them; none where it panics, which a run of
-    /// it says. Needs no device.
+    /// The rows that it produces on an engine, in the order in which it declares them; none where it cannot declare them, which
+    /// a run of it says. Needs no device.
     pub fn plan(&self, engine: &str) -> Vec<MetricSpec> {
         self.declared(engine).unwrap_or_default().into_iter().flat_map(|group| group.rows).collect()
     }
@@ -296,7 +299,36 @@ impl fmt::Debug for Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::code_of;
+    use crate::results::{Work, code_of};
+    use crate::units::Unit;
+
+    /// An experiment whose row says what no file may hold.
+    #[derive(Clone, Default, Serialize, serde::Deserialize, JsonSchema)]
+    struct Wrong {
+        work: bool,
+    }
+
+    impl Experiment for Wrong {
+        const NAME: &'static str = "wrong";
+        const SUMMARY: &'static str = "What a row cannot say";
+
+        fn groups(&self, _: &str) -> Vec<Group> {
+            let factor = if self.work { 1.0 } else { f64::NAN };
+            let row = Group::of("Wrong", [("factor", factor.into())]);
+            let row = row.observed("wrong.row", "Row", Unit::Number, |_| Ok(|| Ok(1.0)));
+            vec![row.work(Work::launches(1.0 / (factor - 1.0), "1 / (factor − 1)")).build()]
+        }
+    }
+
+    #[test]
+    fn a_row_that_no_file_may_hold_is_not_declared() {
+        for (work, says) in [(true, "holds a work of inf a sample"), (false, "holds a work of NaN a sample")] {
+            let experiment: &dyn AnyExperiment = &Wrong { work };
+            let why = experiment.declared("cpu").err();
+            assert!(why.as_ref().is_some_and(|why| why.starts_with("`wrong.row") && why.contains(says)), "{why:?}");
+            assert!(experiment.plan("cpu").is_empty());
+        }
+    }
 
     #[test]
     fn the_code_of_each_experiment_on_each_engine_has_a_digest_of_its_own() {

@@ -7,8 +7,10 @@
 //! # Limits
 //! The rates are those of a small machine, and rows that do not say what work lies in them count as none. So this tells
 //! seconds from minutes and minutes from hours, and no more. Setting up and recording are not in it.
+//! How long its results file will be follows from the samples alone.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::measure::Protocol;
@@ -64,6 +66,32 @@ fn sample(spec: &MetricSpec, engine: &str) -> Option<f64> {
     Some(work * iterations as f64)
 }
 
+/// The fewest and the most bytes of a results file of so many runs of these rows. What the sensors say is not in it.
+pub fn bytes(rows: &[MetricSpec], sampling: &Protocol, runs: usize) -> [f64; 2] {
+    /// Of a sample, which has a line for each of its parts: a value, and of a measured one its place, its start and how slow
+    /// the host was.
+    const VALUE: f64 = 42.0;
+    const MEASURED: f64 = VALUE + 82.0;
+    /// Of what else a run says, and of what it says of a row.
+    const RUN: f64 = 65536.0;
+    const ROW: f64 = 400.0;
+    let all = sampling.samples.map_or(Protocol::MAXIMUM, NonZeroUsize::get);
+    let has_all = sampling.samples.is_some() && sampling.time_limit.is_none() && sampling.relative_error.is_none();
+    let fewest = if has_all { all } else { all.min(sampling.least_rounds()) };
+    // Those of a warm-up are up to three times as many.
+    let warmups = [sampling.warmup, 3 * (sampling.warmup + sampling.all_passes())];
+    [0, 1].map(|most| {
+        let of_row = |spec: &MetricSpec| {
+            let count = [fewest, all][most] as f64;
+            match spec.provenance {
+                Provenance::Measured { .. } => ROW + count * MEASURED + warmups[most] as f64 * VALUE,
+                Provenance::Derived { .. } => ROW + count * VALUE,
+            }
+        };
+        runs as f64 * (RUN + rows.iter().map(of_row).sum::<f64>())
+    })
+}
+
 /// What a small machine does in a second.
 fn rate(limit: Limit, engine: &str) -> f64 {
     match (engine, limit) {
@@ -83,8 +111,10 @@ fn duration(seconds: f64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Clock;
-    use crate::results::Work;
+    use crate::device::Device;
+    use crate::measure::{Clock, StoppedBy};
+    use crate::results::{Environment, Outcome, Plan, Row, Selection, Series, Work};
+    use crate::runner::empty_results;
     use crate::units::Unit;
 
     fn matmul(size: f64, iterations: u64) -> MetricSpec {
@@ -103,5 +133,29 @@ mod tests {
         assert!(length(&[matmul(8192.0, 10)], &sampling, "cuda").run < Duration::from_secs(30));
         let small = length(&[matmul(128.0, 10), matmul(128.0, 10)], &sampling, "cpu");
         assert!(small.run < Duration::from_millis(500), "{:?}", small.run);
+    }
+
+    #[test]
+    fn a_results_file_is_no_longer_than_is_foretold_of_its_samples() {
+        let spec = matmul(8.0, 1);
+        let sampling = |samples| Protocol::samples(samples).with_warmup(0);
+        let text = |samples: usize| {
+            let mut outcome = Outcome::of_samples(vec![-1.234_567_890_123_456_7e-300; samples], StoppedBy::Samples);
+            for sample in outcome.samples_mut() {
+                (sample.order, sample.started) = (Some(9999), Some(86_399.123_456_789));
+                sample.slowdown = Some(100.25);
+            }
+            let environment = Environment::now(&Device::open("cpu:0").unwrap(), Vec::new());
+            let mut results = empty_results("suite".into(), Selection::default(), Plan::default(), environment);
+            results.rows =
+                vec![Row { spec: spec.clone(), series: vec![Series { run: "r".to_owned(), outcome }] }].into();
+            results.to_content("r.json".as_ref()).unwrap().len() as f64
+        };
+        let foretold = |samples| bytes(std::slice::from_ref(&spec), &sampling(samples), 1);
+        assert!(
+            text(1000) <= foretold(1000)[0] && text(1000) - text(500) > 0.9 * (foretold(1000)[0] - foretold(500)[0])
+        );
+        let [fewest, most] = bytes(std::slice::from_ref(&spec), &sampling(1000).with_time_limit(1.0), 3);
+        assert!(fewest < 0.1 * most + 3.0 * 65536.0 && most >= 3.0 * foretold(1000)[0]);
     }
 }
