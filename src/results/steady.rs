@@ -34,14 +34,7 @@ impl<'a> Metric<'a> {
     /// those of a row with more samples that it was computed from.
     pub fn unsteady(&self) -> Option<String> {
         let own = self.is_scattered().then(|| no_interval_of(&self.slices(), self.spec.unit)).flatten();
-        own.or_else(|| {
-            let all = |metric: &Metric<'_>| metric.count() + metric.left_out;
-            let longer = |operand: &&Metric<'_>| all(operand) > all(self);
-            self.operands().iter().filter(longer).find_map(|operand| {
-                let what = operand.unsteady()?;
-                Some(what.replacen("no interval:", &format!("no interval: {}:", operand.spec.id), 1))
-            })
-        })
+        own.or_else(|| self.of_longer.as_deref().map(str::to_owned))
     }
 
     /// Whether its samples scatter as times do: times, shares of them, and what was computed from such.
@@ -88,26 +81,6 @@ pub fn no_interval_of(runs: &[&[f64]], unit: Unit) -> Option<String> {
 }
 
 impl<'a> Lookup<'a> {
-    /// The measured rows that a derived row was computed from, also by way of other derived ones.
-    pub(super) fn operands(&self, row: &'a Row) -> Vec<&'a Row> {
-        let (mut seen, mut measured) = (vec![row], Vec::new());
-        let mut place = 0;
-        while let Some(row) = seen.get(place).copied() {
-            match &row.spec.provenance {
-                Provenance::Derived { operands, .. } => {
-                    for operand in operands.iter().filter_map(|operand| self.operand(operand, row)) {
-                        if !seen.iter().any(|known| std::ptr::eq(*known, operand)) {
-                            seen.push(operand);
-                        }
-                    }
-                }
-                Provenance::Measured { .. } => measured.push(row),
-            }
-            place += 1;
-        }
-        measured
-    }
-
     /// The row that the formula of `row` names.
     pub(super) fn operand(&self, operand: &FormulaOperand, row: &Row) -> Option<&'a Row> {
         self.at(&operand.id, operand.parameters.as_ref().unwrap_or(&row.spec.parameters))
