@@ -181,7 +181,13 @@ impl Source {
         // A machine has one name in the whole book.
         let labels = machine_labels(results);
         let labels = shown.iter().map(|place| labels[*place].clone()).collect();
-        let results: &[Results] = &shown.iter().map(|place| results[*place].clone()).collect::<Vec<_>>();
+        let some: Vec<Results>;
+        let results = if shown.len() == results.len() {
+            results
+        } else {
+            some = shown.iter().map(|place| results[*place].clone()).collect();
+            &some
+        };
         let listings = document.listings.iter().map(|name| project.text(&format!("src/{name}")));
         let listings = listings.collect::<Result<Vec<&str>, _>>()?;
         let machines = Machines::of(results).called(labels);
@@ -345,7 +351,7 @@ fn summary(
 /// Whether the results hold rows that the document shows.
 pub(super) fn has_rows(results: &Results, document: &Document) -> bool {
     let names = document.experiments();
-    results.rows.iter().any(|row| names.contains(&row.spec.experiment()))
+    names.iter().any(|name| results.rows.of_experiment(name).next().is_some())
 }
 
 /// The places of the results that hold rows that the document shows; of all where none do, so that the chapter says so.

@@ -18,7 +18,7 @@ use super::roofline::Peaks;
 use super::row::{MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
 use super::rows::Rows;
 use super::sources::Sources;
-use crate::measure::{Clock, Estimate};
+use crate::measure::{Clock, Diagnosis, Estimate};
 use crate::units::Unit;
 
 /// Up to how many times its best a piece of work takes on a host that nothing slows.
@@ -39,6 +39,7 @@ pub struct Lookup<'a> {
 pub(super) struct Known {
     sources: OnceLock<Sources>,
     peaks: OnceLock<Peaks>,
+    diagnoses: OnceLock<Vec<Vec<Diagnosis>>>,
 }
 
 impl<'a> Lookup<'a> {
@@ -148,6 +149,11 @@ impl<'a> Lookup<'a> {
 
     fn sources(&self) -> &Sources {
         self.known.sources.get_or_init(|| Sources::of(self))
+    }
+
+    /// The diagnoses of the samples of a row.
+    pub fn diagnoses(&self, row: &Row) -> &[Diagnosis] {
+        &self.known.diagnoses.get_or_init(|| self.diagnosed())[self.rows.place(row)]
     }
 
     /// The peak rates of the system.
