@@ -226,7 +226,10 @@ pub(super) fn slowed_rounds(spec: &MetricSpec, outcome: &Outcome) -> BTreeSet<us
         return BTreeSet::new();
     }
     let samples = outcome.samples().iter().enumerate();
-    samples.filter(|(_, sample)| sample.slowdown.is_some_and(|times| times > FULL_SPEED)).map(|(round, _)| round).collect()
+    samples
+        .filter(|(_, sample)| sample.slowdown.is_some_and(|times| times > FULL_SPEED))
+        .map(|(round, _)| round)
+        .collect()
 }
 
 /// What rows there are to choose from: those that hold all of `prefer`, else those whose numbers are nearest to it; of these

@@ -74,7 +74,8 @@ impl Rows {
         let (index, all) = (self.index(), self.index().at(id));
         // Where some rows lack the parameter, those agree, too.
         let is_of_all = |name: &String| index.at((id, name)).len() == all.len();
-        let of_values = select.iter().filter(|(name, _)| is_of_all(name)).map(|(name, value)| index.at((id, name, value)));
+        let of_values =
+            select.iter().filter(|(name, _)| is_of_all(name)).map(|(name, value)| index.at((id, name, value)));
         let fewest = of_values.min_by_key(|places| places.len()).unwrap_or(all);
         self.among(fewest, id).filter(move |row| agrees(&row.spec.parameters, select))
     }

@@ -59,7 +59,9 @@ impl Sources {
             for &place in &self.order {
                 let row = &lookup.rows[place];
                 all[place] = match operands(lookup, row) {
-                    None => unsteady(lookup, row).map(|why| vec![(self.of[place].most, why)]).unwrap_or_default().into(),
+                    None => {
+                        unsteady(lookup, row).map(|why| vec![(self.of[place].most, why)]).unwrap_or_default().into()
+                    }
                     Some(operands) => {
                         operands.iter().fold(Unsteady::default(), |known, operand| longer(known, &all[*operand]))
                     }
@@ -112,7 +114,9 @@ fn in_order(lookup: &Lookup<'_>) -> Vec<usize> {
                 order.push(place);
             } else if !std::mem::replace(&mut seen[place], true) {
                 open.push((place, true));
-                open.extend(operands(lookup, &lookup.rows[place]).into_iter().flatten().map(|operand| (operand, false)));
+                open.extend(
+                    operands(lookup, &lookup.rows[place]).into_iter().flatten().map(|operand| (operand, false)),
+                );
             }
         }
     }

@@ -116,10 +116,6 @@ mod tests {
         row
     }
 
-    fn derived(id: &str, operands: &[&str]) -> Row {
-        derived_of(id, operands, &[1.0])
-    }
-
     fn derived_of(id: &str, operands: &[&str], samples: &[f64]) -> Row {
         let operand = |id: &&str| FormulaOperand { name: (*id).to_owned(), id: (*id).to_owned(), parameters: None };
         let operands = operands.iter().map(operand).collect();
@@ -127,24 +123,49 @@ mod tests {
         row(id, Provenance::Derived { derivation, formula, operands }, samples)
     }
 
-    fn operands(rows: &Rows, id: &str) -> Vec<String> {
+    /// Why a row has no interval, where it has none.
+    fn unsteady(rows: &Rows, id: &str) -> Option<String> {
         let lookup = Lookup::new(rows, vec!["1"]);
-        let row = rows.iter().find(|row| row.spec.id == id).unwrap();
-        lookup.operands(row).iter().map(|row| row.spec.id.clone()).collect()
+        lookup.find(id, &Parameters::new(), &Parameters::new()).unwrap().unsteady()
+    }
+
+    /// The values of 40 rounds with two regimes.
+    fn two_regimes() -> Vec<f64> {
+        (0..40).map(|round| 1.0 + f64::from(round * 11 % 40) * 1e-3 + f64::from(round % 2)).collect()
     }
 
     #[test]
-    fn a_derived_row_leads_to_the_measured_rows_also_by_way_of_derived_ones() {
-        let mut rows = Rows::from(vec![time("a.copies", &[1.0]), time("a.computes", &[1.0]), time("a.total", &[1.0])]);
-        rows.push(derived("a.sum", &["a.copies", "a.computes"]));
-        rows.push(derived("a.gain", &["a.sum", "a.total", "a.copies"]));
-        assert_eq!(operands(&rows, "a.gain"), ["a.total", "a.copies", "a.computes"]);
+    fn a_derived_row_is_asked_of_the_measured_rows_also_by_way_of_derived_ones() {
+        let two = two_regimes();
+        let (sum, gain) = (
+            derived_of("a.sum", &["a.copies", "a.computes"], &[1.0]),
+            derived_of("a.gain", &["a.sum", "a.total"], &[1.0]),
+        );
+        let with = |total: &[f64]| {
+            let times = [time("a.copies", &[1.0; 40]), time("a.computes", &two), time("a.total", total)];
+            times.into_iter().chain([gain.clone(), sum.clone()]).collect::<Rows>()
+        };
+        let begins = |rows: Rows, with: &str| {
+            let reason = unsteady(&rows, "a.gain").unwrap();
+            assert!(reason.starts_with(with), "{reason}");
+        };
+        begins(with(&[1.0; 40]), "no interval: a.computes: two regimes");
+        begins(with(&two), "no interval: a.total: two regimes");
     }
 
     #[test]
     fn rows_that_name_each_other_come_to_an_end() {
-        let rows = Rows::from(vec![derived("a.x", &["a.y"]), derived("a.y", &["a.x"])]);
-        assert!(operands(&rows, "a.x").is_empty());
+        let rows = Rows::from(vec![derived_of("a.x", &["a.y"], &[1.0]), derived_of("a.y", &["a.x"], &[1.0])]);
+        assert_eq!((unsteady(&rows, "a.x"), unsteady(&rows, "a.y")), (None, None));
+    }
+
+    #[test]
+    fn a_long_chain_of_computed_rows_is_followed_to_its_end() {
+        let computed = |place: u32| derived_of(&format!("a.{place}"), &[&format!("a.{}", place + 1)], &[1.0]);
+        let rows: Rows = (0..20_000).map(computed).chain([time("a.20000", &two_regimes())]).collect();
+        let lookup = Lookup::new(&rows, vec!["1"]);
+        let reasons: Vec<_> = lookup.metrics().map(|(_, metric)| metric.unwrap().unsteady().unwrap()).collect();
+        assert!(reasons[..20_000].iter().all(|reason| reason.starts_with("no interval: a.20000: two regimes")));
     }
 
     #[test]

@@ -46,8 +46,7 @@ impl Document {
     }
 
     fn completed(mut self, experiment: &str, results: &[Results], documents: &[Self]) -> Self {
-        let shown: HashSet<String> =
-            documents.iter().chain([&self]).flat_map(Self::shown).map(str::to_owned).collect();
+        let shown: HashSet<String> = documents.iter().chain([&self]).flat_map(Self::shown).map(str::to_owned).collect();
         let mut known = HashSet::new();
         let specs = results.iter().flat_map(|results| results.rows.of_experiment(experiment)).map(|row| &row.spec);
         let others = specs.filter(|spec| !shown.contains(&spec.id));

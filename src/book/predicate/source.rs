@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use super::case::whole;
 use super::operand::{Operand, Several, is_selected};
 use crate::measure::{mean, median};
-use crate::results::{
-    Extreme, Lookup, Metric, MissingReason, Outcome, Parameters, Row, in_another_unit,
-};
+use crate::results::{Extreme, Lookup, Metric, MissingReason, Outcome, Parameters, Row, in_another_unit};
 use crate::units::Unit;
 
 /// What a name stands for, as it was found.
@@ -121,7 +119,9 @@ impl<'a> Resolved<'a> {
 
     pub(super) fn middle(&self) -> Result<f64, String> {
         match &self.source {
-            OperandSource::Row { metric, .. } => metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string()),
+            OperandSource::Row { metric, .. } => {
+                metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string())
+            }
             OperandSource::Fixed { value, .. } => Ok(*value),
         }
     }

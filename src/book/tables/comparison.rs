@@ -7,8 +7,8 @@ use crate::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
 use crate::measure::{Clock, Estimate, Ratio};
 use crate::present::{Cell, Column, Missing, Precision, Role, Sampled, Share, Table, TableGroup, TableRow, Value};
 use crate::results::{
-    Derivation, DeviceDescription, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program,
-    Provenance, Results, Run, share_of_peak,
+    Derivation, DeviceDescription, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program, Provenance, Results,
+    Run, share_of_peak,
 };
 use crate::units::{Unit, counted};
 

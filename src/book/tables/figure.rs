@@ -92,7 +92,9 @@ pub(crate) fn pictures<'r>(table: Option<&DocumentTable>, panel: &Panel, results
         let lookup = results.lookup_of(system);
         let all = Parameters::new();
         match table {
-            Some(table) => table.rows.iter().flat_map(|row| lookup.specs_of(&row.id, &all)).any(|spec| lookup.of(spec).is_ok()),
+            Some(table) => {
+                table.rows.iter().flat_map(|row| lookup.specs_of(&row.id, &all)).any(|spec| lookup.of(spec).is_ok())
+            }
             None => lookup.metrics().any(|(_, metric)| metric.is_ok()),
         }
     };

@@ -181,7 +181,6 @@ impl Row {
     pub fn outcome(&self, run: &str) -> Option<&Outcome> {
         self.series.iter().find(|series| series.run == run).map(|series| &series.outcome)
     }
-
 }
 
 fn one() -> u64 {
