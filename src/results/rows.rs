@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::lookup::{Known, agrees, holds};
-use super::row::{Parameters, Row};
+use super::row::{Parameter, Parameters, Row};
 
 /// Rows, in the order in which they were measured first. A book looks up thousands of quantities among them, so where they
 /// stand, and what a lookup finds out about all of them, is found once, and again after a change.
@@ -23,20 +23,30 @@ pub struct Rows {
     known: Arc<Mutex<HashMap<Vec<String>, Arc<Known>>>>,
 }
 
-/// The places of rows, in the order of the file, by a hash of what they are asked for by: the experiment; the identifier,
-/// alone, with all parameters, with one of them, or with the name of one.
+/// The places of rows, in the order of the file, by a hash of what they are asked for by.
 #[derive(Clone, Debug, Default)]
 struct Index {
     hasher: RandomState,
     places: HashMap<u64, Vec<usize>>,
 }
 
+/// What rows are asked for by: their experiment, or their identifier, alone or with all parameters, the name of one or its
+/// value.
+#[derive(Hash)]
+enum Key<'a> {
+    Experiment(&'a str),
+    Id(&'a str),
+    Spec(&'a str, &'a Parameters),
+    Name(&'a str, &'a str),
+    Value(&'a str, &'a str, &'a Parameter),
+}
+
 impl Index {
-    fn at(&self, key: impl Hash) -> &[usize] {
+    fn at(&self, key: Key<'_>) -> &[usize] {
         self.places.get(&self.hasher.hash_one(key)).map_or(&[], Vec::as_slice)
     }
 
-    fn put(&mut self, place: usize, key: impl Hash) {
+    fn put(&mut self, place: usize, key: Key<'_>) {
         self.places.entry(self.hasher.hash_one(key)).or_default().push(place);
     }
 }
@@ -44,12 +54,12 @@ impl Index {
 impl Rows {
     /// The rows with this identifier, in the order of the file.
     pub fn of<'a, 'b>(&'a self, id: &'b str) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
-        self.among(self.index().at(id), id)
+        self.among(self.index().at(Key::Id(id)), id)
     }
 
     /// The rows of an experiment, in the order of the file.
     pub fn of_experiment<'a, 'b>(&'a self, name: &'b str) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
-        let places = self.index().at((name,)).iter();
+        let places = self.index().at(Key::Experiment(name)).iter();
         places.map(|place| &self.rows[*place]).filter(move |row| row.spec.experiment() == name)
     }
 
@@ -60,8 +70,8 @@ impl Rows {
         select: &'b Parameters,
     ) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
         let index = self.index();
-        let of_values = select.iter().map(|(name, value)| index.at((id, name, value)));
-        let fewest = of_values.min_by_key(|places| places.len()).unwrap_or_else(|| index.at(id));
+        let of_values = select.iter().map(|(name, value)| index.at(Key::Value(id, name, value)));
+        let fewest = of_values.min_by_key(|places| places.len()).unwrap_or_else(|| index.at(Key::Id(id)));
         self.among(fewest, id).filter(move |row| holds(&row.spec.parameters, select))
     }
 
@@ -71,11 +81,13 @@ impl Rows {
         id: &'b str,
         select: &'b Parameters,
     ) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
-        let (index, all) = (self.index(), self.index().at(id));
+        let (index, all) = (self.index(), self.index().at(Key::Id(id)));
         // Where some rows lack the parameter, those agree, too.
-        let is_of_all = |name: &String| index.at((id, name)).len() == all.len();
-        let of_values =
-            select.iter().filter(|(name, _)| is_of_all(name)).map(|(name, value)| index.at((id, name, value)));
+        let is_of_all = |name: &String| index.at(Key::Name(id, name)).len() == all.len();
+        let of_values = select
+            .iter()
+            .filter(|(name, _)| is_of_all(name))
+            .map(|(name, value)| index.at(Key::Value(id, name, value)));
         let fewest = of_values.min_by_key(|places| places.len()).unwrap_or(all);
         self.among(fewest, id).filter(move |row| agrees(&row.spec.parameters, select))
     }
@@ -86,7 +98,7 @@ impl Rows {
         id: &'b str,
         parameters: &'b Parameters,
     ) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
-        self.among(self.index().at((id, parameters)), id).filter(move |row| row.spec.parameters == *parameters)
+        self.among(self.index().at(Key::Spec(id, parameters)), id).filter(move |row| row.spec.parameters == *parameters)
     }
 
     /// The place of one of these rows.
@@ -109,12 +121,12 @@ impl Rows {
             let mut index = Index::default();
             for (place, Row { spec, .. }) in self.rows.iter().enumerate() {
                 let id = spec.id.as_str();
-                index.put(place, (spec.experiment(),));
-                index.put(place, id);
-                index.put(place, (id, &spec.parameters));
+                index.put(place, Key::Experiment(spec.experiment()));
+                index.put(place, Key::Id(id));
+                index.put(place, Key::Spec(id, &spec.parameters));
                 for (name, value) in &spec.parameters {
-                    index.put(place, (id, name));
-                    index.put(place, (id, name, value));
+                    index.put(place, Key::Name(id, name));
+                    index.put(place, Key::Value(id, name, value));
                 }
             }
             index
@@ -187,7 +199,7 @@ mod tests {
     use super::*;
     use crate::measure::Clock;
     use crate::units::Unit;
-    use crate::{MetricSpec, Parameter, Provenance};
+    use crate::{MetricSpec, Provenance};
 
     fn row(id: &str, label: &str) -> Row {
         let (group, parameters) = (String::new(), Parameters::new());

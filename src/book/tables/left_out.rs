@@ -252,7 +252,7 @@ pub(crate) fn sampled(table: &DocumentTable, results: &Results, machine: &str) -
     if all.len() < 2 {
         return None;
     }
-    Some(if is_untold(&all) {
+    Some(if !is_told(&all) {
         format!("The results from {machine} do not say whether the rows of this table were sampled in turn.")
     } else if grouped(rows).iter().any(|(_, of_case)| are_apart(of_case)) {
         format!(
@@ -289,35 +289,11 @@ fn are_apart(rows: &[&Row]) -> bool {
     })
 }
 
-/// Whether no run says of two of some rows whether they were sampled in turn.
-fn is_untold(rows: &[&Row]) -> bool {
-    /// What a run says of a row.
-    #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-    enum Told {
-        Passes,
-        Times,
-        Nothing,
-    }
-    type ByRun<'a> = BTreeMap<&'a str, Told>;
-    let told = |outcome: &Outcome| match (outcome.passes(), outcome.window()) {
-        ([_, ..], _) => Told::Passes,
-        ([], Some(_)) => Told::Times,
-        ([], None) => Told::Nothing,
-    };
-    let say = |one: &ByRun<'_>, other: &ByRun<'_>| {
-        one.iter().any(|(run, one)| match (one, other.get(run)) {
-            (_, None) => false,
-            (Told::Passes, _) | (_, Some(Told::Passes)) => true,
-            (one, Some(other)) => *one == Told::Times && *other == Told::Times,
-        })
-    };
-    // Most rows are told of alike.
-    let of_rows = rows.iter().map(|row| row.series.iter().map(|series| (series.run.as_str(), told(&series.outcome))));
-    let kinds = grouped(of_rows.map(|of_runs| (of_runs.collect::<ByRun<'_>>(), ())));
-    kinds.iter().enumerate().any(|(place, (one, count))| {
-        let others = kinds[..place].iter().map(|(other, _)| other).chain((count.len() > 1).then_some(one));
-        others.into_iter().any(|other| !say(one, other))
-    })
+/// Whether a run says of all of some rows when they were sampled.
+fn is_told(rows: &[&Row]) -> bool {
+    let series = rows.iter().flat_map(|row| &row.series);
+    let told = series.filter(|series| !series.outcome.passes().is_empty() || series.outcome.window().is_some());
+    grouped(told.map(|series| (series.run.as_str(), ()))).iter().any(|(_, told)| told.len() == rows.len())
 }
 
 /// The counts of a table that asks for them, of each system that measured it.
