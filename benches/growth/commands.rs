@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 
 use syncscope_results::Results;
 
@@ -42,32 +43,29 @@ const OF_SUITE: [(&str, Arguments); 2] = [("check", &["check", "FILE"]), ("plan"
 
 /// A way for what a command reads to grow: its name, the smallest and the largest size, and how such a thing is written into a
 /// folder.
-struct Way<'a> {
+struct Way {
     of: String,
     sizes: (usize, usize),
-    write: Box<dyn Fn(usize, &Path) -> PathBuf + 'a>,
-    commands: &'a [(&'a str, Arguments)],
+    write: Rc<dyn Fn(usize, &Path) -> PathBuf>,
+    commands: &'static [(&'static str, Arguments)],
 }
 
 /// How the time of each command grows with each of what it reads, of those whose names hold `wanted`.
-pub(super) fn grown(wanted: &str) -> Vec<Growth> {
-    let mut found = Vec::new();
-    for Way { of, sizes, write, commands } in ways() {
-        for (command, arguments) in commands {
-            let what = format!("{command}, {of}");
-            if what.contains(wanted) {
-                found.push(growth(what, sizes, &write, arguments));
-            }
-        }
-    }
-    found
+pub(super) fn grown(wanted: &str) -> impl Iterator<Item = Growth> {
+    let all = ways().into_iter().flat_map(|way| {
+        way.commands.iter().map(move |(command, arguments)| {
+            (format!("{command}, {}", way.of), way.sizes, Rc::clone(&way.write), *arguments)
+        })
+    });
+    let wanted = all.filter(move |(what, ..)| what.contains(wanted));
+    wanted.map(|(what, sizes, write, arguments)| growth(what, sizes, &*write, arguments))
 }
 
-fn ways<'a>() -> Vec<Way<'a>> {
+fn ways() -> Vec<Way> {
     let results = |of: &str, sizes, made: Box<dyn Fn(usize) -> Results>| Way {
         of: of.to_owned(),
         sizes,
-        write: Box::new(move |n, folder: &Path| {
+        write: Rc::new(move |n, folder: &Path| {
             let path = folder.join("results.json");
             made(n).write(&path).unwrap();
             path
@@ -77,7 +75,7 @@ fn ways<'a>() -> Vec<Way<'a>> {
     let text = |of: &str, sizes, name: &'static str, made: fn(usize) -> String, commands| Way {
         of: of.to_owned(),
         sizes,
-        write: Box::new(move |n, folder: &Path| {
+        write: Rc::new(move |n, folder: &Path| {
             let path = folder.join(name);
             fs::write(&path, made(n)).unwrap();
             path
@@ -121,7 +119,7 @@ fn ways<'a>() -> Vec<Way<'a>> {
             run(&["collect", "FILE", "--into", "OUT"], folder, &store);
             store
         };
-        ways.push(Way { of: of.to_owned(), sizes: (100, 3_200), write: Box::new(write), commands: &OF_STORE });
+        ways.push(Way { of: of.to_owned(), sizes: (100, 3_200), write: Rc::new(write), commands: &OF_STORE });
     }
     ways.push(text("of a trace of n calls", (1_000, 64_000), "trace.json", files::trace, &OF_TRACE));
     ways.push(text("of a suite of n values", (250, 32_000), "suite.yaml", files::suite, &OF_SUITE));
