@@ -39,14 +39,17 @@ const OF_STORE: [(&str, Arguments); 3] = [
 const OF_TRACE: [(&str, Arguments); 1] =
     [("audit", &["audit", "--from", "FILE", "--json", "OUT.json", "--html", "OUT.html", "--trace", "OUT.trace.json"])];
 
-const OF_SUITE: [(&str, Arguments); 2] = [("check", &["check", "FILE"]), ("plan", &["plan", "FILE"])];
+const OF_SUITE: [(&str, Arguments); 2] = [("check", &["check", "FILE"]), ("plan", &["plan", "--suite", "FILE"])];
+
+/// Writes something of a size into a folder.
+type Write = dyn Fn(usize, &Path) -> PathBuf;
 
 /// A way for what a command reads to grow: its name, the smallest and the largest size, and how such a thing is written into a
 /// folder.
 struct Way {
     of: String,
     sizes: (usize, usize),
-    write: Rc<dyn Fn(usize, &Path) -> PathBuf>,
+    write: Rc<Write>,
     commands: &'static [(&'static str, Arguments)],
 }
 
@@ -127,12 +130,7 @@ fn ways() -> Vec<Way> {
 }
 
 /// The sizes double until the last takes long or is the largest. What the command takes for nothing is taken off.
-fn growth(
-    what: String,
-    (least, most): (usize, usize),
-    write: &dyn Fn(usize, &Path) -> PathBuf,
-    arguments: Arguments,
-) -> Growth {
+fn growth(what: String, (least, most): (usize, usize), write: &Write, arguments: Arguments) -> Growth {
     let time = |n: usize| {
         let folder = tempfile::tempdir().unwrap();
         let file = write(n, folder.path());
