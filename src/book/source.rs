@@ -65,7 +65,7 @@ impl Source {
         let taken = pages.iter().cloned().chain(described.iter().map(|document| document.id.clone())).collect();
         let audits = audit_names(&project.audits, &taken);
         pages.extend(audits.iter().cloned());
-        let beyond = undocumented(&described, results, &pages);
+        let beyond = undocumented(&described, results, &pages)?;
         // Chapters of a text are always shown; others need measured rows.
         let shown = described.iter().map(|document| document.with_tables(results, &described));
         let shown =
@@ -181,7 +181,13 @@ impl Source {
         // A machine has one name in the whole book.
         let labels = machine_labels(results);
         let labels = shown.iter().map(|place| labels[*place].clone()).collect();
-        let results: &[Results] = &shown.iter().map(|place| results[*place].clone()).collect::<Vec<_>>();
+        let some: Vec<Results>;
+        let results = if shown.len() == results.len() {
+            results
+        } else {
+            some = shown.iter().map(|place| results[*place].clone()).collect();
+            &some
+        };
         let listings = document.listings.iter().map(|name| project.text(&format!("src/{name}")));
         let listings = listings.collect::<Result<Vec<&str>, _>>()?;
         let machines = Machines::of(results).called(labels);
@@ -302,11 +308,27 @@ fn without_link(text: &str, end: &str) -> String {
     out + rest
 }
 
+/// The most pages of experiments that no document describes: mdBook writes the names of all pages for each.
+const MAX_UNDOCUMENTED: usize = 200;
+
 /// The experiments in the results that no document describes, in the order in which they ran first. Their pages take no
 /// name of `pages`, which are the project's own.
-fn undocumented(documents: &[Document], results: &[Results], pages: &BTreeSet<String>) -> Vec<Document> {
+fn undocumented(
+    documents: &[Document],
+    results: &[Results],
+    pages: &BTreeSet<String>,
+) -> Result<Vec<Document>, BookError> {
     let names = each_once(results.iter().flat_map(|results| &results.rows).map(|row| row.spec.experiment()));
-    let names = names.into_iter().filter(|name| !documents.iter().any(|document| document.id == *name));
+    let is_new = |name: &&str| !documents.iter().any(|document| document.id == *name);
+    let names: Vec<&str> = names.into_iter().filter(is_new).collect();
+    if names.len() > MAX_UNDOCUMENTED {
+        let count = names.len();
+        let message = format!(
+            "they hold {count} experiments that no document describes, each of which is a page, and {MAX_UNDOCUMENTED} are \
+             the most: name files with fewer"
+        );
+        return Err(FileError::whole("the results", message).into());
+    }
     let mut made: Vec<Document> = Vec::new();
     for (order, name) in (0..).zip(names) {
         let mut document = Document::of_experiment(name, order, results);
@@ -318,7 +340,7 @@ fn undocumented(documents: &[Document], results: &[Results], pages: &BTreeSet<St
         }
         made.push(document);
     }
-    made
+    Ok(made)
 }
 
 /// An entry of the table of contents.
@@ -345,7 +367,7 @@ fn summary(
 /// Whether the results hold rows that the document shows.
 pub(super) fn has_rows(results: &Results, document: &Document) -> bool {
     let names = document.experiments();
-    results.rows.iter().any(|row| names.contains(&row.spec.experiment()))
+    names.iter().any(|name| results.rows.of_experiment(name).next().is_some())
 }
 
 /// The places of the results that hold rows that the document shows; of all where none do, so that the chapter says so.

@@ -4,7 +4,7 @@
 //! asked for. What else differs (the program, the host, a library) may be the very thing that is to be compared: it is
 //! said, and does not refuse.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -43,17 +43,17 @@ pub fn mismatches(a: &Results, b: &Results) -> Vec<Mismatch> {
     found.check("driver", fact(a, "driver"), fact(b, "driver"));
     found.check("sampling of the suite", sampling(a), sampling(b));
     let (first, second) = (experiments(a), experiments(b));
-    let names = |of: &BTreeSet<String>| of.iter().cloned().collect::<Vec<_>>().join(", ");
+    let names = |of: &BTreeMap<&str, _>| of.keys().copied().collect::<Vec<_>>().join(", ");
     found.check("list of experiments of the suite", names(&first), names(&second));
-    for name in first.intersection(&second) {
-        let (one, other) = (parameters(a, name), parameters(b, name));
+    for (name, one) in &first {
+        let Some(other) = second.get(name) else { continue };
         let only = |of: &BTreeSet<String>, less: &BTreeSet<String>| {
             let first = of.difference(less).next().cloned();
             first.unwrap_or_else(|| "rows of them all".to_owned())
         };
         if one != other {
             let what = format!("set of parameters of `{name}`");
-            found.0.push(Mismatch { what, a: only(&one, &other), b: only(&other, &one) });
+            found.0.push(Mismatch { what, a: only(one, other), b: only(other, one) });
         }
     }
     found.0
@@ -104,13 +104,13 @@ fn sampling(results: &Results) -> String {
     filled.unwrap_or_else(|_| stated.to_string())
 }
 
-fn experiments(results: &Results) -> BTreeSet<String> {
-    results.lookup().specs().map(|spec| spec.experiment().to_owned()).collect()
-}
-
-/// The sets of parameters that the rows of an experiment have. Rows that were derived share those of their operands.
-fn parameters(results: &Results, experiment: &str) -> BTreeSet<String> {
-    results.lookup().specs().filter(|spec| spec.experiment() == experiment).map(|spec| spec.title()).collect()
+/// The experiments with the sets of parameters that their rows have. Rows that were derived share those of their operands.
+fn experiments(results: &Results) -> BTreeMap<&str, BTreeSet<String>> {
+    let mut found: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for spec in results.lookup().specs() {
+        found.entry(spec.experiment()).or_default().insert(spec.title());
+    }
+    found
 }
 
 #[derive(Default)]
