@@ -34,6 +34,8 @@ use super::recording::{HostMemoryKind, Process, RecordedCall, RecordedDirection,
 
 /// By how much a call may seem to return before the end of what it waited for: the clocks of host and device are two.
 const SLACK: u64 = 5_000;
+/// How soon a synchronization returns after what it waited for, in nanoseconds: 8 to 17 µs with PyTorch 2.11 on an H200.
+const RETURN: u64 = 20_000;
 /// A call that takes so much longer than its like, in nanoseconds, did something that has to be explained.
 const STRANGE: u64 = 50_000;
 
@@ -252,7 +254,7 @@ impl<'a> Evidence<'a> {
     /// A synchronization with a stream, or an event, that no record names.
     fn of_unknown_stream(&self, call: &RecordedCall) -> CallJudgement {
         let duration = call.exit - call.enter;
-        let longest = self.usual.get(&*call.name).map_or(SLACK, |(_, longest)| (*longest).min(STRANGE));
+        let longest = self.usual.get(&*call.name).map_or(2 * SLACK, |(_, longest)| (*longest).min(STRANGE));
         if duration <= longest {
             return CallJudgement { own: duration, ..CallJudgement::default() };
         }
@@ -266,9 +268,14 @@ impl<'a> Evidence<'a> {
         };
         match ended {
             // It returned as this ended; or whatever it was has ended.
-            Some((end, awaited)) if call.exit <= end + SLACK => waited(call, end, awaited),
+            Some((end, awaited)) if call.exit <= end + RETURN => waited(call, end, awaited),
             _ if last <= call.exit + SLACK => self.unexplained(call),
-            _ => CallJudgement { cause: Cause::Uncertain, own: duration, ..CallJudgement::default() },
+            _ => CallJudgement {
+                cause: Cause::Uncertain,
+                own: longest,
+                unknown: duration - longest,
+                ..CallJudgement::default()
+            },
         }
     }
 

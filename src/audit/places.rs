@@ -127,7 +127,7 @@ pub(crate) const NOTHING: u64 = 5_000;
 pub(crate) fn losses(call: &RecordedCall, judgement: &CallJudgement) -> impl Iterator<Item = (Reason, u64)> {
     let cause = match judgement.cause {
         Cause::Wait => Some((Reason::Wait, judgement.wait)),
-        Cause::Uncertain => Some((Reason::Uncertain, judgement.own)),
+        Cause::Uncertain => Some((Reason::Uncertain, judgement.own + judgement.unknown)),
         Cause::Unknown => Some((Reason::Unknown, judgement.unknown)),
         Cause::None => None,
     };
@@ -237,7 +237,7 @@ fn place(
     let own = frame(&stack);
     WaitPlace {
         place,
-        function: own.map(|frame| frame.function.clone()).unwrap_or_default(),
+        function: own.filter(|_| reason != Reason::Load).map(|frame| frame.function.clone()).unwrap_or_default(),
         call: name.to_string(),
         operator: operator.as_deref().unwrap_or_default().to_owned(),
         reason,

@@ -86,7 +86,8 @@ def functions():
         for place in audit["places"]:
             if place["reason"] == "wait" and place["function"] in ("read_once", "read_in_a_loop", "index"):
                 count[place["function"]] += place["count"]
-    of_functions = all(", from line " in place["place"] for place in audits[1]["places"] if place["function"] in counts[1])
+    of_functions = all(", from line " in place["place"] for place in audits[1]["places"]
+                       if place["reason"] == "wait" and place["function"] in counts[1])
     row("waits by function: live, and by the profiler", *(" ".join(map(str, dict(count).values())) for count in counts),
         counts[0] == counts[1] and len(counts[0]) == 3 and of_functions)
 

@@ -130,7 +130,7 @@ fn what_a_synchronization_waits_for_is_what_the_trace_says_of_it() {
     late.push(other);
     late.iter_mut()
         .filter(|event| event["name"] == "cudaEventSynchronize")
-        .for_each(|event| event["dur"] = json!(90.0));
+        .for_each(|event| event["dur"] = json!(120.0));
     let report = report_of(&late);
     assert_eq!(found(&report)[0].2, Reason::Uncertain, "{:?}", report.places);
     assert!(!held(&trace_of(&late), &no_waits()).0);
