@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::terminal::TerminalColour;
 use super::{AppContext, output};
 use crate::results::MetricSpec;
-use crate::runner::{ENGINES, Length, Suite, length, planned, unnamed};
+use crate::runner::{ENGINES, Length, Suite, length, planned};
 use crate::units::counted;
 
 /// A sample that is longer than this cannot be waited for: Ctrl-C ends a run after a sample.
@@ -62,12 +62,11 @@ impl Planned {
 impl OnEngine {
     fn of(suite: &Suite, engine: &'static str, carried: &AppContext) -> Self {
         let rows = planned(suite, &carried.registry, engine);
-        let unnamed = unnamed(suite, &carried.registry, engine);
         let mut experiments: Vec<Chosen> = Vec::new();
         for name in rows.iter().map(MetricSpec::experiment) {
             match experiments.iter_mut().find(|own| own.name == name) {
                 Some(own) => own.rows += 1,
-                None => experiments.push(Chosen { name: name.to_owned(), rows: 1, named: !unnamed.contains(&name) }),
+                None => experiments.push(Chosen { name: name.to_owned(), rows: 1, named: suite.names(name, engine) }),
             }
         }
         let length = length(&rows, &suite.sampling, engine);

@@ -36,6 +36,8 @@ parameters! {
 impl Experiment for Ceilings {
     const NAME: &'static str = "ceilings";
     const SUMMARY: &'static str = "Peak rates measured: copies, matmuls, transfers over PCIe (or NVLink)";
+    const ITERATIONS: Option<&'static str> = Some("iterations");
+    const ELEMENT_TYPES: Option<&'static str> = Some("dtypes");
 
     fn for_cpu() -> Self {
         Self {
@@ -45,14 +47,6 @@ impl Experiment for Ceilings {
             iterations: count(2),
             ..Self::default()
         }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iterations)
-    }
-
-    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
-        Some(&mut self.dtypes)
     }
 
     fn groups(&self, engine: &str) -> Vec<Group> {
@@ -91,7 +85,7 @@ impl Ceilings {
                         "ceilings.copy.rate",
                         "Copy on the device, read and written",
                         Unit::BytesPerSecond,
-                        Formula::of("2 · bytes / time", [("time", "ceilings.copy.time")]),
+                        "2 · bytes / time",
                     )
                     .work(Work::copy(amount, "2 · bytes", bytes as f64).as_peak());
             }
@@ -133,7 +127,7 @@ impl Ceilings {
                         Ok((buffers.stream.clone(), move || (0..iterations).try_for_each(|_| copy(&buffers))))
                     })
                     .per(iterations)
-                    .derived(rate, rate_label, Unit::BytesPerSecond, Formula::of("bytes / time", [("time", time)]))
+                    .derived(rate, rate_label, Unit::BytesPerSecond, "bytes / time")
                     .work(work(amount, "bytes", amount).as_peak());
             }
         }
@@ -151,7 +145,6 @@ impl Ceilings {
                 (0..iterations).try_for_each(|_| x.affine(1.0, 1.0).map(drop))?;
                 x.stream().device().synchronize()
             })
-            .build()
     }
 }
 
@@ -165,12 +158,7 @@ fn matmul<T: Float>(group: GroupBuilder<Device>, size: usize, iterations: usize)
             Ok((stream, move || (0..iterations).try_for_each(|_| x.matmul(&w).map(|y| drop(black_box(y))))))
         })
         .per(iterations)
-        .derived(
-            "ceilings.matmul.rate",
-            "Matmul, rate",
-            Unit::FlopsPerSecond,
-            Formula::of("2 · size³ / time", [("time", "ceilings.matmul.time")]),
-        )
+        .derived("ceilings.matmul.rate", "Matmul, rate", Unit::FlopsPerSecond, "2 · size³ / time")
         .work(Work::matmul(amount, "2 · size³").as_peak())
 }
 

@@ -72,12 +72,13 @@ impl Experiment for ColdStart {
 
 /// The device opened once more by the process that measures, twice.
 fn same() -> Group {
-    Group::of("The same code twice", [])
-        .twice(["cold-start.same.a", "cold-start.same.b", "cold-start.same.ratio"], |device| {
+    Group::of("The same code twice", []).twice(
+        ["cold-start.same.a", "cold-start.same.b", "cold-start.same.ratio"],
+        |device| {
             let name = device.name().to_owned();
             Ok(move || Device::open(&name))
-        })
-        .build()
+        },
+    )
 }
 
 impl ColdStart {
@@ -109,9 +110,7 @@ impl ColdStart {
             };
             group = group.time_by(Clock::Host, id, label, of_process).elsewhere();
         }
-        let rest = Formula::of("total − sum", [("total", "cold-start.total"), ("sum", "cold-start.sum")]);
-        let rest = rest.is(Derivation::Difference);
-        group.derived("cold-start.rest", "Between the steps", Unit::Seconds, rest).build()
+        group.difference("cold-start.rest", "Between the steps", ["cold-start.total", "cold-start.sum"]).build()
     }
 }
 

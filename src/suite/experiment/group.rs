@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 
+use super::each_round::EachRound;
 use super::formula::Formula;
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
@@ -136,22 +137,9 @@ impl<S: 'static> GroupBuilder<S> {
         self
     }
 
-    /// It connects devices, and the access between these stays: its rows are measured after those that need none.
-    pub fn connected(mut self) -> Self {
-        self.part = Part::Connected;
-        self
-    }
-
-    /// Its rows come from recordings of the device. Later calls of the process take longer, so these rows are measured after
-    /// all others.
-    pub fn recorded(mut self) -> Self {
-        self.part = Part::Recorded;
-        self
-    }
-
-    /// What it does makes all later calls of the process slower: its rows are measured after all others of the run.
-    pub fn last(mut self) -> Self {
-        self.part = Part::Last;
+    /// Its rows are measured in this part of a run.
+    pub fn measured_in(mut self, part: Part) -> Self {
+        self.part = part;
         self
     }
 
@@ -308,13 +296,13 @@ impl<S: 'static> GroupBuilder<S> {
         self.sampled(id, label, unit, Clock::Observed, make)
     }
 
-    /// The same code twice, as two rows of the host's clock, and the ratio of the second to the first: a reader sees what
-    /// the method makes of a difference that is none.
+    /// The group of the same code twice: two rows of the host's clock, and the ratio of the second to the first. A reader sees
+    /// what the method makes of a difference that is none.
     pub fn twice<R: 'static>(
         self,
         [first, second, ratio]: [&'static str; 3],
         call: impl Fn(&S) -> Result<R, DeviceError> + 'static,
-    ) -> Self {
+    ) -> Group {
         let call = Rc::new(call);
         let again = Rc::clone(&call);
         self.host_time_of(first, "The same code, first", move |shared| call(shared))
@@ -325,6 +313,25 @@ impl<S: 'static> GroupBuilder<S> {
                 Unit::Ratio,
                 Formula::of("second / first", [("second", second), ("first", first)]).is(Derivation::SameCode),
             )
+            .build()
+    }
+
+    /// Rows of the parts of an event of which there is one in each round, such as a wait: each by the clock that took it. Where
+    /// the group has several such events, `event` is the number of this one.
+    pub(super) fn parts<T: 'static, const ROWS: usize>(
+        self,
+        event: usize,
+        events: impl Fn(&S) -> Result<Rc<EachRound<T>>, DeviceError> + Copy + 'static,
+        rows: [(&'static str, &str, Unit, Clock, fn(&T) -> f64); ROWS],
+    ) -> Self {
+        rows.into_iter().fold(self, |group, (id, label, unit, clock, part)| {
+            let row = group.rows.len();
+            let make = move |shared: &Rc<S>, id| {
+                let events = events(shared)?;
+                Ok(Case::timed_by(clock, id, move || events.part(row, part)).of_event(event))
+            };
+            group.sampled(id, label, unit, clock, Box::new(make))
+        })
     }
 
     fn sampled(self, id: &'static str, label: &str, unit: Unit, clock: Clock, make: Make<S>) -> Self {
@@ -336,8 +343,9 @@ impl<S: 'static> GroupBuilder<S> {
     ///
     /// Operands of one group were interleaved, so that their samples of one round belong together; for others, pairing
     /// is by order alone, up to the shorter.
-    pub fn derived(self, id: &'static str, label: &str, unit: Unit, formula: Formula) -> Self {
-        let Formula { derivation, text: formula, operands } = formula;
+    pub fn derived(self, id: &'static str, label: &str, unit: Unit, formula: impl Into<Formula>) -> Self {
+        let declared = || self.rows.iter().map(|row| row.spec.id.as_str());
+        let Formula { derivation, text: formula, operands } = formula.into().with_operands(declared);
         self.declared(id, label, unit, Provenance::Derived { derivation, formula, operands }, None)
     }
 
@@ -363,11 +371,6 @@ impl<S: 'static> GroupBuilder<S> {
     /// The last row, whose work another processor does: see [`Case::elsewhere`].
     pub fn elsewhere(self) -> Self {
         self.changed(Case::elsewhere)
-    }
-
-    /// The last row, whose samples are parts of one event of each round: see [`Case::of_event`].
-    pub fn of_event(self, event: usize) -> Self {
-        self.changed(move |case| case.of_event(event))
     }
 
     /// The last row, whose case is what `change` makes of it.

@@ -26,13 +26,10 @@ impl Experiment for IdleDevice {
     const NAME: &'static str = "idle-device";
     const SUMMARY: &'static str =
         "Whether synchronizing a busy device in each iteration costs more than synchronizing an idle one";
+    const ITERATIONS: Option<&'static str> = Some("iters");
 
     fn for_cpu() -> Self {
         Self { iters: count(100), ..Self::default() }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iters)
     }
 
     fn groups(&self, engine: &str) -> Vec<Group> {
@@ -73,7 +70,6 @@ impl IdleDevice {
             .twice(["idle-device.same.a", "idle-device.same.b", "idle-device.same.ratio"], move |stream| {
                 iterate(stream, size, iters, || stream.synchronize())
             })
-            .build()
     }
 
     fn streams(&self) -> Group {

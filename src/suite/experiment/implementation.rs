@@ -56,7 +56,7 @@ impl Experiment for Implementation {
 
         let kernels = self.kernels.get();
         let order = Group::of(heading, [])
-            .recorded()
+            .measured_in(Part::Recorded)
             .setup(Device::stream)
             .value_of(
                 "implementation.order.starts-in-order",

@@ -187,7 +187,6 @@ impl Layers {
             .twice(["layers.same.a", "layers.same.b", "layers.same.ratio"], move |x| {
                 (0..launches).try_for_each(|_| x.affine_in_place(1.0, 1.0))
             })
-            .build()
     }
 }
 

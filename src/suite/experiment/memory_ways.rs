@@ -114,6 +114,5 @@ impl MemoryWays {
             .twice(["memory-ways.same.a", "memory-ways.same.b", "memory-ways.same.ratio"], move |way| {
                 way.time(Heading::Away)
             })
-            .build()
     }
 }

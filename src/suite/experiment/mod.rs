@@ -73,7 +73,7 @@ mod prelude {
     pub(super) use super::counts::{Bounded, Count, Factor, Length, Size, count};
     pub(super) use super::each_round::EachRound;
     pub(super) use super::host_copy::{HostCopy, fastest_memory, room_for};
-    pub(super) use super::{Experiment, Formula, Group, GroupBuilder, TraceRecorder};
+    pub(super) use super::{Experiment, Formula, Group, GroupBuilder, Part, TraceRecorder};
     pub(super) use crate::device::{Device, Event, Float, FloatType, HostKind, Stream};
     pub(super) use crate::error::DeviceError;
     pub(super) use crate::measure::{Clock, Stopwatch};

@@ -56,13 +56,10 @@ parameters! {
 impl Experiment for MultiDevice {
     const NAME: &'static str = "multi-device";
     const SUMMARY: &'static str = "What waits where one thread drives several devices";
+    const ITERATIONS: Option<&'static str> = Some("iters");
 
     fn for_cpu() -> Self {
         Self { iters: count(20), ..Self::default() }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iters)
     }
 
     fn groups(&self, engine: &str) -> Vec<Group> {
@@ -182,7 +179,7 @@ impl MultiDevice {
         let (bytes, size, all) = (self.gradients.get(), self.matmul.get(), devices.clone());
         let parameters = [("devices", devices.names.len().into()), ("bytes", bytes.into()), ("size", size.into())];
         let mut group = Group::of("An all-reduce beside a matmul", parameters)
-            .connected()
+            .measured_in(Part::Connected)
             .skipped(devices.lacking.clone())
             .setup(move |device| {
                 let work = Beside { sum: AllReduce::new(device, bytes)?, matmuls: Matmuls::new(&all, size)? };
@@ -208,23 +205,17 @@ impl MultiDevice {
                 ("both", "multi-device.overlap.both"),
                 ("enqueue", "multi-device.overlap.enqueue"),
             ]);
-            let part = |row: usize, part: fn(&Both) -> f64| {
-                move |(_, both): &BesideAndBoth| {
-                    let both = Rc::clone(&both[place]);
-                    Ok(move || both.part(row, part))
-                }
-            };
+            let (whole, second) = ("multi-device.overlap.both", "multi-device.overlap.enqueue");
             group = group
                 .with_parameters([("first", first.into())])
-                .time_by(Clock::Host, "multi-device.overlap.both", "Both at once", part(0, |both| both.whole))
-                .of_event(place)
-                .time_by(
-                    Clock::Host,
-                    "multi-device.overlap.enqueue",
-                    "Enqueue the second one",
-                    part(1, |both| both.enqueue),
+                .parts(
+                    place,
+                    move |(_, both)| Ok(Rc::clone(&both[place])),
+                    [
+                        (whole, "Both at once", Unit::Seconds, Clock::Host, |both: &Both| both.whole),
+                        (second, "Enqueue the second one", Unit::Seconds, Clock::Host, |both| both.enqueue),
+                    ],
                 )
-                .of_event(place)
                 .derived(
                     "multi-device.overlap.hidden",
                     "Hidden share of the shorter one",
@@ -337,7 +328,7 @@ fn in_turn(streams: &[Stream], length: Duration) -> Result<(), DeviceError> {
 fn all_reduce(devices: &Devices, bytes: usize) -> Group {
     let parameters = [("devices", devices.names.len().into()), ("bytes", bytes.into())];
     Group::of("All-reduce", parameters)
-        .connected()
+        .measured_in(Part::Connected)
         .skipped(devices.lacking.clone())
         .setup(move |device| AllReduce::new(device, bytes).map(Rc::new))
         .stopwatch_of(
@@ -352,7 +343,7 @@ fn all_reduce(devices: &Devices, bytes: usize) -> Group {
             "multi-device.all-reduce.rate",
             "Bus bandwidth",
             Unit::BytesPerSecond,
-            Formula::of("2 · (devices − 1) / devices · bytes / done", [("done", "multi-device.all-reduce.done")]),
+            "2 · (devices − 1) / devices · bytes / done",
         )
         .build()
 }
@@ -365,31 +356,25 @@ fn enqueue(sum: &AllReduce, stopwatch: &mut Stopwatch) -> Result<(), DeviceError
 
 /// What the first calls of a connection take: of one connection for each round.
 fn first(devices: &Devices) -> Group {
-    let part = |row: usize, part: fn(&FirstCalls) -> f64| {
-        move |connections: &Rc<EachRound<FirstCalls>>| {
-            let connections = Rc::clone(connections);
-            Ok(move || connections.part(row, part))
-        }
-    };
+    let [connect, first, again] =
+        ["multi-device.first.connect", "multi-device.first.enqueue", "multi-device.first.again"];
     Group::of("First calls", [("devices", devices.names.len().into())])
         .trials(*FEW)
-        .connected()
+        .measured_in(Part::Connected)
         .skipped(devices.lacking.clone())
         .setup(|device| {
             let sum = RefCell::new(AllReduce::new(device, size_of::<f32>())?);
             Ok(EachRound::new(move || sum.borrow_mut().first_calls()))
         })
-        .time_by(Clock::Host, "multi-device.first.connect", "Connect the devices", part(0, |calls| calls.connect))
-        .of_event(0)
-        .time_by(
-            Clock::Host,
-            "multi-device.first.enqueue",
-            "Enqueue the first all-reduce",
-            part(1, |calls| calls.first),
+        .parts(
+            0,
+            |connections: &Rc<EachRound<FirstCalls>>| Ok(Rc::clone(connections)),
+            [
+                (connect, "Connect the devices", Unit::Seconds, Clock::Host, |calls: &FirstCalls| calls.connect),
+                (first, "Enqueue the first all-reduce", Unit::Seconds, Clock::Host, |calls| calls.first),
+                (again, "Enqueue the second one", Unit::Seconds, Clock::Host, |calls| calls.second),
+            ],
         )
-        .of_event(0)
-        .time_by(Clock::Host, "multi-device.first.again", "Enqueue the second one", part(2, |calls| calls.second))
-        .of_event(0)
         .build()
 }
 
@@ -403,5 +388,4 @@ fn same(devices: &Devices) -> Group {
             ["multi-device.same.a", "multi-device.same.b", "multi-device.same.ratio"],
             move |streams: &Rc<Vec<Stream>>| in_turn(streams, Duration::from_micros(20)),
         )
-        .build()
 }

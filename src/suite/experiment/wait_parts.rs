@@ -188,26 +188,20 @@ fn parts(kind: &'static Kind, waits_by: &str, call: &Call, length: Duration) -> 
         let waiting = called.clone();
         Ok((called, EachRound::new(move || waiting.behind(length))))
     };
-    let part = |row: usize, part: fn(&Parts) -> f64| {
-        move |(_, waits): &(Called, Rc<EachRound<Parts>>)| {
-            let waits = Rc::clone(waits);
-            Ok(move || waits.part(row, part))
-        }
-    };
-    let error = Formula::of(
-        "total − enqueue − residual − call",
-        [("total", kind.total), ("enqueue", kind.enqueue), ("residual", kind.residual), ("call", kind.call)],
-    );
+    let waits = |(_, waits): &(Called, Rc<EachRound<Parts>>)| Ok(Rc::clone(waits));
     Group::of(kind.heading, parameters)
         .setup(setup)
-        .time_by(Clock::Host, kind.enqueue, "Enqueue the work", part(0, |parts| parts.enqueue))
-        .of_event(0)
-        .time_by(Clock::Host, kind.residual, "The rest of the work", part(1, |parts| parts.residual))
-        .of_event(0)
+        .parts(
+            0,
+            waits,
+            [
+                (kind.enqueue, "Enqueue the work", Unit::Seconds, Clock::Host, |parts| parts.enqueue),
+                (kind.residual, "The rest of the work", Unit::Seconds, Clock::Host, |parts| parts.residual),
+            ],
+        )
         .seconds_of(Clock::Host, kind.call, "The call, with nothing pending", move |(called, _)| called.alone())
-        .time_by(Clock::Host, kind.total, "The whole wait", part(2, |parts| parts.total))
-        .of_event(0)
-        .derived(kind.error, "Closing error", Unit::Seconds, error)
+        .parts(0, waits, [(kind.total, "The whole wait", Unit::Seconds, Clock::Host, |parts| parts.total)])
+        .derived(kind.error, "Closing error", Unit::Seconds, "total − enqueue − residual − call")
         .build()
 }
 
@@ -220,8 +214,7 @@ fn same(engine: &str) -> Option<Group> {
             .setup(move |device| Called::new(device, &call))
             .twice(["wait-parts.same.a", "wait-parts.same.b", "wait-parts.same.ratio"], move |called| {
                 called.behind(LENGTH)
-            })
-            .build();
+            });
     Some(twice)
 }
 

@@ -50,6 +50,7 @@ parameters! {
 impl Experiment for AsyncFrontend {
     const NAME: &'static str = "async-frontend";
     const SUMMARY: &'static str = "How far the host runs ahead of the device, and what makes it wait";
+    const ITERATIONS: Option<&'static str> = Some("iters");
 
     fn for_cpu() -> Self {
         Self {
@@ -62,10 +63,6 @@ impl Experiment for AsyncFrontend {
             operations: [1, 2, 5, 10, 20].map(count).to_vec(),
             ..Self::default()
         }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iters)
     }
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
@@ -239,13 +236,13 @@ impl AsyncFrontend {
     /// The loop on the device until completion, twice.
     fn same(&self) -> Group {
         let (iters, n) = (self.iters.get(), self.size.get());
-        Group::of("The same code twice", self.loop_parameters())
-            .setup(|device| device.stream())
-            .twice(["async-frontend.same.a", "async-frontend.same.b", "async-frontend.same.ratio"], move |stream| {
+        Group::of("The same code twice", self.loop_parameters()).setup(|device| device.stream()).twice(
+            ["async-frontend.same.a", "async-frontend.same.b", "async-frontend.same.ratio"],
+            move |stream| {
                 iterate(stream, n, iters)?;
                 stream.device().synchronize()
-            })
-            .build()
+            },
+        )
     }
 }
 

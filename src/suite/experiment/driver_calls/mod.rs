@@ -81,8 +81,7 @@ fn same(engine: &str) -> Option<Group> {
         .setup(move |device| rehearsed(device, &call))
         .twice(["driver-calls.same.a", "driver-calls.same.b", "driver-calls.same.ratio"], move |(call, _)| {
             call.borrow_mut().time(None, mode)
-        })
-        .build();
+        });
     Some(twice)
 }
 
@@ -200,9 +199,9 @@ fn first_kept(
 fn group(heading: &str, call: &Call) -> GroupBuilder<Device> {
     let group = Group::of(heading, parameters(call));
     if call.slows_the_process() {
-        group.last()
+        group.measured_in(Part::Last)
     } else if call.connects() {
-        group.connected()
+        group.measured_in(Part::Connected)
     } else {
         group
     }

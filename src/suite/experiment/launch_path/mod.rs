@@ -32,10 +32,7 @@ parameters! {
 impl Experiment for LaunchPath {
     const NAME: &'static str = "launch-path";
     const SUMMARY: &'static str = "What launching the same work one by one, batched and as a graph costs";
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iterations)
-    }
+    const ITERATIONS: Option<&'static str> = Some("iterations");
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
         let (elements, iterations) = (self.elements.get(), self.iterations.get());
@@ -62,7 +59,6 @@ impl LaunchPath {
                 (0..OPERATIONS).try_for_each(|_| x.affine_in_place(1.0, 1.0))?;
                 x.stream().device().synchronize()
             })
-            .build()
     }
 }
 

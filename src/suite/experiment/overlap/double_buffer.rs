@@ -44,7 +44,6 @@ pub(super) fn run(engine: &str, elements: usize, steps: usize) -> Group {
     };
     let bytes = (elements * size_of::<f32>()) as f64;
     let copies = || Work::to_device(bytes * (steps as f64 - 1.0), "width · elements · (steps − 1)", bytes);
-    let alone = [("copies", "overlap.double-buffer.copies"), ("computes", "overlap.double-buffer.computes")];
     Group::of(
         "Double buffering",
         [("elements", elements.into()), ("steps", steps.into()), ("memory", kind.to_string().into())],
@@ -56,26 +55,9 @@ pub(super) fn run(engine: &str, elements: usize, steps: usize) -> Group {
     .work(copies())
     .host_time_of("overlap.double-buffer.computes", "All kernels alone", move |pipeline| pipeline.computes(None))
     .work(Work::copy(2.0 * bytes * (steps as f64 - 1.0), "2 · width · elements · (steps − 1)", bytes))
-    .derived("overlap.double-buffer.sum", "Copies + kernels", Unit::Seconds, Formula::of("copies + computes", alone))
-    .derived(
-        "overlap.double-buffer.max",
-        "The longer of copies and kernels",
-        Unit::Seconds,
-        Formula::of("max(copies, computes)", alone),
-    )
-    .derived(
-        "overlap.double-buffer.efficiency",
-        "Overlap efficiency",
-        Unit::Ratio,
-        Formula::of(
-            "(sum − total) / (sum − max)",
-            [
-                ("sum", "overlap.double-buffer.sum"),
-                ("total", "overlap.double-buffer.total"),
-                ("max", "overlap.double-buffer.max"),
-            ],
-        ),
-    )
+    .derived("overlap.double-buffer.sum", "Copies + kernels", Unit::Seconds, "copies + computes")
+    .derived("overlap.double-buffer.max", "The longer of copies and kernels", Unit::Seconds, "max(copies, computes)")
+    .derived("overlap.double-buffer.efficiency", "Overlap efficiency", Unit::Ratio, "(sum − total) / (sum − max)")
     .observed(
         "overlap.double-buffer.wrong",
         "Wrong elements, two dependencies",

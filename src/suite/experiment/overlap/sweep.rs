@@ -13,8 +13,6 @@ use super::fp32_bytes;
 use super::pipeline::{Dependencies, Pipeline, Single};
 use crate::experiment::prelude::*;
 
-const ALONE: [(&str, &str); 2] = [("copies", "overlap.sweep.copies"), ("computes", "overlap.sweep.computes")];
-
 /// The loops with two buffers and with one, and the spin before each kernel that makes it last `ratio` times as long as a
 /// copy.
 struct Loops {
@@ -72,17 +70,12 @@ pub(super) fn run(engine: &str, elements: usize, steps: usize, ratio: f64) -> Gr
         Ok(move || single.run(slowed))
     })
     .work(copied(elements, steps))
-    .derived(
-        "overlap.sweep.sum",
-        "No overlap: copies + kernels",
-        Unit::Seconds,
-        Formula::of("copies + computes", ALONE),
-    )
+    .derived("overlap.sweep.sum", "No overlap: copies + kernels", Unit::Seconds, "copies + computes")
     .derived(
         "overlap.sweep.max",
         "Full overlap: the longer of copies and kernels",
         Unit::Seconds,
-        Formula::of("max(copies, computes)", ALONE),
+        "max(copies, computes)",
     )
     .build()
 }

@@ -69,7 +69,7 @@ fn copies(elements: usize) -> Group {
                     .host_time(free[0], free[1], case(place, copy, mode == "blocking"))
                     .host_time(done[0], done[1], case(place, copy, true))
                     .work(work(amount, "bytes", amount))
-                    .derived(rate[0], rate[1], Unit::BytesPerSecond, Formula::of("bytes / done", [("done", done[0])]))
+                    .derived(rate[0], rate[1], Unit::BytesPerSecond, "bytes / done")
                     .work(work(amount, "bytes", amount));
             }
         }

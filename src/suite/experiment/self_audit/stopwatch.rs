@@ -67,7 +67,7 @@ pub(super) fn run(seconds: f64) -> [Group; 2] {
         .per(iterations)
         .build();
     let recorded = group(seconds)
-        .recorded()
+        .measured_in(Part::Recorded)
         .value_of("self-audit.stopwatch.span", "Span of a recording", Unit::Seconds, move |(stream, _)| {
             span(stream, spin)
         })

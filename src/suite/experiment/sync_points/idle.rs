@@ -24,7 +24,7 @@ pub(super) fn run<T: Float>(n: usize, iters: usize) -> Group {
     };
     Group::of("Idle device", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
         .setup(move |device| operands::<T>(device, n))
-        .recorded()
+        .measured_in(Part::Recorded)
         .observed("sync-points.idle.each", "Idle share, synchronize each iteration", Unit::Ratio, share(true))
         .observed("sync-points.idle.none", "Idle share, no synchronize in the loop", Unit::Ratio, share(false))
         .build()

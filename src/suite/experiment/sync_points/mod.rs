@@ -48,6 +48,8 @@ parameters! {
 impl Experiment for SyncPoints {
     const NAME: &'static str = "sync-points";
     const SUMMARY: &'static str = "What explicit and implicit synchronization costs, for large and small matmuls";
+    const ITERATIONS: Option<&'static str> = Some("iters");
+    const ELEMENT_TYPES: Option<&'static str> = Some("dtypes");
 
     /// The document's parameters; smaller ones on the CPU, where its large matmul would take minutes.
     fn for_cpu() -> Self {
@@ -61,14 +63,6 @@ impl Experiment for SyncPoints {
             after: [5e-6, 5e-3].map(Bounded).to_vec(),
             ..Self::default()
         }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iters)
-    }
-
-    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
-        Some(&mut self.dtypes)
     }
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
@@ -199,13 +193,11 @@ impl SyncPoints {
                     device.synchronize()
                 })
             })
-            .build()
     }
 
     fn training_loop<T: Float>(&self, model: &'static str, n: usize) -> Group {
         let steps = self.steps.get();
-        let extrapolated =
-            |name: &str, of| Formula::of(format!("{name} × 1000 / steps"), [(name, of)]).is(Derivation::Extrapolation);
+        let extrapolated = |text: &str| Formula::from(text).is(Derivation::Extrapolation);
         let matmuls = || Work::matmul(matmul_flops(n) * steps as f64, "2 · size³ · steps");
         Group::of(
             "Training-like loop",
@@ -226,13 +218,13 @@ impl SyncPoints {
             "sync-points.training-loop.each-step.extrapolated",
             "Loss read each iteration, 1000 iterations",
             Unit::Seconds,
-            extrapolated("each-step", "sync-points.training-loop.each-step"),
+            extrapolated("each-step × 1000 / steps"),
         )
         .derived(
             "sync-points.training-loop.accumulated.extrapolated",
             "Loss kept on the device, 1000 iterations",
             Unit::Seconds,
-            extrapolated("accumulated", "sync-points.training-loop.accumulated"),
+            extrapolated("accumulated × 1000 / steps"),
         )
         .build()
     }

@@ -35,13 +35,10 @@ parameters! {
 impl Experiment for Synchronize {
     const NAME: &'static str = "synchronize";
     const SUMMARY: &'static str = "What each kind of synchronization waits for, and what it costs in a loop";
+    const ITERATIONS: Option<&'static str> = Some("iters");
 
     fn for_cpu() -> Self {
         Self { size: count(128), iters: count(50), elements: count(1 << 16), ..Self::default() }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iters)
     }
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
@@ -134,7 +131,6 @@ impl Synchronize {
             .twice(["synchronize.same.a", "synchronize.same.b", "synchronize.same.ratio"], move |stream| {
                 random_matmul(stream, n).and_then(|y| stream.device().synchronize().map(|()| y))
             })
-            .build()
     }
 
     fn loops(&self) -> Group {
