@@ -13,7 +13,7 @@ use super::{
     Calls, KERNEL, Status, call, creates, ends, find_function, function, in_turn, load, made, module, plain, start,
 };
 use crate::catalogue::Call;
-use crate::{On, Result, RigStream};
+use crate::{On, Result, StreamRole};
 
 pub(super) fn calls() -> Vec<Call> {
     vec![
@@ -156,7 +156,7 @@ fn used_library(calls: &Calls) -> Result<Owned<CUlibrary>> {
     let (library, kernel) = kernel_of_library(calls)?;
     // The driver takes either kind of handle.
     calls.check("cuLaunchKernel", start(kernel.cast(), calls.own.get()?))?;
-    calls.synchronize(RigStream::Own).map(|()| library)
+    calls.synchronize(StreamRole::Given).map(|()| library)
 }
 
 fn find_kernel(kernel: &mut CUkernel, library: CUlibrary) -> Status {

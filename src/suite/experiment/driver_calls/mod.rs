@@ -31,7 +31,7 @@
 //! memory for its own objects, which was for some forty of them on an H200: what trials made and ended leaves room for the next.
 
 use crate::calls::catalogue::{Call, calls};
-use crate::calls::{CallUnderTest, Family, Gated, WaitMode};
+use crate::calls::{CallUnderTest, Family, StreamRole, WaitMode};
 use crate::experiment::prelude::*;
 
 /// How often a call that makes a context is timed.
@@ -127,7 +127,7 @@ impl DriverCalls {
         let (patience, tried) = (self.patience.duration(), call.clone());
         let trials = if call.takes_long() { count(1) } else { self.trials };
         let mut group = group(heading, call).trials(*trials).setup(move |device| rehearsed(device, &tried));
-        for held in Gated::ALL {
+        for held in StreamRole::ALL {
             group = group.with_parameters([("held", held.name().into())]).observed(
                 blocks,
                 "Waited for the gate",
