@@ -47,47 +47,51 @@ impl Experiment for WaitParts {
 struct Kind {
     heading: &'static str,
     /// The parts of the wait, the whole, and what it exceeds the sum of the parts by.
-    enqueue: &'static str,
-    residual: &'static str,
-    call: &'static str,
-    total: &'static str,
-    error: &'static str,
+    rows: [&'static str; 5],
 }
 
 const SYNCHRONIZE: Kind = Kind {
     heading: "Synchronizing",
-    enqueue: "wait-parts.synchronize.enqueue",
-    residual: "wait-parts.synchronize.residual",
-    call: "wait-parts.synchronize.call",
-    total: "wait-parts.synchronize.total",
-    error: "wait-parts.synchronize.error",
+    rows: [
+        "wait-parts.synchronize.enqueue",
+        "wait-parts.synchronize.residual",
+        "wait-parts.synchronize.call",
+        "wait-parts.synchronize.total",
+        "wait-parts.synchronize.error",
+    ],
 };
 
 const OTHER: Kind = Kind {
     heading: "Calls that wait by the way",
-    enqueue: "wait-parts.other.enqueue",
-    residual: "wait-parts.other.residual",
-    call: "wait-parts.other.call",
-    total: "wait-parts.other.total",
-    error: "wait-parts.other.error",
+    rows: [
+        "wait-parts.other.enqueue",
+        "wait-parts.other.residual",
+        "wait-parts.other.call",
+        "wait-parts.other.total",
+        "wait-parts.other.error",
+    ],
 };
 
 const ITEM: Kind = Kind {
     heading: "One item",
-    enqueue: "wait-parts.item.enqueue",
-    residual: "wait-parts.item.residual",
-    call: "wait-parts.item.call",
-    total: "wait-parts.item.total",
-    error: "wait-parts.item.error",
+    rows: [
+        "wait-parts.item.enqueue",
+        "wait-parts.item.residual",
+        "wait-parts.item.call",
+        "wait-parts.item.total",
+        "wait-parts.item.error",
+    ],
 };
 
 const ARRAY: Kind = Kind {
     heading: "An array",
-    enqueue: "wait-parts.array.enqueue",
-    residual: "wait-parts.array.residual",
-    call: "wait-parts.array.call",
-    total: "wait-parts.array.total",
-    error: "wait-parts.array.error",
+    rows: [
+        "wait-parts.array.enqueue",
+        "wait-parts.array.residual",
+        "wait-parts.array.call",
+        "wait-parts.array.total",
+        "wait-parts.array.error",
+    ],
 };
 
 /// The kind of a call that waits for the work before it, and what is waited by, in the words of all engines; none of a call that
@@ -188,6 +192,7 @@ fn parts(kind: &'static Kind, waits_by: &str, call: &Call, length: Duration) -> 
         let waiting = called.clone();
         Ok((called, EachRound::new(move || waiting.behind(length))))
     };
+    let [enqueue, residual, alone, total, error] = kind.rows;
     let waits = |(_, waits): &(Called, Rc<EachRound<Parts>>)| Ok(Rc::clone(waits));
     Group::of(kind.heading, parameters)
         .setup(setup)
@@ -195,13 +200,13 @@ fn parts(kind: &'static Kind, waits_by: &str, call: &Call, length: Duration) -> 
             0,
             waits,
             [
-                (kind.enqueue, "Enqueue the work", Unit::Seconds, Clock::Host, |parts| parts.enqueue),
-                (kind.residual, "The rest of the work", Unit::Seconds, Clock::Host, |parts| parts.residual),
+                (enqueue, "Enqueue the work", Unit::Seconds, Clock::Host, |parts| parts.enqueue),
+                (residual, "The rest of the work", Unit::Seconds, Clock::Host, |parts| parts.residual),
             ],
         )
-        .seconds_of(Clock::Host, kind.call, "The call, with nothing pending", move |(called, _)| called.alone())
-        .parts(0, waits, [(kind.total, "The whole wait", Unit::Seconds, Clock::Host, |parts| parts.total)])
-        .derived(kind.error, "Closing error", Unit::Seconds, "total − enqueue − residual − call")
+        .seconds_of(Clock::Host, alone, "The call, with nothing pending", move |(called, _)| called.alone())
+        .parts(0, waits, [(total, "The whole wait", Unit::Seconds, Clock::Host, |parts| parts.total)])
+        .derived(error, "Closing error", Unit::Seconds, "total − enqueue − residual − call")
         .build()
 }
 

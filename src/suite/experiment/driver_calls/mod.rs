@@ -60,7 +60,8 @@ impl Experiment for DriverCalls {
     fn groups(&self, engine: &str) -> Vec<Group> {
         let sizes: Vec<usize> = self.sizes.iter().map(|size| size.get()).collect();
         let mut groups = Vec::new();
-        for (family, heading, [blocks, ready, behind]) in FAMILIES {
+        for (family, [blocks, ready, behind]) in FAMILIES {
+            let heading = heading(family);
             // One group of trials and one of times for each call.
             for call in calls(engine, family, &sizes) {
                 groups
@@ -85,42 +86,32 @@ fn same(engine: &str) -> Option<Group> {
     Some(twice)
 }
 
-/// The families with their headings, and their rows: whether a call waits, its time with nothing pending, and behind work.
-const FAMILIES: [(Family, &str, [&str; 3]); 9] = [
-    (
-        Family::Wait,
-        "Waiting and ordering",
-        ["driver-calls.wait.blocks", "driver-calls.wait.ready", "driver-calls.wait.behind"],
-    ),
-    (Family::Copy, "Copies", ["driver-calls.copy.blocks", "driver-calls.copy.ready", "driver-calls.copy.behind"]),
-    (
-        Family::Fill,
-        "Filling memory",
-        ["driver-calls.fill.blocks", "driver-calls.fill.ready", "driver-calls.fill.behind"],
-    ),
-    (
-        Family::Memory,
-        "Allocating and freeing",
-        ["driver-calls.memory.blocks", "driver-calls.memory.ready", "driver-calls.memory.behind"],
-    ),
-    (Family::Code, "Loading code", ["driver-calls.code.blocks", "driver-calls.code.ready", "driver-calls.code.behind"]),
-    (
-        Family::Object,
-        "Streams and events",
-        ["driver-calls.object.blocks", "driver-calls.object.ready", "driver-calls.object.behind"],
-    ),
-    (Family::Graph, "Graphs", ["driver-calls.graph.blocks", "driver-calls.graph.ready", "driver-calls.graph.behind"]),
-    (
-        Family::Launch,
-        "Launches and limits",
-        ["driver-calls.launch.blocks", "driver-calls.launch.ready", "driver-calls.launch.behind"],
-    ),
-    (
-        Family::Device,
-        "Contexts and devices",
-        ["driver-calls.device.blocks", "driver-calls.device.ready", "driver-calls.device.behind"],
-    ),
+/// The families with their rows: whether a call waits, its time with nothing pending, and behind work.
+const FAMILIES: [(Family, [&str; 3]); 9] = [
+    (Family::Wait, ["driver-calls.wait.blocks", "driver-calls.wait.ready", "driver-calls.wait.behind"]),
+    (Family::Copy, ["driver-calls.copy.blocks", "driver-calls.copy.ready", "driver-calls.copy.behind"]),
+    (Family::Fill, ["driver-calls.fill.blocks", "driver-calls.fill.ready", "driver-calls.fill.behind"]),
+    (Family::Memory, ["driver-calls.memory.blocks", "driver-calls.memory.ready", "driver-calls.memory.behind"]),
+    (Family::Code, ["driver-calls.code.blocks", "driver-calls.code.ready", "driver-calls.code.behind"]),
+    (Family::Object, ["driver-calls.object.blocks", "driver-calls.object.ready", "driver-calls.object.behind"]),
+    (Family::Graph, ["driver-calls.graph.blocks", "driver-calls.graph.ready", "driver-calls.graph.behind"]),
+    (Family::Launch, ["driver-calls.launch.blocks", "driver-calls.launch.ready", "driver-calls.launch.behind"]),
+    (Family::Device, ["driver-calls.device.blocks", "driver-calls.device.ready", "driver-calls.device.behind"]),
 ];
+
+fn heading(family: Family) -> &'static str {
+    match family {
+        Family::Wait => "Waiting and ordering",
+        Family::Copy => "Copies",
+        Family::Fill => "Filling memory",
+        Family::Memory => "Allocating and freeing",
+        Family::Code => "Loading code",
+        Family::Object => "Streams and events",
+        Family::Graph => "Graphs",
+        Family::Launch => "Launches and limits",
+        Family::Device => "Contexts and devices",
+    }
+}
 
 impl DriverCalls {
     fn trials(&self, call: &Call, heading: &str, blocks: &'static str) -> Group {

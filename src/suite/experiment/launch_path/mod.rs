@@ -71,11 +71,11 @@ struct Batch {
 }
 
 impl Batch {
-    fn new(device: &Device, elements: usize, operations: usize) -> Result<Rc<Self>, DeviceError> {
+    fn new(device: &Device, elements: usize, operations: usize) -> Result<Self, DeviceError> {
         let stream = device.stream()?;
         let x = stream.zeros::<f32>([elements])?;
         let graph = stream.capture(|| launch_all(&x, operations))?.1;
-        Ok(Rc::new(Self { stream, x, operations, graph }))
+        Ok(Self { stream, x, operations, graph })
     }
 
     fn launch(&self) -> Result<(), DeviceError> {
@@ -97,40 +97,39 @@ fn launch_all(x: &Tensor<f32>, operations: usize) -> Result<(), DeviceError> {
 
 /// The rows of one number of operations, whose batch is the one at `place`.
 fn rows(
-    group: GroupBuilder<Vec<Rc<Batch>>>,
+    group: GroupBuilder<Vec<Batch>>,
     place: usize,
     operations: usize,
     iterations: usize,
-) -> GroupBuilder<Vec<Rc<Batch>>> {
+) -> GroupBuilder<Vec<Batch>> {
+    /// A call on the batch at `place`.
+    fn at<R>(
+        place: usize,
+        call: impl Fn(&Batch) -> Result<R, DeviceError>,
+    ) -> impl Fn(&Vec<Batch>) -> Result<R, DeviceError> {
+        move |batches| call(&batches[place])
+    }
+    let one_by_one = move |batch: &Batch| {
+        (0..iterations * operations).try_for_each(|_| batch.launch().and_then(|()| batch.synchronize()))
+    };
+    let batched =
+        move |batch: &Batch| (0..iterations).try_for_each(|_| batch.launch_all().and_then(|()| batch.synchronize()));
+    let graph =
+        move |batch: &Batch| (0..iterations).try_for_each(|_| batch.graph.launch().and_then(|()| batch.synchronize()));
+    let capture = |batch: &Batch| {
+        let graph = batch.stream.capture(|| batch.launch_all())?.1;
+        batch.synchronize().map(|()| graph)
+    };
     group
-        .host_time_of("launch-path.one-by-one.complete", "One by one, each waited for", move |batches| {
-            let batch = &batches[place];
-            (0..iterations * operations).try_for_each(|_| batch.launch().and_then(|()| batch.synchronize()))
-        })
+        .host_time_of("launch-path.one-by-one.complete", "One by one, each waited for", at(place, one_by_one))
         .per(iterations)
-        .host_time_of("launch-path.batched.host-free", "Batched, dispatch", move |batches| {
-            let batch = &batches[place];
-            batch.launch_all()
-        })
-        .host_time_of("launch-path.batched.complete", "Batched, completion", move |batches| {
-            let batch = &batches[place];
-            (0..iterations).try_for_each(|_| batch.launch_all().and_then(|()| batch.synchronize()))
-        })
+        .host_time_of("launch-path.batched.host-free", "Batched, dispatch", at(place, Batch::launch_all))
+        .host_time_of("launch-path.batched.complete", "Batched, completion", at(place, batched))
         .per(iterations)
-        .host_time_of("launch-path.graph.host-free", "As a graph, dispatch", move |batches| {
-            let batch = &batches[place];
-            batch.graph.launch()
-        })
-        .host_time_of("launch-path.graph.complete", "As a graph, completion", move |batches| {
-            let batch = &batches[place];
-            (0..iterations).try_for_each(|_| batch.graph.launch().and_then(|()| batch.synchronize()))
-        })
+        .host_time_of("launch-path.graph.host-free", "As a graph, dispatch", at(place, |batch| batch.graph.launch()))
+        .host_time_of("launch-path.graph.complete", "As a graph, completion", at(place, graph))
         .per(iterations)
-        .host_time_of("launch-path.graph.capture", "Capturing and instantiating the graph", move |batches| {
-            let batch = &batches[place];
-            let graph = batch.stream.capture(|| batch.launch_all())?.1;
-            batch.synchronize().map(|()| graph)
-        })
+        .host_time_of("launch-path.graph.capture", "Capturing and instantiating the graph", at(place, capture))
         .derived(
             "launch-path.graph.gain",
             "Batched / as a graph, completion",

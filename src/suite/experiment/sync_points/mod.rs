@@ -114,18 +114,10 @@ impl Experiment for SyncPoints {
 }
 
 /// The rows of a loop without and with a synchronize in each iteration, and their difference.
-#[derive(Clone, Copy)]
-struct Loops {
-    without: &'static str,
-    each: &'static str,
-    delta: &'static str,
-}
+type Loops = [&'static str; 3];
 
-const BIG: Loops =
-    Loops { without: "sync-points.big.async", each: "sync-points.big.forced", delta: "sync-points.big.delta" };
-
-const SMALL: Loops =
-    Loops { without: "sync-points.small.async", each: "sync-points.small.forced", delta: "sync-points.small.delta" };
+const BIG: Loops = ["sync-points.big.async", "sync-points.big.forced", "sync-points.big.delta"];
+const SMALL: Loops = ["sync-points.small.async", "sync-points.small.forced", "sync-points.small.delta"];
 
 fn dtype<T: Float>() -> (&'static str, Parameter) {
     ("dtype", T::DTYPE.name().into())
@@ -145,6 +137,7 @@ fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>
 
 /// The loops of one size and one type.
 fn loops<T: Float>(group: GroupBuilder<Device>, rows: Loops, n: usize, iters: usize) -> GroupBuilder<Device> {
+    let [without, each, delta] = rows;
     let iterate = move |synchronize: bool| {
         move |device: &Device| {
             let (device, (stream, x, w)) = (device.clone(), operands::<T>(device, n)?);
@@ -161,13 +154,13 @@ fn loops<T: Float>(group: GroupBuilder<Device>, rows: Loops, n: usize, iters: us
         }
     };
     group
-        .device_time(rows.without, "No synchronize in the loop", iterate(false))
+        .device_time(without, "No synchronize in the loop", iterate(false))
         .per(iters)
         .work(matmul(n))
-        .device_time(rows.each, "Synchronize each iteration", iterate(true))
+        .device_time(each, "Synchronize each iteration", iterate(true))
         .per(iters)
         .work(matmul(n))
-        .difference(rows.delta, "Cost of a synchronize", [rows.each, rows.without])
+        .difference(delta, "Cost of a synchronize", [each, without])
 }
 
 impl SyncPoints {

@@ -104,20 +104,15 @@ impl Synchronize {
     fn clocks(&self) -> Group {
         let mut group = Group::of("Clocks", []).setup(|device| device.stream()?.zeros::<f32>([1024]));
         for Bounded(spin) in self.spins.iter().copied() {
-            let launch = move |x: &Tensor<f32>| {
-                let (x, spin) = (x.clone(), Duration::from_secs_f64(spin));
-                // Without a spin the kernel is there all the same: the launches do not differ.
-                move || x.affine_in_place(1.0, 1.0).and_then(|()| x.stream().spin(spin))
-            };
+            let length = Duration::from_secs_f64(spin);
+            // Without a spin the kernel is there all the same: the launches do not differ.
+            let launch = move |x: &Tensor<f32>| x.affine_in_place(1.0, 1.0).and_then(|()| x.stream().spin(length));
             group = group
                 .with_parameters([("spin_seconds", spin.into())])
-                .host_time("synchronize.clock.without", "A launch and a spin, without a synchronize", move |x| {
-                    Ok(launch(x))
-                })
+                .host_time_of("synchronize.clock.without", "A launch and a spin, without a synchronize", launch)
                 .work(Work::launches(2.0, "2"))
-                .host_time("synchronize.clock.with", "A launch and a spin, with a device synchronize", move |x| {
-                    let (launch, device) = (launch(x), x.stream().device().clone());
-                    Ok(move || launch().and_then(|()| device.synchronize()))
+                .host_time_of("synchronize.clock.with", "A launch and a spin, with a device synchronize", move |x| {
+                    launch(x).and_then(|()| x.stream().device().synchronize())
                 });
         }
         group.build()
