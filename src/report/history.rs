@@ -11,10 +11,8 @@ use super::output::Form;
 use super::output_file::OutputFile;
 use super::terminal::TerminalColour;
 use super::{End, output, recorded};
-use crate::error::FileError;
 use crate::files::begins_with;
 use crate::present::PAGE_BEGIN;
-use crate::store::Index;
 use syncscope_fleet::history::{History, MachineHistory, RowHistory, SeriesChange, page};
 
 /// Follow each row of a store over time: when did it change its level, and by how much?
@@ -55,11 +53,7 @@ const FAILING: [&str; 4] = ["slower", "faster", "different", "nothing"];
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let own_page = OutputFile::asked(arguments.page.as_ref(), begins_with(PAGE_BEGIN))?;
     let mut history = History::default();
-    let index = Index::of(&arguments.store, &recorded::sound, |listed, results| {
-        history.add(listed, results);
-        Ok::<_, FileError>(())
-    })?;
-    recorded::some_in(&arguments.store, &index)?;
+    let index = recorded::of_store(&arguments.store, |listed, results| history.add(listed, results))?;
     history.finish(arguments.threshold);
     if let Some(file) = own_page {
         file.write(page(&history, arguments.threshold).as_bytes())?;

@@ -20,13 +20,10 @@ use crate::error::MeasureError;
 pub struct Protocol {
     /// The fewest rounds before the first sample is kept: they load kernels, search matmul plans and raise clock rates. Up
     /// to three times as many are made while samples, clock rate or power still move.
-    #[cfg_attr(feature = "serde", serde(default = "default_warmup", deserialize_with = "bounded::warmup"))]
+    #[cfg_attr(feature = "serde", serde(default = "default_warmup"))]
     pub warmup: usize,
     /// Stop after this many samples of each case.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "bounded::samples", skip_serializing_if = "Option::is_none")
-    )]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub samples: Option<NonZeroUsize>,
     /// Stop once the 95 % interval of each case's median is no wider than ± this share of the median. A case with a median
     /// of 0 may never reach it.
@@ -39,10 +36,7 @@ pub struct Protocol {
     pub time_limit: Option<f64>,
     /// The fewest samples that a time limit leaves; where it is not stated, [`Protocol::MINIMUM`]. Fewer do where several runs
     /// give the interval.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "bounded::samples", skip_serializing_if = "Option::is_none")
-    )]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub fewest: Option<NonZeroUsize>,
     /// In how many passes a run of a suite goes through its experiments. Each row takes its share of `samples` and `time_limit`
     /// in each pass, so that a disturbance which lasts for seconds meets a part of them. A row of which one sample takes longer
@@ -67,35 +61,6 @@ fn one() -> NonZeroUsize {
 #[cfg(feature = "serde")]
 fn is_one(passes: &NonZeroUsize) -> bool {
     passes.get() == 1
-}
-
-/// Numbers that are refused where they stand.
-#[cfg(feature = "serde")]
-mod bounded {
-    use std::num::NonZeroUsize;
-
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer};
-
-    use super::Protocol;
-
-    pub(super) fn warmup<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-        let rounds = usize::deserialize(deserializer)?;
-        let refused = super::excess("warmup", rounds, Protocol::MAX_WARMUP).map(D::Error::custom);
-        refused.map_or(Ok(rounds), Err)
-    }
-
-    pub(super) fn samples<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroUsize>, D::Error> {
-        let samples = Option::<NonZeroUsize>::deserialize(deserializer)?;
-        let count = samples.map_or(0, NonZeroUsize::get);
-        let refused = super::excess("samples", count, Protocol::MAX_SAMPLES).map(D::Error::custom);
-        refused.map_or(Ok(samples), Err)
-    }
-}
-
-/// Why a count is refused, if it is.
-fn excess(name: &str, count: usize, most: usize) -> Option<String> {
-    (count > most).then(|| format!("`{name}` is {count}, more than {most}, the most that a machine is asked for"))
 }
 
 fn default_warmup() -> usize {
@@ -260,8 +225,8 @@ impl Protocol {
             ("samples", samples, Self::MAX_SAMPLES),
             ("fewest", self.least_rounds(), Self::MAX_SAMPLES),
         ];
-        if let Some(reason) = excess.into_iter().find_map(|(name, count, most)| self::excess(name, count, most)) {
-            return refuse(reason);
+        if let Some((name, count, most)) = excess.into_iter().find(|(_, count, most)| count > most) {
+            return refuse(format!("`{name}` is {count}, more than {most}, the most that a machine is asked for"));
         }
         let most = if samples > 0 { samples } else { Self::MAXIMUM };
         let short = self.short_passes.unwrap_or(self.passes);
