@@ -310,6 +310,14 @@ fn call(name: &'static str, on: On, make: impl Fn(&Arc<Calls>) -> Result<Box<dyn
     Call::new(name, on, Make::Driver(Rc::new(make)))
 }
 
+/// A call that is made ready where `check` finds what it needs.
+fn provided(check: impl Fn(&Calls) -> Result<()> + 'static, call: Call) -> Call {
+    match call.make {
+        Make::Driver(make) => Call { make: Make::Driver(Rc::new(move |c| check(c).and_then(|()| make(c)))), ..call },
+        Make::Own(_) => call,
+    }
+}
+
 /// As [`Calls::plain`].
 fn plain(name: &'static str, on: On, run: impl Fn(&Calls) -> Status + Copy + 'static) -> Call {
     call(name, on, move |calls| Ok(calls.plain(name, run)))
