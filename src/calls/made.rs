@@ -1,7 +1,6 @@
 //! The steps of a call from closures: what it needs is made anew for each time, and dropped when all work is over.
 
-use super::Steps;
-use crate::Result;
+use super::{Result, Steps};
 use syncscope::error::DeviceError;
 
 type Step<T> = Box<dyn FnMut(&mut T) -> Result<()>>;

@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 use super::catalogue::Call;
 use super::clock::seconds;
 use super::waiting::{Manner, Waiting};
-use super::{CallUnderTest, WaitMode};
-use crate::Result;
+use super::{CallUnderTest, Result, WaitMode};
 use syncscope::device::Device;
 
 /// A wait by its parts, in seconds of the host.

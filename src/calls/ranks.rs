@@ -10,8 +10,7 @@
 //! one rank pays here.
 
 use super::cuda::NcclRanks;
-use super::{Rig, rig};
-use crate::Result;
+use super::{Result, Rig, rig};
 use syncscope::device::Device;
 use syncscope::measure::host_time;
 

@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::{CallUnderTest, On, Steps, StreamRole, WaitMode};
-use crate::Result;
+use super::{CallUnderTest, On, Result, Steps, StreamRole, WaitMode};
 use syncscope::affinity;
 use syncscope::device::Gate;
 use syncscope::error::DeviceError;

@@ -16,8 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::clock::{ByHost, seconds};
-use super::{Rig, WaitMode, rig};
-use crate::Result;
+use super::{Result, Rig, WaitMode, rig};
 use syncscope::affinity;
 use syncscope::device::Device;
 use syncscope::error::DeviceError;

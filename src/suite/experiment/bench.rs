@@ -327,5 +327,5 @@ pub(super) fn print_to(file: &mut File, tensor: &dyn Display) -> Result<(), Devi
 }
 
 fn host_failure(call: &'static str, error: &std::io::Error) -> DeviceError {
-    DeviceError::CallFailed { device: "the host".to_owned(), call, reason: error.to_string() }
+    DeviceError::call_failed("the host", call, error.to_string())
 }

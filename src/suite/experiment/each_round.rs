@@ -26,19 +26,15 @@ impl<T> EachRound<T> {
 
     /// The part of this round's event that belongs to the row of this number.
     pub(super) fn part<R>(&self, row: usize, part: impl FnOnce(&T) -> R) -> Result<R, DeviceError> {
-        let mut latest = self.latest.borrow_mut();
-        if latest.as_ref().is_none_or(|latest| latest.asked.contains(&row)) {
-            // What is left of an event that could not be made is of no round.
-            *latest = None;
-            *latest = Some(Latest { event: (self.make)()?, asked: Vec::new() });
-        }
-        latest.as_mut().map_or_else(
-            || Err(DeviceError::InvalidArgument { operation: "part", reason: "there is no event".to_owned() }),
-            |latest| {
-                latest.asked.push(row);
-                Ok(part(&latest.event))
-            },
-        )
+        let mut place = self.latest.borrow_mut();
+        // Taken out: where no event can be made, none is left.
+        let latest = match place.take().filter(|latest| !latest.asked.contains(&row)) {
+            Some(latest) => latest,
+            None => Latest { event: (self.make)()?, asked: Vec::new() },
+        };
+        let latest = place.insert(latest);
+        latest.asked.push(row);
+        Ok(part(&latest.event))
     }
 }
 

@@ -69,13 +69,13 @@ impl TraceRecorder {
         if passes > 1 {
             self.device.record(&mut pass)?;
         }
-        let mut timeline = None;
-        for _ in 0..passes {
-            let ((_, seconds), recorded) = self.device.record(|| host_time(&mut pass))?;
+        loop {
+            let ((_, seconds), timeline) = self.device.record(|| host_time(&mut pass))?;
             entry.traced_s.push(seconds);
-            timeline = Some(recorded);
+            if entry.traced_s.len() == passes {
+                return Ok(timeline);
+            }
         }
-        timeline.ok_or(DeviceError::InvalidArgument { operation: "record", reason: "no pass was recorded".to_owned() })
     }
 
     fn entry(&self, name: &str, reason: String) -> RecordedTimeline {

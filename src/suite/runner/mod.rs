@@ -19,8 +19,7 @@ pub use length::{Length, length};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-pub use suite::ENGINES;
-pub use suite::Suite;
+pub use suite::{ENGINES, Suite};
 
 use crate::affinity;
 use crate::device::Device;

@@ -9,9 +9,8 @@ use cudarc::driver::sys::{self, CUresult};
 
 use super::owned::Block;
 use super::{Calls, launch, nanoseconds};
-use crate::Result;
-use crate::StreamRole;
 use crate::catalogue::Memory;
+use crate::{Result, StreamRole};
 use syncscope::device::raw::Flag;
 
 /// A flag of 32 bits and, 8 bytes behind it, a time that the device tells: page-locked memory that both sides see.

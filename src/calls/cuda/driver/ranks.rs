@@ -11,9 +11,8 @@ use cudarc::nccl::sys::{ncclComm_t, ncclDataType_t, ncclRedOp_t};
 
 use super::owned::{Block, Owned};
 use super::{Calls, ONE_DEVICE, call, stream};
-use crate::Result;
 use crate::catalogue::{Call, Memory};
-use crate::{Made, On};
+use crate::{Made, On, Result};
 use syncscope::affinity;
 use syncscope::device::raw::{self, Context};
 use syncscope::error::DeviceError;

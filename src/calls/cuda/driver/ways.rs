@@ -14,10 +14,9 @@ use super::contexts::PeerDevice;
 use super::memory::here;
 use super::owned::{Block, Owned};
 use super::{Calls, function, launch, module};
-use crate::Result;
-use crate::StreamRole;
 use crate::catalogue::Memory;
 use crate::ways::{Heading, MovedBy, Transfers, no_room};
+use crate::{Result, StreamRole};
 use syncscope::device::raw::{self, Context};
 
 /// The kernel that copies: it takes both addresses and the number of bytes.

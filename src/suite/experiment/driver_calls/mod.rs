@@ -162,11 +162,8 @@ impl DriverCalls {
                 "Time of the call behind work",
                 move |(call, waits)| {
                     if mode != first && !waits.clone()? {
-                        return Err(DeviceError::NotApplicable {
-                            what: "another way to wait".to_owned(),
-                            device: String::new(),
-                            reason: "the call does not wait for the work, in whichever way".to_owned(),
-                        });
+                        let reason = "the call does not wait for the work, in whichever way";
+                        return Err(DeviceError::not_applicable("another way to wait", "", reason));
                     }
                     let call = Rc::clone(call);
                     first_kept(move || call.borrow_mut().time(Some(busy), mode))

@@ -104,9 +104,8 @@ fn flushed(
 ) -> Result<impl FnMut() -> Result<f64, DeviceError> + use<>, DeviceError> {
     let device = stream.device();
     if device.properties().engine == "cpu" {
-        let (what, device) = ("flushing the device's cache".to_owned(), device.name().to_owned());
-        let reason = "the workers share the host's caches".to_owned();
-        return Err(DeviceError::NotApplicable { what, device, reason });
+        let (what, reason) = ("flushing the device's cache", "the workers share the host's caches");
+        return Err(DeviceError::not_applicable(what, device.name(), reason));
     }
     let (stream, buffer) = (stream.clone(), stream.zeros::<f32>([FLUSHED])?);
     let pairs = (0..iterations).map(|_| pair(device)).collect::<Result<Vec<_>, _>>()?;
@@ -127,9 +126,6 @@ fn span(stream: &Stream, spin: Duration) -> Result<f64, DeviceError> {
     let device = stream.device();
     let ((), timeline) = device.record(|| stream.spin(spin))?;
     let kernel = timeline.spans.iter().find(|span| span.kind == crate::timeline::Kind::Kernel);
-    kernel.map(|span| span.duration_ns() as f64 * 1e-9).ok_or_else(|| DeviceError::CallFailed {
-        device: device.name().to_owned(),
-        call: "record",
-        reason: "the recording holds no kernel".to_owned(),
-    })
+    let none = || DeviceError::call_failed(device.name(), "record", "the recording holds no kernel");
+    kernel.map(|span| span.duration_ns() as f64 * 1e-9).ok_or_else(none)
 }
