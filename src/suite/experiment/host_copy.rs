@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::device::{Device, HostBuffer, HostKind, Stream};
 use crate::error::DeviceError;
+use crate::results::Work;
 use crate::tensor::Tensor;
 
 /// A host buffer, a tensor of its size, and the stream that copies between them.
@@ -31,6 +32,12 @@ impl HostCopy {
         self.tensor.copy_to(&mut self.buffer.borrow_mut())
     }
 }
+
+/// A direction of copies: what copies, and its work by the bytes.
+pub(super) type Direction = (fn(&HostCopy) -> Result<(), DeviceError>, fn(f64, &str, f64) -> Work);
+
+pub(super) const TO_DEVICE: Direction = (HostCopy::to_device, Work::to_device);
+pub(super) const TO_HOST: Direction = (HostCopy::to_host, Work::to_host);
 
 /// Finds out whether the host has room for so many elements. A vector that finds none ends the program, and with it the run.
 pub(super) fn room_for<T>(elements: usize) -> Result<(), DeviceError> {

@@ -72,7 +72,7 @@ mod prelude {
     pub(super) use super::bench::{matmul_flops, null_device, print_to, random_matmul};
     pub(super) use super::counts::{Bounded, Count, Factor, Length, Size, count};
     pub(super) use super::each_round::EachRound;
-    pub(super) use super::host_copy::{HostCopy, fastest_memory, room_for};
+    pub(super) use super::host_copy::{Direction, HostCopy, TO_DEVICE, TO_HOST, fastest_memory, room_for};
     pub(super) use super::{Experiment, Formula, Group, GroupBuilder, Part, TraceRecorder};
     pub(super) use crate::device::{Device, Event, Float, FloatType, HostKind, Stream};
     pub(super) use crate::error::DeviceError;

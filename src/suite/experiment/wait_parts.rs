@@ -14,9 +14,9 @@
 //!
 //! The first two and the total are of the same wait. The thread waits by spinning, where there is a choice.
 
+use crate::calls::Family;
 use crate::calls::catalogue::{Call, Memory, calls};
 use crate::calls::parts::{CallInParts, Parts};
-use crate::calls::{Family, WaitMode};
 use crate::experiment::prelude::*;
 
 /// The bytes of the copies, and of what is freed.
@@ -161,39 +161,17 @@ fn parameters(call: &Call, waits_by: &str, length: Duration) -> Vec<(&'static st
     parameters
 }
 
-/// A call, and how a thread waits in it.
-#[derive(Clone)]
-struct Called {
-    call: Rc<RefCell<CallInParts>>,
-    mode: Option<WaitMode>,
-}
-
-impl Called {
-    fn new(device: &Device, call: &Call) -> Result<Self, DeviceError> {
-        let mode = WaitMode::of(device.properties().engine)[0];
-        Ok(Self { call: Rc::new(RefCell::new(CallInParts::new(device, call)?)), mode })
-    }
-
-    fn behind(&self, length: Duration) -> Result<Parts, DeviceError> {
-        self.call.borrow_mut().behind(length, self.mode)
-    }
-
-    fn alone(&self) -> Result<f64, DeviceError> {
-        self.call.borrow_mut().alone(self.mode)
-    }
-}
-
 /// One call: one group. The rows but that of the call alone are of the same wait.
 fn parts(kind: &'static Kind, waits_by: &str, call: &Call, length: Duration) -> Group {
     let (parameters, call) = (parameters(call, waits_by, length), call.clone());
     let setup = move |device: &Device| {
-        let called = Called::new(device, &call)?;
+        let called = Rc::new(CallInParts::new(device, &call)?);
         called.behind(length)?;
-        let waiting = called.clone();
+        let waiting = Rc::clone(&called);
         Ok((called, EachRound::new(move || waiting.behind(length))))
     };
     let [enqueue, residual, alone, total, error] = kind.rows;
-    let waits = |(_, waits): &(Called, Rc<EachRound<Parts>>)| Ok(Rc::clone(waits));
+    let waits = |(_, waits): &(Rc<CallInParts>, Rc<EachRound<Parts>>)| Ok(Rc::clone(waits));
     Group::of(kind.heading, parameters)
         .setup(setup)
         .parts(
@@ -216,7 +194,7 @@ fn same(engine: &str) -> Option<Group> {
     let call = calls(engine, Family::Wait, &[]).into_iter().next()?;
     let twice =
         Group::of("The same code twice", [("call", call.name.into()), ("work_seconds", LENGTH.as_secs_f64().into())])
-            .setup(move |device| Called::new(device, &call))
+            .setup(move |device| CallInParts::new(device, &call))
             .twice(["wait-parts.same.a", "wait-parts.same.b", "wait-parts.same.ratio"], move |called| {
                 called.behind(LENGTH)
             });
