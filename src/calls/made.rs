@@ -33,11 +33,6 @@ impl<T: 'static> Made<T> {
     }
 }
 
-/// A call that needs nothing made.
-pub(super) fn plain(mut call: impl FnMut() -> Result<()> + 'static) -> Box<dyn Steps> {
-    Made::new(|| Ok(()), move |()| call()).boxed()
-}
-
 impl<T> Made<T> {
     fn step(made: &mut Option<T>, step: &mut Step<T>) -> Result<()> {
         match made {

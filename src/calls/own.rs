@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use super::catalogue::{Call, Make};
 use super::clock::ByHost;
 use super::cuda::NcclRanks;
-use super::made::plain;
 use super::waiting::{Manner, PATIENCE, Waiting, poll};
 use super::ways::{Heading, MovedBy, Transfers};
 use super::{Family, Made, On, Result, Rig, Steps, StreamRole, WaitMode};
@@ -148,8 +147,7 @@ const CONDITION_VARIABLE: &str = "a thread of this engine waits for a condition 
 impl Shared {
     /// A call that needs nothing made.
     fn plain(self: &Rc<Self>, call: impl Fn(&Self) -> Result<()> + 'static) -> Box<dyn Steps> {
-        let shared = Rc::clone(self);
-        plain(move || call(&shared))
+        self.made(|_| Ok(()), move |shared, ()| call(shared)).boxed()
     }
 
     /// A call on what is made anew for each time.

@@ -11,6 +11,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::Result;
 use super::group::{Group, Part, Repeats};
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
@@ -180,13 +181,13 @@ impl Bench {
         if cases.is_empty() {
             return outcomes;
         }
-        let sampler = self.sampler.of_stride(self.stride(places.iter().map(|place| &group.rows[*place])));
-        let kept = match group.repeats {
-            Repeats::AsStated => sampler.sample(cases),
-            Repeats::Unwarmed => sampler.without_warmup().sample(cases),
-            Repeats::Trials(count) => sampler.of_trials(count).sample(cases),
-        };
-        outcomes.extend(match kept {
+        let stride = self.stride(places.iter().map(|place| &group.rows[*place]));
+        let sampler = self.sampler.changed(|stated| match group.repeats {
+            Repeats::AsStated => stated.of_stride(stride),
+            Repeats::Unwarmed => stated.of_stride(stride).with_warmup(0),
+            Repeats::Trials(count) => Protocol::samples(count.get()).with_warmup(0).with_seed(stated.seed),
+        });
+        outcomes.extend(match sampler.sample(cases) {
             Ok(kept) => {
                 self.interrupted |= kept.stopped_by == StoppedBy::Interrupt;
                 let in_passes = self.takes_part_in_passes(group);
@@ -305,7 +306,7 @@ fn unmade(error: &DeviceError) -> Outcome {
 }
 
 /// Enqueues one iteration of the texts' loop: a random matrix, multiplied by itself.
-pub(super) fn random_matmul(stream: &Stream, n: usize) -> Result<Tensor<f32>, DeviceError> {
+pub(super) fn random_matmul(stream: &Stream, n: usize) -> Result<Tensor<f32>> {
     let a = stream.normal::<f32>([n, n])?;
     a.matmul(&a)
 }
@@ -316,13 +317,13 @@ pub(super) fn matmul_flops(n: usize) -> f64 {
 }
 
 /// Where printed tensors go: a system call, but no terminal, whose speed would be measured too.
-pub(super) fn null_device() -> Result<File, DeviceError> {
+pub(super) fn null_device() -> Result<File> {
     let path = if cfg!(windows) { "NUL" } else { "/dev/null" };
     File::options().write(true).open(path).map_err(|error| host_failure("open", &error))
 }
 
 /// Formats and writes a tensor, as a print does.
-pub(super) fn print_to(file: &mut File, tensor: &dyn Display) -> Result<(), DeviceError> {
+pub(super) fn print_to(file: &mut File, tensor: &dyn Display) -> Result<()> {
     writeln!(file, "{tensor}").map_err(|error| host_failure("write", &error))
 }
 

@@ -129,7 +129,7 @@ struct Processes {
 }
 
 /// What a step of a process took.
-fn seconds(steps: &FirstSteps, step: &str) -> Result<f64, DeviceError> {
+fn seconds(steps: &FirstSteps, step: &str) -> Result<f64> {
     match (steps.seconds.get(step), steps.absent.get(step)) {
         (Some(seconds), _) => Ok(*seconds),
         (None, Some(reason)) => Err(DeviceError::not_applicable(step, "the host", reason.as_str())),
@@ -138,12 +138,7 @@ fn seconds(steps: &FirstSteps, step: &str) -> Result<f64, DeviceError> {
 }
 
 impl Processes {
-    fn new(
-        device: &Device,
-        loading: &'static str,
-        cache: &'static str,
-        patience: Duration,
-    ) -> Result<Self, DeviceError> {
+    fn new(device: &Device, loading: &'static str, cache: &'static str, patience: Duration) -> Result<Self> {
         let Some(program) = PROGRAM.get().cloned() else {
             let reason = "the program that measures is not `report`, which starts itself anew for it";
             return Err(DeviceError::not_applicable("a process of its own", device.name(), reason));
@@ -153,7 +148,7 @@ impl Processes {
     }
 
     /// The steps of a new process, and the whole of them.
-    fn start(&self) -> Result<FirstSteps, DeviceError> {
+    fn start(&self) -> Result<FirstSteps> {
         let mut command = Command::new(&self.program);
         let loading = self.loading.to_uppercase();
         command.args(["first-steps", "--device", &self.device]).env("CUDA_MODULE_LOADING", loading);

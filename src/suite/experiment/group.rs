@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 
+use super::Result;
 use super::each_round::EachRound;
 use super::formula::Formula;
 use crate::device::{Device, Stream};
@@ -25,7 +26,7 @@ pub struct Group {
 }
 
 /// The cases of some rows, or why there is none; an error of the whole is one of their setup.
-type Cases = Result<Vec<Result<Case<'static>, DeviceError>>, DeviceError>;
+type Cases = Result<Vec<Result<Case<'static>>>>;
 type MakeCases = dyn Fn(&Device, &[usize]) -> Cases;
 
 /// The parts of a run: what changes the process for the calls after it is measured after those.
@@ -106,8 +107,8 @@ pub struct GroupBuilder<S> {
     rows: Vec<Declared<S>>,
 }
 
-type Setup<S> = Box<dyn Fn(&Device) -> Result<S, DeviceError>>;
-type Make<S> = Box<dyn Fn(&Rc<S>, String) -> Result<Case<'static>, DeviceError>>;
+type Setup<S> = Box<dyn Fn(&Device) -> Result<S>>;
+type Make<S> = Box<dyn Fn(&Rc<S>, String) -> Result<Case<'static>>>;
 
 /// A row, and what makes its case; a computed one has none.
 struct Declared<S> {
@@ -117,7 +118,7 @@ struct Declared<S> {
 
 impl GroupBuilder<Device> {
     /// With `setup` run once before the first case; what it returns is shared by all cases, which are declared after it.
-    pub fn setup<S>(self, setup: impl Fn(&Device) -> Result<S, DeviceError> + 'static) -> GroupBuilder<S> {
+    pub fn setup<S>(self, setup: impl Fn(&Device) -> Result<S> + 'static) -> GroupBuilder<S> {
         let Self { heading, parameters, current, part, repeats, left_out, .. } = self;
         GroupBuilder { heading, parameters, current, part, repeats, setup: Box::new(setup), left_out, rows: Vec::new() }
     }
@@ -163,14 +164,9 @@ impl<S: 'static> GroupBuilder<S> {
     }
 
     /// A row of the host's clock: for how long what `make` returns holds the host.
-    pub fn host_time<B, R>(
-        self,
-        id: &'static str,
-        label: &str,
-        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
-    ) -> Self
+    pub fn host_time<B, R>(self, id: &'static str, label: &str, make: impl Fn(&S) -> Result<B> + 'static) -> Self
     where
-        B: FnMut() -> Result<R, DeviceError> + 'static,
+        B: FnMut() -> Result<R> + 'static,
         R: 'static,
     {
         let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::host_timed(id, make(shared)?)));
@@ -178,14 +174,9 @@ impl<S: 'static> GroupBuilder<S> {
     }
 
     /// A row of the host's clock, of the part of what `make` returns that it runs by the stopwatch.
-    pub fn host_time_within<B>(
-        self,
-        id: &'static str,
-        label: &str,
-        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
-    ) -> Self
+    pub fn host_time_within<B>(self, id: &'static str, label: &str, make: impl Fn(&S) -> Result<B> + 'static) -> Self
     where
-        B: FnMut(&mut Stopwatch) -> Result<(), DeviceError> + 'static,
+        B: FnMut(&mut Stopwatch) -> Result<()> + 'static,
     {
         let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::host_timed_within(id, make(shared)?)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
@@ -197,10 +188,10 @@ impl<S: 'static> GroupBuilder<S> {
         self,
         id: &'static str,
         label: &str,
-        make: impl Fn(&S) -> Result<(Stream, B), DeviceError> + 'static,
+        make: impl Fn(&S) -> Result<(Stream, B)> + 'static,
     ) -> Self
     where
-        B: FnMut() -> Result<R, DeviceError> + 'static,
+        B: FnMut() -> Result<R> + 'static,
         R: 'static,
     {
         let make = Box::new(move |shared: &Rc<S>, id| {
@@ -216,10 +207,10 @@ impl<S: 'static> GroupBuilder<S> {
         clock: Clock,
         id: &'static str,
         label: &str,
-        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
+        make: impl Fn(&S) -> Result<B> + 'static,
     ) -> Self
     where
-        B: FnMut() -> Result<f64, DeviceError> + 'static,
+        B: FnMut() -> Result<f64> + 'static,
     {
         let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::timed_by(clock, id, make(shared)?)));
         self.sampled(id, label, Unit::Seconds, clock, make)
@@ -231,10 +222,10 @@ impl<S: 'static> GroupBuilder<S> {
         id: &'static str,
         label: &str,
         unit: Unit,
-        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
+        make: impl Fn(&S) -> Result<B> + 'static,
     ) -> Self
     where
-        B: FnMut() -> Result<f64, DeviceError> + 'static,
+        B: FnMut() -> Result<f64> + 'static,
     {
         let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::new(id, make(shared)?)));
         self.sampled(id, label, unit, Clock::Observed, make)
@@ -255,7 +246,7 @@ impl<S: 'static> GroupBuilder<S> {
         self,
         id: &'static str,
         label: &str,
-        call: impl Fn(&S) -> Result<R, DeviceError> + 'static,
+        call: impl Fn(&S) -> Result<R> + 'static,
     ) -> Self {
         let make = of_shared(call, |id, shared, call| Case::host_timed(id, move || call(&shared)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
@@ -266,7 +257,7 @@ impl<S: 'static> GroupBuilder<S> {
         self,
         id: &'static str,
         label: &str,
-        call: impl Fn(&S, &mut Stopwatch) -> Result<(), DeviceError> + 'static,
+        call: impl Fn(&S, &mut Stopwatch) -> Result<()> + 'static,
     ) -> Self {
         let make = of_shared(call, |id, shared, call| Case::host_timed_within(id, move |watch| call(&shared, watch)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
@@ -278,7 +269,7 @@ impl<S: 'static> GroupBuilder<S> {
         clock: Clock,
         id: &'static str,
         label: &str,
-        call: impl Fn(&S) -> Result<f64, DeviceError> + 'static,
+        call: impl Fn(&S) -> Result<f64> + 'static,
     ) -> Self {
         let make = of_shared(call, move |id, shared, call| Case::timed_by(clock, id, move || call(&shared)));
         self.sampled(id, label, Unit::Seconds, clock, make)
@@ -290,7 +281,7 @@ impl<S: 'static> GroupBuilder<S> {
         id: &'static str,
         label: &str,
         unit: Unit,
-        call: impl Fn(&S) -> Result<f64, DeviceError> + 'static,
+        call: impl Fn(&S) -> Result<f64> + 'static,
     ) -> Self {
         let make = of_shared(call, |id, shared, call| Case::new(id, move || call(&shared)));
         self.sampled(id, label, unit, Clock::Observed, make)
@@ -301,7 +292,7 @@ impl<S: 'static> GroupBuilder<S> {
     pub fn twice<R: 'static>(
         self,
         [first, second, ratio]: [&'static str; 3],
-        call: impl Fn(&S) -> Result<R, DeviceError> + 'static,
+        call: impl Fn(&S) -> Result<R> + 'static,
     ) -> Group {
         let call = Rc::new(call);
         let again = Rc::clone(&call);
@@ -321,7 +312,7 @@ impl<S: 'static> GroupBuilder<S> {
     pub(super) fn parts<T: 'static, const ROWS: usize>(
         self,
         event: usize,
-        events: impl Fn(&S) -> Result<Rc<EachRound<T>>, DeviceError> + Copy + 'static,
+        events: impl Fn(&S) -> Result<Rc<EachRound<T>>> + Copy + 'static,
         rows: [(&'static str, &str, Unit, Clock, fn(&T) -> f64); ROWS],
     ) -> Self {
         rows.into_iter().fold(self, |group, (id, label, unit, clock, part)| {
@@ -442,6 +433,6 @@ fn of_shared<S: 'static, C: 'static>(
 }
 
 /// Why a row is not measured here.
-fn no_meaning(id: &str, reason: &str) -> Result<fn() -> Result<f64, DeviceError>, DeviceError> {
+fn no_meaning(id: &str, reason: &str) -> Result<fn() -> Result<f64>> {
     Err(DeviceError::NotApplicable { what: id.to_owned(), device: String::new(), reason: reason.to_owned() })
 }

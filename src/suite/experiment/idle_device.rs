@@ -113,12 +113,7 @@ fn of_engine(engine: &str) -> impl Iterator<Item = String> {
 
 /// The loop: a random matrix of this size, multiplied by itself, and a wait, so many times. It ends when the device that works
 /// is done.
-pub(super) fn iterate(
-    stream: &Stream,
-    size: Count,
-    iters: Count,
-    wait: impl Fn() -> Result<(), DeviceError>,
-) -> Result<(), DeviceError> {
+pub(super) fn iterate(stream: &Stream, size: Count, iters: Count, wait: impl Fn() -> Result<()>) -> Result<()> {
     for _ in 0..iters.get() {
         black_box(random_matmul(stream, size.get())?);
         wait()?;

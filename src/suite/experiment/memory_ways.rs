@@ -52,7 +52,7 @@ impl Experiment for MemoryWays {
 }
 
 /// A way, or why there is none.
-type Made = Result<Rc<MemoryWay>, DeviceError>;
+type Made = Result<Rc<MemoryWay>>;
 
 /// A row: its identifier, its label, and where the bytes go.
 type Transfer = (&'static str, &'static str, Heading);

@@ -94,7 +94,7 @@ impl Devices {
     }
 
     /// All of them, each with a stream.
-    fn streams(&self) -> Result<Vec<Stream>, DeviceError> {
+    fn streams(&self) -> Result<Vec<Stream>> {
         self.names.iter().map(|name| Device::open(name)?.stream()).collect()
     }
 }
@@ -182,8 +182,10 @@ impl MultiDevice {
             .measured_in(Part::Connected)
             .skipped(devices.lacking.clone())
             .setup(move |device| {
-                let work = Beside { sum: AllReduce::new(device, bytes)?, matmuls: Matmuls::new(&all, size)? };
-                let work = Rc::new(work);
+                let sum = AllReduce::new(device, bytes)?;
+                let normal = |stream: &Stream| stream.normal([size, size]);
+                let work =
+                    Rc::new(Beside { sum, matrices: all.streams()?.iter().map(normal).collect::<Result<_, _>>()? });
                 let both = [false, true].map(|sum_first| {
                     let work = Rc::clone(&work);
                     EachRound::new(move || work.both(sum_first))
@@ -194,7 +196,7 @@ impl MultiDevice {
                 work.sum.enqueue().and_then(|()| work.sum.synchronize())
             })
             .host_time_of("multi-device.overlap.matmul", "The matmuls", move |(work, _)| {
-                work.matmuls.enqueue().and_then(|()| work.matmuls.synchronize())
+                work.multiply().and_then(|()| work.wait_for_matmuls())
             });
         let alone = group.parameters();
         for (place, first) in ["matmul", "all-reduce"].into_iter().enumerate() {
@@ -227,10 +229,10 @@ impl MultiDevice {
     }
 }
 
-/// An all-reduce, and matmuls on streams of their own.
+/// An all-reduce, and a matrix on a stream of its own on each device.
 struct Beside {
     sum: AllReduce,
-    matmuls: Matmuls,
+    matrices: Vec<Tensor<f32>>,
 }
 
 /// The two pieces of work, and the two of them at once: the matmuls first, and the all-reduce first.
@@ -244,40 +246,26 @@ struct Both {
 }
 
 impl Beside {
-    fn both(&self, sum_first: bool) -> Result<Both, DeviceError> {
-        let (sum, matmuls) = (|| self.sum.enqueue(), || self.matmuls.enqueue());
-        let [first, second]: [&dyn Fn() -> Result<(), DeviceError>; 2] =
-            if sum_first { [&sum, &matmuls] } else { [&matmuls, &sum] };
+    /// Enqueues a matmul on each device.
+    fn multiply(&self) -> Result<()> {
+        self.matrices.iter().try_for_each(|matrix| matrix.matmul(matrix).map(drop))
+    }
+
+    fn wait_for_matmuls(&self) -> Result<()> {
+        self.matrices.iter().try_for_each(|matrix| matrix.stream().synchronize())
+    }
+
+    fn both(&self, sum_first: bool) -> Result<Both> {
+        let (sum, matmuls) = (|| self.sum.enqueue(), || self.multiply());
+        let [first, second]: [&dyn Fn() -> Result<()>; 2] = if sum_first { [&sum, &matmuls] } else { [&matmuls, &sum] };
         let begun = Instant::now();
         first()?;
         let between = begun.elapsed().as_secs_f64();
         second()?;
         let enqueue = begun.elapsed().as_secs_f64() - between;
-        self.matmuls.synchronize()?;
+        self.wait_for_matmuls()?;
         self.sum.synchronize()?;
         Ok(Both { whole: begun.elapsed().as_secs_f64(), enqueue })
-    }
-}
-
-/// A matmul on each device.
-struct Matmuls {
-    streams: Vec<Stream>,
-    matrices: Vec<Tensor<f32>>,
-}
-
-impl Matmuls {
-    fn new(devices: &Devices, size: usize) -> Result<Self, DeviceError> {
-        let streams = devices.streams()?;
-        let matrices = streams.iter().map(|stream| stream.normal([size, size])).collect::<Result<_, _>>()?;
-        Ok(Self { streams, matrices })
-    }
-
-    fn enqueue(&self) -> Result<(), DeviceError> {
-        self.matrices.iter().try_for_each(|matrix| matrix.matmul(matrix).map(drop))
-    }
-
-    fn synchronize(&self) -> Result<(), DeviceError> {
-        synchronize(&self.streams)
     }
 }
 
@@ -290,7 +278,7 @@ fn hidden<const ROWS: usize>(rows: [(&'static str, &'static str); ROWS]) -> Form
     Formula::of(format!("({sum} − {both}{apart}) / ({sum} − max({first}, {second}){apart})"), rows)
 }
 
-fn synchronize(streams: &[Stream]) -> Result<(), DeviceError> {
+fn synchronize(streams: &[Stream]) -> Result<()> {
     streams.iter().try_for_each(Stream::synchronize)
 }
 
@@ -320,7 +308,7 @@ fn waits(devices: &Devices, kernel: Seconds) -> Group {
         .build()
 }
 
-fn in_turn(streams: &[Stream], length: Duration) -> Result<(), DeviceError> {
+fn in_turn(streams: &[Stream], length: Duration) -> Result<()> {
     streams.iter().try_for_each(|stream| stream.spin(length).and_then(|()| stream.synchronize()))
 }
 
@@ -349,7 +337,7 @@ fn all_reduce(devices: &Devices, bytes: usize) -> Group {
 }
 
 /// The calls of an all-reduce by the stopwatch; the wait for it is beside it.
-fn enqueue(sum: &AllReduce, stopwatch: &mut Stopwatch) -> Result<(), DeviceError> {
+fn enqueue(sum: &AllReduce, stopwatch: &mut Stopwatch) -> Result<()> {
     stopwatch.time(|| sum.enqueue())?;
     sum.synchronize()
 }

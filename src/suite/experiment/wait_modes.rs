@@ -45,7 +45,7 @@ impl Experiment for WaitModes {
 }
 
 /// Waits in one way, tried once; why there are none.
-type Tried = Result<Rc<EachRound<Waited>>, DeviceError>;
+type Tried = Result<Rc<EachRound<Waited>>>;
 
 fn tried(waits: &Rc<Waits>, manner: Manner, length: Duration) -> Tried {
     let waits = Rc::clone(waits);

@@ -94,7 +94,16 @@ impl Protocol {
 
     /// Stops after `count` samples of each case. 0 states no rule.
     pub fn samples(count: usize) -> Self {
-        Self { samples: NonZeroUsize::new(count), ..Self::without_rule() }
+        Self {
+            warmup: default_warmup(),
+            samples: NonZeroUsize::new(count),
+            relative_error: None,
+            time_limit: None,
+            fewest: None,
+            passes: NonZeroUsize::MIN,
+            short_passes: None,
+            seed: 0,
+        }
     }
 
     /// Stops once each case's median is known to ± `share` of itself.
@@ -105,25 +114,12 @@ impl Protocol {
     /// assert_eq!(Protocol::until_relative_error(0.01).relative_error, Some(0.01));
     /// ```
     pub fn until_relative_error(share: f64) -> Self {
-        Self { relative_error: Some(share), ..Self::without_rule() }
+        Self { relative_error: Some(share), ..Self::samples(0) }
     }
 
     /// Stops after `seconds` for each case.
     pub fn for_seconds(seconds: f64) -> Self {
-        Self::without_rule().with_time_limit(seconds)
-    }
-
-    fn without_rule() -> Self {
-        Self {
-            warmup: default_warmup(),
-            samples: None,
-            relative_error: None,
-            time_limit: None,
-            fewest: None,
-            passes: NonZeroUsize::MIN,
-            short_passes: None,
-            seed: 0,
-        }
+        Self::samples(0).with_time_limit(seconds)
     }
 
     /// With `rounds` of warm-up.
@@ -137,13 +133,6 @@ impl Protocol {
     #[must_use]
     pub fn with_time_limit(mut self, seconds: f64) -> Self {
         self.time_limit = Some(seconds);
-        self
-    }
-
-    /// With at least `count` samples of each case, however late it is. 0 leaves [`Protocol::MINIMUM`] of them.
-    #[must_use]
-    pub fn with_fewest(mut self, count: usize) -> Self {
-        self.fewest = NonZeroUsize::new(count);
         self
     }
 
@@ -161,7 +150,7 @@ impl Protocol {
 
     /// That of a row that takes part in one of so many passes only: with its share of all of them.
     #[must_use]
-    pub(crate) fn of_stride(&self, stride: usize) -> Self {
+    pub fn of_stride(&self, stride: usize) -> Self {
         let samples =
             self.samples.map(|count| count.saturating_mul(NonZeroUsize::new(stride).unwrap_or(NonZeroUsize::MIN)));
         Self { samples, time_limit: self.time_limit.map(|limit| limit * stride as f64), ..self.clone() }
@@ -292,7 +281,8 @@ mod tests {
 
     #[test]
     fn the_passes_share_what_the_rules_say() {
-        let whole = in_passes(Protocol::samples(11).with_time_limit(0.9).with_fewest(2).with_warmup(3), 3, 0);
+        let of_two = Protocol { fewest: NonZeroUsize::new(2), ..Protocol::samples(11).with_time_limit(0.9) };
+        let whole = in_passes(of_two.with_warmup(3), 3, 0);
         let shares: Vec<Protocol> = (0..3).map(|pass| whole.of_pass(pass)).collect();
         let samples = shares.iter().filter_map(|share| share.samples).map(usize::from);
         assert_eq!(samples.collect::<Vec<_>>(), [4, 4, 3]);
@@ -331,7 +321,7 @@ mod tests {
             Protocol::samples(5).with_time_limit(1e300),
             Protocol::samples(usize::MAX),
             Protocol::samples(5).with_warmup(usize::MAX),
-            Protocol::samples(5).with_fewest(usize::MAX),
+            Protocol { fewest: Some(NonZeroUsize::MAX), ..Protocol::samples(5) },
             in_passes(Protocol::samples(5), 6, 0),
             in_passes(Protocol::for_seconds(1.0), usize::MAX, 0),
             in_passes(Protocol::samples(5), 2, 6),

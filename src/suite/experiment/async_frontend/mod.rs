@@ -80,7 +80,7 @@ impl Experiment for AsyncFrontend {
 }
 
 /// Launches `iters` iterations of the loop; the last one's result.
-fn iterate(stream: &Stream, n: usize, iters: usize) -> Result<Tensor<f32>, DeviceError> {
+fn iterate(stream: &Stream, n: usize, iters: usize) -> Result<Tensor<f32>> {
     (1..iters).try_for_each(|_| random_matmul(stream, n).map(|b| drop(black_box(b))))?;
     random_matmul(stream, n)
 }
@@ -157,7 +157,7 @@ impl AsyncFrontend {
 
     fn synchronization_points(&self) -> Group {
         let (iters, n) = (self.iters.get(), self.size.get());
-        type Read = fn(&Tensor<f32>, &mut File) -> Result<(), DeviceError>;
+        type Read = fn(&Tensor<f32>, &mut File) -> Result<()>;
         let [print, item, copy, branch]: [Read; 4] = [
             |y, null| print_to(null, &y.get([0, 0])?),
             |y, _| y.get([0, 0])?.item().map(|value| _ = black_box(value)),
@@ -247,13 +247,13 @@ impl AsyncFrontend {
 }
 
 /// Two random square matrices on a stream of their own.
-fn operands(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>), DeviceError> {
+fn operands(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>)> {
     let stream = device.stream()?;
     Ok((stream.normal([n, n])?, stream.normal([n, n])?))
 }
 
 /// The weights of two chains, each on a stream of its own.
-fn weights(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>), DeviceError> {
+fn weights(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>)> {
     let (first, second) = (device.stream()?, device.stream()?);
     // Scaled, so that a long chain stays within the range of the type.
     let weight = |stream: &Stream| stream.normal::<f32>([n, n])?.multiply_scalar(1.0 / (n as f32).sqrt());
@@ -265,7 +265,7 @@ fn weights(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>), Devi
 }
 
 /// Two chains of matmuls, each on the stream of its weight.
-fn chains(a: Tensor<f32>, b: Tensor<f32>, chain: usize) -> impl FnMut(&mut Stopwatch) -> Result<(), DeviceError> {
+fn chains(a: Tensor<f32>, b: Tensor<f32>, chain: usize) -> impl FnMut(&mut Stopwatch) -> Result<()> {
     move |watch| {
         // Held while the host launches: what is timed is the device, not how fast it is fed.
         held(&[a.stream(), b.stream()], |hold| {
@@ -305,7 +305,7 @@ fn graph_value() -> [Group; 2] {
     [group.build(), print]
 }
 
-fn graph(stream: &Stream) -> Result<Tensor<f32>, DeviceError> {
+fn graph(stream: &Stream) -> Result<Tensor<f32>> {
     let (x, y) = (stream.ones::<f32>([1, 2])?, stream.ones::<f32>([1, 2])?);
     x.multiply(&y)?.add_scalar(2.0)
 }

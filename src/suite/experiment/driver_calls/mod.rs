@@ -176,9 +176,7 @@ impl DriverCalls {
 
 /// Makes a first trial, so that a state that is not here, or in which the call fails, is a row by itself, and counts it: it is
 /// that of the first round, or of the warm-up. Trials of a context take seconds, and one more than are asked for says nothing new.
-fn first_kept(
-    mut trial: impl FnMut() -> Result<f64, DeviceError> + 'static,
-) -> Result<impl FnMut() -> Result<f64, DeviceError> + 'static, DeviceError> {
+fn first_kept(mut trial: impl FnMut() -> Result<f64> + 'static) -> Result<impl FnMut() -> Result<f64> + 'static> {
     let mut first = Some(trial()?);
     Ok(move || first.take().map_or_else(&mut trial, Ok))
 }
@@ -203,7 +201,7 @@ fn waits_by(mode: Option<WaitMode>) -> (&'static str, Parameter) {
 /// A call, and how long it takes by itself.
 type Rehearsed = (Rc<RefCell<CallUnderTest>>, Duration);
 
-fn rehearsed(device: &Device, call: &Call) -> Result<Rehearsed, DeviceError> {
+fn rehearsed(device: &Device, call: &Call) -> Result<Rehearsed> {
     let mut call = CallUnderTest::new(device, call)?;
     let alone = call.rehearse()?;
     Ok((Rc::new(RefCell::new(call)), alone))

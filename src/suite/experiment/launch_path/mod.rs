@@ -71,27 +71,27 @@ struct Batch {
 }
 
 impl Batch {
-    fn new(device: &Device, elements: usize, operations: usize) -> Result<Self, DeviceError> {
+    fn new(device: &Device, elements: usize, operations: usize) -> Result<Self> {
         let stream = device.stream()?;
         let x = stream.zeros::<f32>([elements])?;
         let graph = stream.capture(|| launch_all(&x, operations))?.1;
         Ok(Self { stream, x, operations, graph })
     }
 
-    fn launch(&self) -> Result<(), DeviceError> {
+    fn launch(&self) -> Result<()> {
         self.x.affine_in_place(1.0, 1.0)
     }
 
-    fn launch_all(&self) -> Result<(), DeviceError> {
+    fn launch_all(&self) -> Result<()> {
         launch_all(&self.x, self.operations)
     }
 
-    fn synchronize(&self) -> Result<(), DeviceError> {
+    fn synchronize(&self) -> Result<()> {
         self.stream.device().synchronize()
     }
 }
 
-fn launch_all(x: &Tensor<f32>, operations: usize) -> Result<(), DeviceError> {
+fn launch_all(x: &Tensor<f32>, operations: usize) -> Result<()> {
     (0..operations).try_for_each(|_| x.affine_in_place(1.0, 1.0))
 }
 
@@ -103,10 +103,7 @@ fn rows(
     iterations: usize,
 ) -> GroupBuilder<Vec<Batch>> {
     /// A call on the batch at `place`.
-    fn at<R>(
-        place: usize,
-        call: impl Fn(&Batch) -> Result<R, DeviceError>,
-    ) -> impl Fn(&Vec<Batch>) -> Result<R, DeviceError> {
+    fn at<R>(place: usize, call: impl Fn(&Batch) -> Result<R>) -> impl Fn(&Vec<Batch>) -> Result<R> {
         move |batches| call(&batches[place])
     }
     let one_by_one = move |batch: &Batch| {

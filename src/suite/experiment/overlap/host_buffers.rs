@@ -11,7 +11,7 @@ struct Copying {
     label: &'static str,
     ids: Ids,
     kind: HostKind,
-    copy: fn(&HostCopy) -> Result<(), DeviceError>,
+    copy: fn(&HostCopy) -> Result<()>,
 }
 
 const FROM: [Copying; 2] = [

@@ -22,7 +22,7 @@ const ELEMENTS: usize = 1 << 16;
 pub(super) type Ids = [&'static str; 2];
 
 /// A call on the fixture.
-type Call = fn(&Fixture) -> Result<(), DeviceError>;
+type Call = fn(&Fixture) -> Result<()>;
 
 const CALLS: &[(&str, Ids, Call)] = &[
     ("Launch one kernel", ["overlap.implicit.launch.blocks", "overlap.implicit.launch.stall"], |f| {
@@ -78,13 +78,13 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(device: &Device) -> Result<Rc<Self>, DeviceError> {
+    fn new(device: &Device) -> Result<Rc<Self>> {
         let stream = device.stream()?;
         Ok(Rc::new(Self { x: stream.normal([ELEMENTS])?, rows: stream.tensor(&[2, 0, 1], [3])?, stream }))
     }
 
     /// With a tensor that was uploaded from a host buffer of this kind.
-    fn from(device: &Device, origin: HostKind) -> Result<Rc<Self>, DeviceError> {
+    fn from(device: &Device, origin: HostKind) -> Result<Rc<Self>> {
         let fixture = Self::new(device)?;
         fixture.x.copy_from(&device.host_buffer(origin, ELEMENTS)?)?;
         Ok(fixture)
@@ -125,7 +125,7 @@ fn row(
     group: GroupBuilder<Device>,
     asked: Asked,
     (label, ids, call): (&str, Ids, Call),
-    fixture: impl Fn(&Device) -> Result<Rc<Fixture>, DeviceError> + 'static,
+    fixture: impl Fn(&Device) -> Result<Rc<Fixture>> + 'static,
 ) -> GroupBuilder<Device> {
     asked.row(group, label, ids, move |device| {
         let fixture = fixture(device)?;
@@ -150,10 +150,10 @@ impl Asked {
         group: GroupBuilder<Device>,
         label: &str,
         [blocks_id, stall_id]: Ids,
-        make: impl Fn(&Device) -> Result<(Stream, C), DeviceError> + 'static,
+        make: impl Fn(&Device) -> Result<(Stream, C)> + 'static,
     ) -> GroupBuilder<Device>
     where
-        C: Fn() -> Result<(), DeviceError> + 'static,
+        C: Fn() -> Result<()> + 'static,
     {
         let ready = move |device: &Device| {
             let (stream, call) = make(device)?;

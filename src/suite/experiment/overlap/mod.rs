@@ -93,7 +93,7 @@ fn fp32_bytes(elements: usize) -> f64 {
 impl Overlap {
     fn execution(&self) -> [Group; 2] {
         let elements = self.draws.get();
-        let normal = move |stream: &Stream| -> Result<[Tensor<f32>; 3], DeviceError> {
+        let normal = move |stream: &Stream| -> Result<[Tensor<f32>; 3]> {
             Ok([stream.normal([elements])?, stream.normal([elements])?, stream.normal([elements])?])
         };
         let bytes = fp32_bytes(elements);

@@ -22,7 +22,7 @@ struct Loops {
 }
 
 impl Loops {
-    fn new(device: &Device, kind: HostKind, elements: usize, steps: usize, ratio: f64) -> Result<Self, DeviceError> {
+    fn new(device: &Device, kind: HostKind, elements: usize, steps: usize, ratio: f64) -> Result<Self> {
         let (pipeline, single) =
             (Pipeline::new(device, kind, elements, steps)?, Single::new(device, kind, elements, steps)?);
         let [copy, kernel] = single.times()?;
@@ -31,7 +31,7 @@ impl Loops {
         Ok(Self { pipeline, single, slowed })
     }
 
-    fn total(&self) -> Result<(), DeviceError> {
+    fn total(&self) -> Result<()> {
         self.pipeline.run(Dependencies::BothWays, self.slowed).map(|outputs| drop(black_box(outputs)))
     }
 }

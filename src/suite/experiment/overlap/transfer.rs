@@ -23,7 +23,7 @@ const DIRECTIONS: [(&str, [&str; 3], Direction); 2] = [
 ];
 
 /// What the copies of one kind of memory use; why there is none, where the engine has no such memory.
-type Made = Result<Rc<HostCopy>, DeviceError>;
+type Made = Result<Rc<HostCopy>>;
 
 /// Copies of `elements` elements, and of as many as each of `sizes` (bytes) holds.
 pub(super) fn run(elements: usize, sizes: &[usize]) -> Vec<Group> {
@@ -37,7 +37,7 @@ pub(super) fn run(elements: usize, sizes: &[usize]) -> Vec<Group> {
 fn copies(elements: usize) -> Group {
     let bytes = elements * size_of::<f32>();
     let amount = bytes as f64;
-    let case = |kind: usize, copy: fn(&HostCopy) -> Result<(), DeviceError>, wait: bool| {
+    let case = |kind: usize, copy: fn(&HostCopy) -> Result<()>, wait: bool| {
         move |made: &[Made; KINDS.len()]| {
             let buffers = made[kind].clone()?;
             Ok(move || {

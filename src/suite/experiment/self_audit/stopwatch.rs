@@ -80,12 +80,12 @@ fn group(seconds: f64) -> GroupBuilder<Streams> {
         .setup(|device| Ok((device.stream()?, device.stream()?)))
 }
 
-fn pair(device: &Device) -> Result<[Event; 2], DeviceError> {
+fn pair(device: &Device) -> Result<[Event; 2]> {
     Ok([device.timing_event()?, device.timing_event()?])
 }
 
 /// The seconds between two events around a spin, where neither the events nor the spin wait for the host.
-fn behind_pending_work(stream: &Stream, [start, end]: &[Event; 2], spin: Duration) -> Result<f64, DeviceError> {
+fn behind_pending_work(stream: &Stream, [start, end]: &[Event; 2], spin: Duration) -> Result<f64> {
     held(&[stream], |_| {
         stream.spin(PENDING)?;
         stream.record(start)?;
@@ -97,11 +97,7 @@ fn behind_pending_work(stream: &Stream, [start, end]: &[Event; 2], spin: Duratio
 }
 
 /// The seconds of all kernels of a loop, each by events of its own, with the cache flushed before each.
-fn flushed(
-    stream: &Stream,
-    spin: Duration,
-    iterations: usize,
-) -> Result<impl FnMut() -> Result<f64, DeviceError> + use<>, DeviceError> {
+fn flushed(stream: &Stream, spin: Duration, iterations: usize) -> Result<impl FnMut() -> Result<f64> + use<>> {
     let device = stream.device();
     if device.properties().engine == "cpu" {
         let (what, reason) = ("flushing the device's cache", "the workers share the host's caches");
@@ -122,7 +118,7 @@ fn flushed(
 }
 
 /// The length of the kernel's span in a recording.
-fn span(stream: &Stream, spin: Duration) -> Result<f64, DeviceError> {
+fn span(stream: &Stream, spin: Duration) -> Result<f64> {
     let device = stream.device();
     let ((), timeline) = device.record(|| stream.spin(spin))?;
     let kernel = timeline.spans.iter().find(|span| span.kind == crate::timeline::Kind::Kernel);

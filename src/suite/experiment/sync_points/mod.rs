@@ -129,7 +129,7 @@ fn matmul(n: usize) -> Work {
 }
 
 /// Two square operands and their stream.
-fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>, Tensor<T>), DeviceError> {
+fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>, Tensor<T>)> {
     let stream = device.stream()?;
     let (x, w) = (stream.normal([size, size])?, stream.normal([size, size])?);
     Ok((stream, x, w))
@@ -233,7 +233,7 @@ impl SyncPoints {
                 let input = |_| stream.normal([width])?.to_vec();
                 // One by one, and as one batch.
                 room_for::<T>(samples.saturating_mul(width).saturating_mul(2))?;
-                let inputs = (0..samples).map(input).collect::<Result<Vec<Vec<T>>, DeviceError>>()?;
+                let inputs = (0..samples).map(input).collect::<Result<Vec<Vec<T>>>>()?;
                 Ok((stream, w, inputs))
             })
             .host_time_of(

@@ -4,7 +4,7 @@ use super::{SyncPoints, dtype, operands};
 use crate::experiment::prelude::*;
 
 /// Reads a tensor.
-type Read<T> = fn(&Tensor<T>) -> Result<(), DeviceError>;
+type Read<T> = fn(&Tensor<T>) -> Result<()>;
 
 /// Two operands of a matmul.
 type Operands<T> = (Tensor<T>, Tensor<T>);

@@ -26,7 +26,7 @@ pub(super) fn two_matmuls<T: Float>(model: &'static str, n: usize) -> Group {
 }
 
 /// Two matmuls, each on the stream of its operands, and a synchronize of the device.
-fn both<T: Float>((x, w): &Pair<T>, (v, u): &Pair<T>) -> Result<Pair<T>, DeviceError> {
+fn both<T: Float>((x, w): &Pair<T>, (v, u): &Pair<T>) -> Result<Pair<T>> {
     let results = (x.matmul(w)?, v.matmul(u)?);
     x.stream().device().synchronize().map(|()| results)
 }

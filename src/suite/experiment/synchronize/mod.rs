@@ -178,7 +178,7 @@ struct Handover {
 }
 
 impl Handover {
-    fn new(device: &Device, elements: usize) -> Result<Self, DeviceError> {
+    fn new(device: &Device, elements: usize) -> Result<Self> {
         let (writer, reader) = (device.stream()?, device.stream()?);
         let shared = writer.zeros::<f32>([elements])?;
         let (read, copy) = (shared.on(&reader)?, reader.zeros::<f32>([elements])?);
@@ -186,7 +186,7 @@ impl Handover {
     }
 
     /// Makes the shared elements 0, then has one stream write 1 after a while and the other copy them.
-    fn run(&self, order: Order, busy: Duration) -> Result<(), DeviceError> {
+    fn run(&self, order: Order, busy: Duration) -> Result<()> {
         self.shared.affine_in_place(0.0, 0.0)?;
         self.writer.synchronize()?;
         self.writer.spin(busy)?;
@@ -204,7 +204,7 @@ impl Handover {
     }
 
     /// How many elements of the copy are not what was written.
-    fn stale(&self) -> Result<f64, DeviceError> {
+    fn stale(&self) -> Result<f64> {
         Ok(self.copy.add_scalar(-1.0)?.nonzero()?.len() as f64)
     }
 }
