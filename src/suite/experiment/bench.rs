@@ -86,20 +86,13 @@ impl Bench {
         self
     }
 
-    /// With what earlier passes of the same run, or an earlier try of it, left in `rows`: a pass that stands there is not made
-    /// again.
-    #[must_use]
-    pub fn continuing<'r>(mut self, rows: impl IntoIterator<Item = &'r Row>) -> Self {
-        let whole = |row: &Row| Some((row.spec.title(), row.outcome(&self.run)?.clone().whole_passes()?));
-        self.earlier = rows.into_iter().filter_map(whole).collect();
-        self
-    }
-
     /// As pass `pass`, from 0, of those that the sampling of the run says, each of which takes a share of the samples. What is
-    /// decided by trials is decided in the first.
+    /// decided by trials is decided in the first. A pass that an earlier try of the run left in `rows` is not made again.
     #[must_use]
-    pub fn in_pass(mut self, pass: usize, sampling: Protocol) -> Self {
+    pub fn in_pass<'r>(mut self, pass: usize, sampling: Protocol, rows: impl Iterator<Item = &'r Row>) -> Self {
         (self.pass, self.sampling) = (pass, sampling);
+        let whole = |row: &Row| Some((row.spec.title(), row.outcome(&self.run)?.clone().whole_passes()?));
+        self.earlier = rows.filter_map(whole).collect();
         self
     }
 

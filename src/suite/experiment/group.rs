@@ -12,6 +12,9 @@ use crate::measure::{Case, Clock, Stopwatch};
 use crate::results::{Derivation, MetricSpec, Parameter, Parameters, Provenance, Work};
 use crate::units::Unit;
 
+/// The identifier of a row: it stands as a whole where the row is declared.
+pub type RowId = &'static str;
+
 /// Rows under a heading, and how they are measured: [`of`](Self::of) begins one. Its cases are sampled together,
 /// interleaved, so that a reader may compare them.
 ///
@@ -164,7 +167,7 @@ impl<S: 'static> GroupBuilder<S> {
     }
 
     /// A row of the host's clock: for how long what `make` returns holds the host.
-    pub fn host_time<B, R>(self, id: &'static str, label: &str, make: impl Fn(&S) -> Result<B> + 'static) -> Self
+    pub fn host_time<B, R>(self, id: RowId, label: &str, make: impl Fn(&S) -> Result<B> + 'static) -> Self
     where
         B: FnMut() -> Result<R> + 'static,
         R: 'static,
@@ -174,7 +177,7 @@ impl<S: 'static> GroupBuilder<S> {
     }
 
     /// A row of the host's clock, of the part of what `make` returns that it runs by the stopwatch.
-    pub fn host_time_within<B>(self, id: &'static str, label: &str, make: impl Fn(&S) -> Result<B> + 'static) -> Self
+    pub fn host_time_within<B>(self, id: RowId, label: &str, make: impl Fn(&S) -> Result<B> + 'static) -> Self
     where
         B: FnMut(&mut Stopwatch) -> Result<()> + 'static,
     {
@@ -184,12 +187,7 @@ impl<S: 'static> GroupBuilder<S> {
 
     /// A row of two events on a stream: how many seconds lie on it from the beginning to the end of what `make` returns
     /// beside it.
-    pub fn device_time<B, R>(
-        self,
-        id: &'static str,
-        label: &str,
-        make: impl Fn(&S) -> Result<(Stream, B)> + 'static,
-    ) -> Self
+    pub fn device_time<B, R>(self, id: RowId, label: &str, make: impl Fn(&S) -> Result<(Stream, B)> + 'static) -> Self
     where
         B: FnMut() -> Result<R> + 'static,
         R: 'static,
@@ -202,13 +200,7 @@ impl<S: 'static> GroupBuilder<S> {
     }
 
     /// A row of times that what `make` returns takes from `clock` by itself, in seconds.
-    pub fn time_by<B>(
-        self,
-        clock: Clock,
-        id: &'static str,
-        label: &str,
-        make: impl Fn(&S) -> Result<B> + 'static,
-    ) -> Self
+    pub fn time_by<B>(self, clock: Clock, id: RowId, label: &str, make: impl Fn(&S) -> Result<B> + 'static) -> Self
     where
         B: FnMut() -> Result<f64> + 'static,
     {
@@ -217,13 +209,7 @@ impl<S: 'static> GroupBuilder<S> {
     }
 
     /// A row of values that what `make` returns observes: a count, a yes (1) or no (0).
-    pub fn observed<B>(
-        self,
-        id: &'static str,
-        label: &str,
-        unit: Unit,
-        make: impl Fn(&S) -> Result<B> + 'static,
-    ) -> Self
+    pub fn observed<B>(self, id: RowId, label: &str, unit: Unit, make: impl Fn(&S) -> Result<B> + 'static) -> Self
     where
         B: FnMut() -> Result<f64> + 'static,
     {
@@ -232,22 +218,17 @@ impl<S: 'static> GroupBuilder<S> {
     }
 
     /// A row that has a meaning in another system alone, for this reason.
-    pub fn foreign(self, id: &'static str, label: &str, unit: Unit, reason: &'static str) -> Self {
+    pub fn foreign(self, id: RowId, label: &str, unit: Unit, reason: &'static str) -> Self {
         self.observed(id, label, unit, move |_| no_meaning(id, reason))
     }
 
     /// A row of the host's clock that has a meaning in another system alone, for this reason.
-    pub fn foreign_time(self, id: &'static str, label: &str, reason: &'static str) -> Self {
+    pub fn foreign_time(self, id: RowId, label: &str, reason: &'static str) -> Self {
         self.time_by(Clock::Host, id, label, move |_| no_meaning(id, reason))
     }
 
     /// A row of the host's clock: for how long `call` holds the host.
-    pub fn host_time_of<R: 'static>(
-        self,
-        id: &'static str,
-        label: &str,
-        call: impl Fn(&S) -> Result<R> + 'static,
-    ) -> Self {
+    pub fn host_time_of<R: 'static>(self, id: RowId, label: &str, call: impl Fn(&S) -> Result<R> + 'static) -> Self {
         let make = of_shared(call, |id, shared, call| Case::host_timed(id, move || call(&shared)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
     }
@@ -255,7 +236,7 @@ impl<S: 'static> GroupBuilder<S> {
     /// A row of the host's clock, of the part of `call` that it runs by the stopwatch.
     pub fn stopwatch_of(
         self,
-        id: &'static str,
+        id: RowId,
         label: &str,
         call: impl Fn(&S, &mut Stopwatch) -> Result<()> + 'static,
     ) -> Self {
@@ -264,25 +245,13 @@ impl<S: 'static> GroupBuilder<S> {
     }
 
     /// A row of times that `call` takes from `clock` by itself, in seconds.
-    pub fn seconds_of(
-        self,
-        clock: Clock,
-        id: &'static str,
-        label: &str,
-        call: impl Fn(&S) -> Result<f64> + 'static,
-    ) -> Self {
+    pub fn seconds_of(self, clock: Clock, id: RowId, label: &str, call: impl Fn(&S) -> Result<f64> + 'static) -> Self {
         let make = of_shared(call, move |id, shared, call| Case::timed_by(clock, id, move || call(&shared)));
         self.sampled(id, label, Unit::Seconds, clock, make)
     }
 
     /// A row of values that `call` observes: a count, a yes (1) or no (0).
-    pub fn value_of(
-        self,
-        id: &'static str,
-        label: &str,
-        unit: Unit,
-        call: impl Fn(&S) -> Result<f64> + 'static,
-    ) -> Self {
+    pub fn value_of(self, id: RowId, label: &str, unit: Unit, call: impl Fn(&S) -> Result<f64> + 'static) -> Self {
         let make = of_shared(call, |id, shared, call| Case::new(id, move || call(&shared)));
         self.sampled(id, label, unit, Clock::Observed, make)
     }
@@ -291,7 +260,7 @@ impl<S: 'static> GroupBuilder<S> {
     /// what the method makes of a difference that is none.
     pub fn twice<R: 'static>(
         self,
-        [first, second, ratio]: [&'static str; 3],
+        [first, second, ratio]: [RowId; 3],
         call: impl Fn(&S) -> Result<R> + 'static,
     ) -> Group {
         let call = Rc::new(call);
@@ -313,7 +282,7 @@ impl<S: 'static> GroupBuilder<S> {
         self,
         event: usize,
         events: impl Fn(&S) -> Result<Rc<EachRound<T>>> + Copy + 'static,
-        rows: [(&'static str, &str, Unit, Clock, fn(&T) -> f64); ROWS],
+        rows: [(RowId, &str, Unit, Clock, fn(&T) -> f64); ROWS],
     ) -> Self {
         rows.into_iter().fold(self, |group, (id, label, unit, clock, part)| {
             let row = group.rows.len();
@@ -325,7 +294,7 @@ impl<S: 'static> GroupBuilder<S> {
         })
     }
 
-    fn sampled(self, id: &'static str, label: &str, unit: Unit, clock: Clock, make: Make<S>) -> Self {
+    fn sampled(self, id: RowId, label: &str, unit: Unit, clock: Clock, make: Make<S>) -> Self {
         self.declared(id, label, unit, Provenance::measured(clock), Some(make))
     }
 
@@ -334,15 +303,15 @@ impl<S: 'static> GroupBuilder<S> {
     ///
     /// Operands of one group were interleaved, so that their samples of one round belong together; for others, pairing
     /// is by order alone, up to the shorter.
-    pub fn derived(self, id: &'static str, label: &str, unit: Unit, formula: impl Into<Formula>) -> Self {
+    pub fn derived(self, id: RowId, label: &str, unit: Unit, formula: impl Into<Formula>) -> Self {
         let declared = || self.rows.iter().map(|row| row.spec.id.as_str());
         let Formula { derivation, text: formula, operands } = formula.into().with_operands(declared);
         self.declared(id, label, unit, Provenance::Derived { derivation, formula, operands }, None)
     }
 
     /// The difference of two times of the group: the first less the second, round by round.
-    pub fn difference(self, id: &'static str, label: &str, [from, less]: [&'static str; 2]) -> Self {
-        let short = |id: &'static str| id.rsplit('.').next().unwrap_or(id);
+    pub fn difference(self, id: RowId, label: &str, [from, less]: [RowId; 2]) -> Self {
+        let short = |id: RowId| id.rsplit('.').next().unwrap_or(id);
         let [from, less] = [from, less].map(|id| (short(id), id));
         let formula = Formula::of(format!("{} − {}", from.0, less.0), [from, less]);
         self.derived(id, label, Unit::Seconds, formula.is(Derivation::Difference))
@@ -390,14 +359,7 @@ impl<S: 'static> GroupBuilder<S> {
         self
     }
 
-    fn declared(
-        mut self,
-        id: &'static str,
-        label: &str,
-        unit: Unit,
-        provenance: Provenance,
-        make: Option<Make<S>>,
-    ) -> Self {
+    fn declared(mut self, id: RowId, label: &str, unit: Unit, provenance: Provenance, make: Option<Make<S>>) -> Self {
         let (id, group, label) = (id.to_owned(), self.heading.clone(), label.to_owned());
         let parameters = self.current.clone();
         let spec = MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None };

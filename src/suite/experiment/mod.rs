@@ -55,7 +55,7 @@ mod registry;
 
 pub use bench::{Bench, RunObserver};
 pub use formula::Formula;
-pub use group::{Group, GroupBuilder, Part};
+pub use group::{Group, GroupBuilder, Part, RowId};
 pub use recorder::{Pass, TraceRecorder, has_scenarios, record_scenarios};
 pub use registry::{AnyExperiment, Experiment, Registry, RegistryEntry, WrongParameters};
 

@@ -211,10 +211,10 @@ impl Session<'_> {
         let protocol = Protocol { seed: random.random(), ..share };
         let host = running.host.clone();
         let sampler = Sampler::new(protocol).interrupted_by(Arc::clone(&self.interrupt)).watching(host);
+        let earlier = running.results.rows.iter().filter(|row| row.spec.experiment() == declared.experiment.name());
         let bench = Bench::new(self.device, sampler, Arc::clone(&self.observer), &running.id, running.begun)
             .selecting(running.results.selection.clone())
-            .in_pass(pass, sampling.clone())
-            .continuing(running.results.rows.iter().filter(|row| row.spec.experiment() == declared.experiment.name()));
+            .in_pass(pass, sampling.clone(), earlier);
         run_parts(declared, bench, &[part], random.random())
     }
 

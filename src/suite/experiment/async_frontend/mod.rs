@@ -79,6 +79,11 @@ impl Experiment for AsyncFrontend {
     }
 }
 
+/// A stream, and where prints go.
+fn with_null_device(device: &Device) -> Result<(Stream, RefCell<File>)> {
+    Ok((device.stream()?, RefCell::new(null_device()?)))
+}
+
 /// Launches `iters` iterations of the loop; the last one's result.
 fn iterate(stream: &Stream, n: usize, iters: usize) -> Result<Tensor<f32>> {
     (1..iters).try_for_each(|_| random_matmul(stream, n).map(|b| drop(black_box(b))))?;
@@ -170,36 +175,26 @@ impl AsyncFrontend {
             },
         ];
         let behind = move |read: Read, ready: bool| {
-            move |stream: &Stream| {
-                let (stream, mut null) = (stream.clone(), null_device()?);
-                Ok(move |watch: &mut Stopwatch| {
-                    let y = iterate(&stream, n, iters)?;
-                    if ready {
-                        stream.synchronize()?;
-                    }
-                    watch.time(|| read(&y, &mut null))
-                })
+            move |(stream, null): &(Stream, RefCell<File>), watch: &mut Stopwatch| {
+                let y = iterate(stream, n, iters)?;
+                if ready {
+                    stream.synchronize()?;
+                }
+                let null = &mut *null.borrow_mut();
+                watch.time(|| read(&y, null))
             }
         };
         let (pending, ready) = (move |read| behind(read, false), move |read| behind(read, true));
         Group::of("Synchronization points", self.loop_parameters())
-            .setup(|device| device.stream())
-            .host_time_within("async-frontend.barriers.print.pending", "Print an element, work pending", pending(print))
-            .host_time_within("async-frontend.barriers.print.ready", "Print an element, nothing pending", ready(print))
-            .host_time_within("async-frontend.barriers.item.pending", "Read a scalar, work pending", pending(item))
-            .host_time_within("async-frontend.barriers.item.ready", "Read a scalar, nothing pending", ready(item))
-            .host_time_within("async-frontend.barriers.copy.pending", "Copy to the host, work pending", pending(copy))
-            .host_time_within("async-frontend.barriers.copy.ready", "Copy to the host, nothing pending", ready(copy))
-            .host_time_within(
-                "async-frontend.barriers.branch.pending",
-                "Branch on a value, work pending",
-                pending(branch),
-            )
-            .host_time_within(
-                "async-frontend.barriers.branch.ready",
-                "Branch on a value, nothing pending",
-                ready(branch),
-            )
+            .setup(with_null_device)
+            .stopwatch_of("async-frontend.barriers.print.pending", "Print an element, work pending", pending(print))
+            .stopwatch_of("async-frontend.barriers.print.ready", "Print an element, nothing pending", ready(print))
+            .stopwatch_of("async-frontend.barriers.item.pending", "Read a scalar, work pending", pending(item))
+            .stopwatch_of("async-frontend.barriers.item.ready", "Read a scalar, nothing pending", ready(item))
+            .stopwatch_of("async-frontend.barriers.copy.pending", "Copy to the host, work pending", pending(copy))
+            .stopwatch_of("async-frontend.barriers.copy.ready", "Copy to the host, nothing pending", ready(copy))
+            .stopwatch_of("async-frontend.barriers.branch.pending", "Branch on a value, work pending", pending(branch))
+            .stopwatch_of("async-frontend.barriers.branch.ready", "Branch on a value, nothing pending", ready(branch))
             .build()
     }
 
@@ -293,13 +288,11 @@ fn graph_value() -> [Group; 2] {
         );
     }
     let print = Group::of("Dependency graph", [])
-        .setup(|device| device.stream())
-        .host_time_within("async-frontend.graph.print", "Print x · y + 2", |stream| {
-            let (stream, mut null) = (stream.clone(), null_device()?);
-            Ok(move |watch: &mut Stopwatch| {
-                let z = graph(&stream)?;
-                watch.time(|| print_to(&mut null, &z))
-            })
+        .setup(with_null_device)
+        .stopwatch_of("async-frontend.graph.print", "Print x · y + 2", |(stream, null), watch| {
+            let z = graph(stream)?;
+            let null = &mut *null.borrow_mut();
+            watch.time(|| print_to(null, &z))
         })
         .build();
     [group.build(), print]
