@@ -113,6 +113,9 @@ pub struct GroupBuilder<S> {
 type Setup<S> = Box<dyn Fn(&Device) -> Result<S>>;
 type Make<S> = Box<dyn Fn(&Rc<S>, String) -> Result<Case<'static>>>;
 
+/// A row of a part of an event: its identifier, label, unit and clock, and which part.
+type EventPart<'l, T> = (RowId, &'l str, Unit, Clock, fn(&T) -> f64);
+
 /// A row, and what makes its case; a computed one has none.
 struct Declared<S> {
     spec: MetricSpec,
@@ -282,7 +285,7 @@ impl<S: 'static> GroupBuilder<S> {
         self,
         event: usize,
         events: impl Fn(&S) -> Result<Rc<EachRound<T>>> + Copy + 'static,
-        rows: [(RowId, &str, Unit, Clock, fn(&T) -> f64); ROWS],
+        rows: [EventPart<'_, T>; ROWS],
     ) -> Self {
         rows.into_iter().fold(self, |group, (id, label, unit, clock, part)| {
             let row = group.rows.len();

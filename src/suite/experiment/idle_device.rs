@@ -106,7 +106,7 @@ impl IdleDevice {
 }
 
 /// The names of the devices of an engine.
-fn of_engine(engine: &str) -> impl Iterator<Item = String> {
+pub(super) fn of_engine(engine: &str) -> impl Iterator<Item = String> {
     let names = Device::list().into_iter().map(|listed| listed.name);
     names.filter(move |name| name.split(':').next() == Some(engine))
 }

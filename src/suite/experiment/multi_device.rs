@@ -23,7 +23,7 @@
 
 use std::time::Instant;
 
-use super::idle_device::iterate;
+use super::idle_device::{iterate, of_engine};
 use crate::calls::ranks::{AllReduce, FirstCalls};
 use crate::calls::ways::{Heading, MemoryWay, MovedBy, Ways};
 use crate::experiment::prelude::*;
@@ -82,8 +82,7 @@ struct Devices {
 
 impl Devices {
     fn of(engine: &str) -> Self {
-        let listed = Device::list().into_iter().map(|listed| listed.name);
-        let names: Vec<_> = listed.filter(|name| name.split(':').next() == Some(engine)).collect();
+        let names: Vec<_> = of_engine(engine).collect();
         match names.len() {
             0 | 1 => Self {
                 names: [0, 1].map(|number| format!("{engine}:{number}")).to_vec(),

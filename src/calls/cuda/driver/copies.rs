@@ -12,10 +12,12 @@ use crate::catalogue::{Call, Memory};
 /// Why pageable memory is not filled.
 const NO_ADDRESS: &str = "the call takes an address of the driver's, and pageable memory has none";
 
-/// The two sides of a copy.
+/// The two sides of a copy, as the device and as the host names them.
 struct Sides {
     target: CUdeviceptr,
+    host_target: *mut c_void,
     source: CUdeviceptr,
+    host_source: *mut c_void,
     bytes: usize,
 }
 
@@ -44,7 +46,8 @@ pub(super) fn calls(bytes: usize) -> impl Iterator<Item = Call> {
 fn copy(name: &'static str, asynchronous: bool, [from, to]: [Memory; 2], bytes: usize) -> Call {
     let copy = call(name, stream_if(asynchronous), move |calls| {
         let (from, to) = (Block::new(&calls.context, from, bytes)?, Block::new(&calls.context, to, bytes)?);
-        let sides = Sides { target: to.address()?, source: from.address()?, bytes: from.bytes().min(to.bytes()) };
+        let (source, target, bytes) = (from.address()?, to.address()?, from.bytes().min(to.bytes()));
+        let sides = Sides { target, host_target: to.start()?, source, host_source: from.start()?, bytes };
         let by = by(name);
         Ok(calls.plain(name, move |c| {
             let _kept = (&from, &to);
@@ -65,17 +68,13 @@ fn by(name: &str) -> fn(&Sides, CUstream) -> CUresult {
     // Safety, of all: both sides hold as many bytes.
     match name {
         // Safety: as above.
-        "cuMemcpyHtoD" => |s, _| unsafe { sys::cuMemcpyHtoD_v2(s.target, s.source as *const c_void, s.bytes) },
+        "cuMemcpyHtoD" => |s, _| unsafe { sys::cuMemcpyHtoD_v2(s.target, s.host_source, s.bytes) },
         // Safety: as above.
-        "cuMemcpyHtoDAsync" => {
-            |s, on| unsafe { sys::cuMemcpyHtoDAsync_v2(s.target, s.source as *const c_void, s.bytes, on) }
-        }
+        "cuMemcpyHtoDAsync" => |s, on| unsafe { sys::cuMemcpyHtoDAsync_v2(s.target, s.host_source, s.bytes, on) },
         // Safety: as above.
-        "cuMemcpyDtoH" => |s, _| unsafe { sys::cuMemcpyDtoH_v2(s.target as *mut c_void, s.source, s.bytes) },
+        "cuMemcpyDtoH" => |s, _| unsafe { sys::cuMemcpyDtoH_v2(s.host_target, s.source, s.bytes) },
         // Safety: as above.
-        "cuMemcpyDtoHAsync" => {
-            |s, on| unsafe { sys::cuMemcpyDtoHAsync_v2(s.target as *mut c_void, s.source, s.bytes, on) }
-        }
+        "cuMemcpyDtoHAsync" => |s, on| unsafe { sys::cuMemcpyDtoHAsync_v2(s.host_target, s.source, s.bytes, on) },
         // Safety: as above.
         "cuMemcpyDtoD" => |s, _| unsafe { sys::cuMemcpyDtoD_v2(s.target, s.source, s.bytes) },
         // Safety: as above.
