@@ -259,7 +259,8 @@ fn the_rows_of_the_kept_results_are_declared_by_their_experiments_of_today() {
         let engine = results.environment().device.engine.as_str();
         let stated = suite.experiments_on(engine);
         let unstated = registry.entries().iter().filter(|entry| stated.iter().all(|one| one.name() != entry.name));
-        let unstated: Vec<Box<dyn AnyExperiment>> = unstated.map(|entry| entry.default_for(engine)).collect();
+        let unstated: Vec<std::sync::Arc<dyn AnyExperiment>> =
+            unstated.map(|entry| entry.default_for(engine)).collect();
         let ran = |name: &str| results.run().order.iter().any(|experiment| experiment.name == name);
         let experiments = stated.iter().chain(&unstated).filter(|experiment| ran(experiment.name()));
         let plan = experiments.flat_map(|experiment| experiment.plan(engine));
@@ -370,14 +371,21 @@ fn rows_that_find_no_memory_fail_with_the_reason_and_the_others_run() {
 #[test]
 fn iterations_and_element_types_can_be_chosen_where_an_experiment_has_them() {
     let registry = Registry::builtin();
-    let mut chosen = registry.get("sync-points").unwrap().default_for("cuda");
-    *chosen.iterations().unwrap() = syncscope_suite::experiment::counts::count(7);
-    *chosen.element_types().unwrap() = vec!["bf16".parse().unwrap()];
-    let plan = chosen.plan("cuda");
+    let entry = registry.get("sync-points").unwrap();
+    let (iterations, types) = (entry.iterations.unwrap(), entry.element_types.unwrap());
+    let chosen = serde_json::json!({ iterations: 7, types: ["bf16"] });
+    let plan = entry.suited("cuda", chosen.as_object().unwrap()).unwrap().plan("cuda");
     let loops: Vec<&MetricSpec> = plan.iter().filter(|spec| spec.id == "sync-points.big.async").collect();
     assert_eq!(loops.len(), 1);
     assert_eq!((&loops[0].parameters["iters"], &loops[0].parameters["dtype"]), (&7_usize.into(), &"bf16".into()));
-    assert!(registry.get("self-audit").unwrap().default_for("cuda").element_types().is_none());
+    assert!(registry.get("self-audit").unwrap().element_types.is_none());
+    // Each names a parameter that it has.
+    for entry in registry.entries() {
+        for (parameter, value) in [(entry.iterations, "7"), (entry.element_types, "[\"fp32\"]")] {
+            let stated = parameter.map(|name| (name.to_owned(), value.parse().unwrap())).into_iter().collect();
+            assert!(entry.suited("cuda", &stated).is_ok(), "{}", entry.name);
+        }
+    }
     assert!(registry.unknown("sync-point").contains("did you mean `sync-points`?"));
 }
 

@@ -20,7 +20,7 @@ use syncscope_present::units::Unit;
 use syncscope_results::{
     Environment, Measured, Outcome, Parameters, Pass, Piece, Plan, Results, Row, RunOutcome, SYNCSCOPE, Selection,
 };
-use syncscope_suite::experiment::{Experiment, Formula, Group, GroupBuilder, Registry, RunObserver};
+use syncscope_suite::experiment::{Experiment, Group, GroupBuilder, Part, Registry, RunObserver};
 use syncscope_suite::runner::{Session, Suite, empty_results};
 
 const PASSES: usize = 3;
@@ -73,8 +73,8 @@ impl Experiment for Passes {
         let together = Group::of("Together", [])
             .observed("passes.a", "A", Unit::Number, move |_| Ok(move || call(script)))
             .observed("passes.b", "B", Unit::Number, |_| Ok(|| Ok(1.0)))
-            .derived("passes.sum", "Sum", Unit::Number, Formula::of("a + b", [("a", "passes.a"), ("b", "passes.b")]))
-            .derived("passes.none", "None", Unit::Ratio, Formula::of("b / (b − b)", [("b", "passes.b")]));
+            .derived("passes.sum", "Sum", Unit::Number, "a + b")
+            .derived("passes.none", "None", Unit::Ratio, "b / (b − b)");
         // Its rounds take longer than those of short rows, whatever the speed of the machine.
         let long = Group::of("Long", []).observed("passes.l", "L", Unit::Number, |_| {
             Ok(|| {
@@ -85,7 +85,7 @@ impl Experiment for Passes {
         let apart = Group::of("Apart", []).observed("passes.c", "C", Unit::Number, |_| Ok(|| Ok(1.0)));
         let decided = Group::of("Decided", []).trials(NonZeroUsize::new(2).unwrap());
         let decided = decided.observed("passes.d", "D", Unit::Number, |_| Ok(|| Ok(1.0)));
-        let recorded = Group::of("Recorded", []).recorded();
+        let recorded = Group::of("Recorded", []).measured_in(Part::Recorded);
         let recorded = recorded.observed("passes.e", "E", Unit::Number, |_| Ok(|| Ok(1.0)));
         [together, long, apart, decided, recorded].map(GroupBuilder::build).into()
     }

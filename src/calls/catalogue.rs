@@ -106,13 +106,7 @@ impl Memory {
 
     /// Its name, as a parameter of a row.
     pub fn name(self) -> &'static str {
-        match self {
-            Memory::Pageable => "pageable",
-            Memory::Pinned => "pinned",
-            Memory::Registered => "registered",
-            Memory::Managed => "managed",
-            Memory::Device => "device",
-        }
+        ["pageable", "pinned", "registered", "managed", "device"][self as usize]
     }
 }
 

@@ -71,11 +71,11 @@ pub enum On {
     Legacy,
 }
 
-/// What the gate holds while a call is made.
+/// A stream by what it is to a call: which one a gate holds while the call is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gated {
+pub enum StreamRole {
     /// The stream that the call is given.
-    Same,
+    Given,
     /// Another stream of the same thread, created with the default flags: it is ordered against the legacy default stream.
     Other,
     /// Another stream that is ordered against no other.
@@ -88,21 +88,13 @@ pub enum Gated {
     Device,
 }
 
-impl Gated {
+impl StreamRole {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Gated::Same, Gated::Other, Gated::NonBlocking, Gated::Legacy, Gated::Thread, Gated::Device];
+    pub const ALL: [Self; 6] = [Self::Given, Self::Other, Self::NonBlocking, Self::Legacy, Self::Thread, Self::Device];
 
     /// Its name, as a parameter of a row.
     pub fn name(self) -> &'static str {
-        match self {
-            Gated::Same => "same",
-            Gated::Other => "other",
-            Gated::NonBlocking => "non-blocking",
-            Gated::Legacy => "legacy",
-            Gated::Thread => "thread",
-            Gated::Device => "device",
-        }
+        ["same", "other", "non-blocking", "legacy", "thread", "device"][self as usize]
     }
 }
 
@@ -128,29 +120,8 @@ impl WaitMode {
 
     /// Its name, as a parameter of a row.
     pub fn name(self) -> &'static str {
-        match self {
-            WaitMode::Spin => "spin",
-            WaitMode::Yield => "yield",
-            WaitMode::Block => "block",
-        }
+        ["spin", "yield", "block"][self as usize]
     }
-}
-
-/// A stream of a rig.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RigStream {
-    /// The one that calls are given.
-    Own,
-    /// As [`Gated::Other`].
-    Other,
-    /// As [`Gated::NonBlocking`].
-    NonBlocking,
-    /// As [`Gated::Legacy`].
-    Legacy,
-    /// As [`Gated::Thread`].
-    Thread,
-    /// As [`Gated::Device`].
-    Device,
 }
 
 /// What calls are tried with. It belongs to one thread.
@@ -165,10 +136,10 @@ trait Rig {
     ///
     /// # Errors
     /// As [`steps`](Self::steps), for a stream that is not here.
-    fn hold(&self, line: RigStream) -> Result<Gate>;
+    fn hold(&self, line: StreamRole) -> Result<Gate>;
 
     /// Keeps a stream busy for this long.
-    fn keep_busy(&self, line: RigStream, duration: Duration) -> Result<()>;
+    fn keep_busy(&self, line: StreamRole, duration: Duration) -> Result<()>;
 
     /// Waits until all streams of the rig are idle; all gates are open.
     fn drain(&self) -> Result<()>;
@@ -189,7 +160,7 @@ trait Rig {
     ///
     /// # Errors
     /// [`NotApplicable`](DeviceError::NotApplicable) says what is not here.
-    fn ranks(&self, bytes: usize) -> Result<Box<dyn ranks::Ranks>>;
+    fn ranks(&self, bytes: usize) -> Result<cuda::NcclRanks>;
 }
 
 /// What calls of a device are tried with.

@@ -1,7 +1,6 @@
 //! The steps of a call from closures: what it needs is made anew for each time, and dropped when all work is over.
 
-use super::Steps;
-use crate::Result;
+use super::{Result, Steps};
 use syncscope::error::DeviceError;
 
 type Step<T> = Box<dyn FnMut(&mut T) -> Result<()>>;
@@ -32,11 +31,6 @@ impl<T: 'static> Made<T> {
     pub(super) fn boxed(self) -> Box<dyn Steps> {
         Box::new(self)
     }
-}
-
-/// A call that needs nothing made.
-pub(super) fn plain(mut call: impl FnMut() -> Result<()> + 'static) -> Box<dyn Steps> {
-    Made::new(|| Ok(()), move |()| call()).boxed()
 }
 
 impl<T> Made<T> {

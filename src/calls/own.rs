@@ -10,12 +10,10 @@ use std::time::{Duration, Instant};
 
 use super::catalogue::{Call, Make};
 use super::clock::ByHost;
-use super::made::plain;
-use super::ranks::Ranks;
+use super::cuda::NcclRanks;
 use super::waiting::{Manner, PATIENCE, Waiting, poll};
 use super::ways::{Heading, MovedBy, Transfers};
-use super::{Family, Made, On, Rig, RigStream, Steps, WaitMode};
-use crate::Result;
+use super::{Family, Made, On, Result, Rig, Steps, StreamRole, WaitMode};
 use syncscope::affinity;
 use syncscope::device::{Device, Event, Gate, Graph, HostBuffer, HostKind, Stream};
 use syncscope::error::DeviceError;
@@ -61,17 +59,20 @@ impl OwnCalls {
         Ok(Self { shared: Rc::new(shared), waiting: RefCell::new(None) })
     }
 
-    fn stream(&self, line: RigStream) -> Result<&Stream> {
-        let missing = |what: &str, reason: &str| DeviceError::not_applicable(what, self.shared.device.name(), reason);
+    fn missing(&self, what: &str, reason: &str) -> DeviceError {
+        DeviceError::not_applicable(what, self.shared.device.name(), reason)
+    }
+
+    fn stream(&self, line: StreamRole) -> Result<&Stream> {
         match line {
-            RigStream::Own => Ok(&self.shared.own),
-            RigStream::Other => Ok(&self.shared.other),
-            RigStream::Thread => Ok(&self.shared.of_thread),
-            RigStream::Device => Ok(&self.shared.of_device),
-            RigStream::NonBlocking => {
-                Err(missing("a non-blocking stream", "all streams of this engine are non-blocking"))
+            StreamRole::Given => Ok(&self.shared.own),
+            StreamRole::Other => Ok(&self.shared.other),
+            StreamRole::Thread => Ok(&self.shared.of_thread),
+            StreamRole::Device => Ok(&self.shared.of_device),
+            StreamRole::NonBlocking => {
+                Err(self.missing("a non-blocking stream", "all streams of this engine are non-blocking"))
             }
-            RigStream::Legacy => Err(missing("the legacy default stream", "this engine has no default stream")),
+            StreamRole::Legacy => Err(self.missing("the legacy default stream", "this engine has no default stream")),
         }
     }
 }
@@ -80,19 +81,15 @@ impl Rig for OwnCalls {
     fn steps(&self, call: &Call) -> Result<Box<dyn Steps>> {
         match call.make {
             Make::Own(make) => Ok(make(&self.shared)),
-            Make::Driver(_) => Err(DeviceError::not_applicable(
-                "a call of the driver",
-                self.shared.device.name(),
-                "this engine stands on no driver",
-            )),
+            Make::Driver(_) => Err(self.missing("a call of the driver", "this engine stands on no driver")),
         }
     }
 
-    fn hold(&self, line: RigStream) -> Result<Gate> {
+    fn hold(&self, line: StreamRole) -> Result<Gate> {
         let stream = self.stream(line)?;
         let gate = stream.device().gate()?;
         stream.wait_gate(&gate)?;
-        if line == RigStream::Thread {
+        if line == StreamRole::Thread {
             let (waits, waiting) = mpsc::channel::<()>();
             let stream = stream.clone();
             let wait = move || {
@@ -107,7 +104,7 @@ impl Rig for OwnCalls {
         Ok(gate)
     }
 
-    fn keep_busy(&self, line: RigStream, duration: Duration) -> Result<()> {
+    fn keep_busy(&self, line: StreamRole, duration: Duration) -> Result<()> {
         self.stream(line)?.spin(duration)
     }
 
@@ -120,27 +117,27 @@ impl Rig for OwnCalls {
     }
 
     fn wait_by(&self, mode: WaitMode) -> Result<()> {
-        Err(DeviceError::not_applicable(
-            format!("the wait mode {}", mode.name()),
-            self.shared.device.name(),
-            CONDITION_VARIABLE,
-        ))
+        Err(self.missing(&format!("the wait mode {}", mode.name()), CONDITION_VARIABLE))
     }
 
     fn waiting(&self) -> Result<Box<dyn Waiting>> {
-        OwnWaiting::new(&self.shared.own).map(|waiting| Box::new(waiting) as _)
+        let Shared { device, own, .. } = &*self.shared;
+        Ok(Box::new(OwnWaiting { own: own.clone(), beside: device.stream()?, end: device.event()? }))
     }
 
+    /// The engine says why it has no other memory than pageable: its devices are the host.
     fn transfers(&self, way: MovedBy, bytes: usize) -> Result<Box<dyn Transfers>> {
-        OwnTransfers::new(&self.shared.device, way, bytes).map(|transfers| Box::new(transfers) as _)
+        let device = &self.shared.device;
+        let kind = if way == MovedBy::Pageable { HostKind::Pageable } else { HostKind::Pinned };
+        let buffer = || device.host_buffer::<u8>(kind, bytes).map(RefCell::new);
+        let streams = [device.stream()?, device.stream()?];
+        let tensors = [streams[0].empty([bytes])?, streams[1].empty([bytes])?];
+        Ok(Box::new(OwnTransfers { buffers: [buffer()?, buffer()?], streams, tensors }))
     }
 
-    fn ranks(&self, _: usize) -> Result<Box<dyn Ranks>> {
-        Err(DeviceError::not_applicable(
-            "an all-reduce",
-            self.shared.device.name(),
-            "the devices of this engine are one host, which has nothing to exchange",
-        ))
+    fn ranks(&self, _: usize) -> Result<NcclRanks> {
+        let reason = "the devices of this engine are one host, which has nothing to exchange";
+        Err(self.missing("an all-reduce", reason))
     }
 }
 
@@ -150,8 +147,7 @@ const CONDITION_VARIABLE: &str = "a thread of this engine waits for a condition 
 impl Shared {
     /// A call that needs nothing made.
     fn plain(self: &Rc<Self>, call: impl Fn(&Self) -> Result<()> + 'static) -> Box<dyn Steps> {
-        let shared = Rc::clone(self);
-        plain(move || call(&shared))
+        self.made(|_| Ok(()), move |shared, ()| call(shared)).boxed()
     }
 
     /// A call on what is made anew for each time.
@@ -269,14 +265,6 @@ struct OwnWaiting {
     end: Event,
 }
 
-impl OwnWaiting {
-    /// Work on the stream that calls are given.
-    pub(super) fn new(own: &Stream) -> Result<Self> {
-        let (beside, end) = (own.device().stream()?, own.device().event()?);
-        Ok(Self { own: own.clone(), beside, end })
-    }
-}
-
 impl Waiting for OwnWaiting {
     fn prepare(&self) -> Result<()> {
         Ok(())
@@ -294,7 +282,7 @@ impl Waiting for OwnWaiting {
             Manner::HostFunction => return self.own.synchronize(),
             Manner::Query => poll(until, || self.own.is_complete())?,
             Manner::Flag => poll(until, || self.end.is_complete())?,
-            Manner::Spin | Manner::Yield | Manner::Block | Manner::WaitValue => {
+            Manner::Driver(_) | Manner::WaitValue => {
                 return Err(DeviceError::not_applicable(
                     format!("the wait mode {}", manner.name()),
                     self.own.device().name(),
@@ -333,17 +321,6 @@ struct OwnTransfers {
     tensors: [Tensor<u8>; 2],
 }
 
-impl OwnTransfers {
-    /// The engine says why it has no other memory than pageable: its devices are the host.
-    pub(super) fn new(device: &Device, way: MovedBy, bytes: usize) -> Result<Self> {
-        let kind = if way == MovedBy::Pageable { HostKind::Pageable } else { HostKind::Pinned };
-        let buffer = || device.host_buffer::<u8>(kind, bytes).map(RefCell::new);
-        let streams = [device.stream()?, device.stream()?];
-        let tensors = [streams[0].empty([bytes])?, streams[1].empty([bytes])?];
-        Ok(Self { buffers: [buffer()?, buffer()?], streams, tensors })
-    }
-}
-
 impl Transfers for OwnTransfers {
     fn prepare(&self) -> Result<()> {
         Ok(())
@@ -364,7 +341,7 @@ impl Transfers for OwnTransfers {
 mod tests {
     use super::*;
     use crate::catalogue::calls;
-    use crate::{CallUnderTest, Gated};
+    use crate::{CallUnderTest, StreamRole};
 
     const FAMILIES: [Family; 9] = [
         Family::Wait,
@@ -379,10 +356,10 @@ mod tests {
     ];
 
     /// Whether a call waits for a gate that holds a stream, as the engine declares.
-    fn waits(call: &str, held: Gated) -> bool {
+    fn waits(call: &str, held: StreamRole) -> bool {
         match call {
-            "Device::synchronize" => held != Gated::Device,
-            "Stream::synchronize" | "Event::synchronize" | "Tensor::to_vec" => held == Gated::Same,
+            "Device::synchronize" => held != StreamRole::Device,
+            "Stream::synchronize" | "Event::synchronize" | "Tensor::to_vec" => held == StreamRole::Given,
             _ => false,
         }
     }
@@ -395,7 +372,7 @@ mod tests {
         for call in FAMILIES.into_iter().flat_map(|family| calls("cpu", family, &[4])) {
             let mut tested = CallUnderTest::new(&device, &call).unwrap();
             tested.rehearse().unwrap();
-            for held in Gated::ALL {
+            for held in StreamRole::ALL {
                 let declared = waits(call.name, held);
                 let patience = Duration::from_millis(if declared { 20 } else { 60_000 });
                 match tested.trial(held, patience, Duration::ZERO) {

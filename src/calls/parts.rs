@@ -10,13 +10,13 @@
 //! the work, the rest of the work is below 0: for so long it has been over. Where the call does not wait, the rest of the work
 //! is longer than the call.
 
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use super::catalogue::Call;
 use super::clock::seconds;
 use super::waiting::{Manner, Waiting};
-use super::{CallUnderTest, WaitMode};
-use crate::Result;
+use super::{CallUnderTest, Result, WaitMode};
 use syncscope::device::Device;
 
 /// A wait by its parts, in seconds of the host.
@@ -34,7 +34,9 @@ pub struct Parts {
 pub struct CallInParts {
     // Ended before the call's rig, whose streams it uses.
     waiting: Box<dyn Waiting>,
-    call: CallUnderTest,
+    call: RefCell<CallUnderTest>,
+    /// How the thread waits: by spinning, where there is a choice.
+    mode: Option<WaitMode>,
 }
 
 impl CallInParts {
@@ -42,22 +44,24 @@ impl CallInParts {
     pub fn new(device: &Device, call: &Call) -> Result<Self> {
         let mut call = CallUnderTest::new(device, call)?;
         call.rehearse()?;
-        Ok(Self { waiting: call.rig.waiting()?, call })
+        let mode = WaitMode::of(device.properties().engine)[0];
+        Ok(Self { waiting: call.rig.waiting()?, call: RefCell::new(call), mode })
     }
 
     /// Seconds of the call with nothing pending.
-    pub fn alone(&mut self, mode: Option<WaitMode>) -> Result<f64> {
-        self.call.time(None, mode)
+    pub fn alone(&self) -> Result<f64> {
+        self.call.borrow_mut().time(None, self.mode)
     }
 
     /// Makes the call behind work of this length.
-    pub fn behind(&mut self, length: Duration, mode: Option<WaitMode>) -> Result<Parts> {
-        if let Some(mode) = mode {
-            self.call.rig.wait_by(mode)?;
+    pub fn behind(&self, length: Duration) -> Result<Parts> {
+        let call = &mut *self.call.borrow_mut();
+        if let Some(mode) = self.mode {
+            call.rig.wait_by(mode)?;
         }
-        let prepared = self.call.steps.prepare().and_then(|()| self.waiting.prepare());
-        let outcome = prepared.and_then(|()| made_behind(&mut self.call, &*self.waiting, length));
-        let [begun, called, returned] = self.call.end(outcome)?;
+        let prepared = call.steps.prepare().and_then(|()| self.waiting.prepare());
+        let outcome = prepared.and_then(|()| made_behind(call, &*self.waiting, length));
+        let [begun, called, returned] = call.end(outcome)?;
         let ended = self.waiting.ended()?.at;
         Ok(Parts { enqueue: seconds(begun, called), residual: seconds(called, ended), total: seconds(begun, returned) })
     }
@@ -85,9 +89,9 @@ mod tests {
         let device = Device::open("cpu:0").unwrap();
         let tried = |name: &str| {
             let call = calls("cpu", Family::Wait, &[]).into_iter().find(|call| call.name == name).unwrap();
-            let mut call = CallInParts::new(&device, &call).unwrap();
-            assert!(call.alone(None).unwrap() >= 0.0, "{name}");
-            call.behind(LENGTH, None).unwrap()
+            let call = CallInParts::new(&device, &call).unwrap();
+            assert!(call.alone().unwrap() >= 0.0, "{name}");
+            call.behind(LENGTH).unwrap()
         };
         for name in ["Device::synchronize", "Stream::synchronize", "Event::synchronize"] {
             let parts = tried(name);

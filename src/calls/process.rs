@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use syncscope::device::raw::{self, Context};
 use syncscope::device::{Device, HostKind};
 use syncscope::error::DeviceError;
+use syncscope::measure::host_time;
 
 use crate::{Result, cuda};
 
@@ -32,22 +33,8 @@ pub struct FirstSteps {
 }
 
 impl FirstSteps {
-    /// The steps, in their order.
-    pub(crate) const NAMES: [&'static str; 13] = [
-        "driver",
-        "context",
-        "code",
-        "module",
-        "function",
-        "launch",
-        "launch-again",
-        "open",
-        "memory",
-        "product",
-        "graph",
-        "pinned",
-        "copy",
-    ];
+    /// The driver's own steps, in their order.
+    const OF_DRIVER: [&'static str; 7] = ["driver", "context", "code", "module", "function", "launch", "launch-again"];
 
     /// Makes the steps on the device of this name; nothing in this process has used it before.
     ///
@@ -68,7 +55,7 @@ impl FirstSteps {
     /// The driver's own, on a device that stands on one.
     fn of_driver(&mut self, name: &str) -> Result<Option<Arc<Context>>> {
         let Some(index) = name.strip_prefix("cuda:").and_then(|index| index.parse().ok()) else {
-            let absent = Self::NAMES[..7].iter().map(|step| ((*step).to_owned(), NO_DRIVER.to_owned()));
+            let absent = Self::OF_DRIVER.iter().map(|step| ((*step).to_owned(), NO_DRIVER.to_owned()));
             self.absent.extend(absent);
             return Ok(None);
         };
@@ -76,9 +63,7 @@ impl FirstSteps {
         let context = self.timed("context", || Context::retain(index).map(Arc::new))?;
         let image = self.timed("code", || raw::image(&context, "spin.cu"))?;
         let kernel = cuda::first_kernel(&context, &image)?;
-        for (step, took) in ["module", "function", "launch", "launch-again"].into_iter().zip(kernel) {
-            self.took(step, took);
-        }
+        self.seconds.extend(Self::OF_DRIVER[3..].iter().map(|step| (*step).to_owned()).zip(kernel));
         Ok(Some(context))
     }
 
@@ -114,14 +99,9 @@ impl FirstSteps {
     }
 
     fn timed<T>(&mut self, step: &'static str, make: impl FnOnce() -> Result<T>) -> Result<T> {
-        let start = Instant::now();
-        let made = make()?;
-        self.took(step, start.elapsed());
+        let (made, seconds) = host_time(make)?;
+        self.seconds.insert(step.to_owned(), seconds);
         Ok(made)
-    }
-
-    fn took(&mut self, step: &str, took: Duration) {
-        self.seconds.insert(step.to_owned(), took.as_secs_f64());
     }
 }
 
@@ -135,7 +115,8 @@ mod tests {
     #[test]
     fn every_step_is_there_or_says_why_it_is_not_and_the_total_holds_all() {
         let steps = FirstSteps::made("cpu:0").unwrap();
-        for name in FirstSteps::NAMES {
+        let of_library = ["open", "memory", "product", "graph", "pinned", "copy"];
+        for name in FirstSteps::OF_DRIVER.into_iter().chain(of_library) {
             assert!(steps.seconds.contains_key(name) != steps.absent.contains_key(name), "{name}: {steps:?}");
         }
         assert!(steps.total >= steps.seconds.values().sum::<f64>(), "{steps:?}");

@@ -9,33 +9,14 @@
 //! The ranks are of one process and one machine, in one thread. Programs with a process for each device pay for a call what
 //! one rank pays here.
 
-use std::time::Instant;
-
-use super::{Rig, rig};
-use crate::Result;
+use super::cuda::NcclRanks;
+use super::{Result, Rig, rig};
 use syncscope::device::Device;
-
-/// The ranks of an all-reduce of so many bytes, of an engine's own library.
-pub(crate) trait Ranks {
-    /// Connects them.
-    fn connect(&mut self) -> Result<()>;
-
-    /// Enqueues an all-reduce on the streams of all ranks. They are connected.
-    fn enqueue(&self) -> Result<()>;
-
-    /// Waits until all streams are idle.
-    fn synchronize(&self) -> Result<()>;
-
-    /// Fails where the last all-reduce has not left the sum of all ranks. All streams are idle.
-    fn check(&self) -> Result<()>;
-
-    /// Ends the connections; all streams are idle.
-    fn disconnect(&mut self);
-}
+use syncscope::measure::host_time;
 
 /// An all-reduce over all devices, to be measured.
 pub struct AllReduce {
-    ranks: Box<dyn Ranks>,
+    ranks: NcclRanks,
     #[allow(dead_code, reason = "how threads wait is as it says until it is dropped")]
     rig: Box<dyn Rig>,
 }
@@ -80,19 +61,12 @@ impl AllReduce {
     /// Connects the ranks anew.
     pub fn first_calls(&mut self) -> Result<FirstCalls> {
         self.ranks.disconnect();
-        let connect = timed(|| self.ranks.connect())?;
-        let first = timed(|| self.ranks.enqueue())?;
+        let ((), connect) = host_time(|| self.ranks.connect())?;
+        let ((), first) = host_time(|| self.ranks.enqueue())?;
         self.ranks.synchronize()?;
-        let second = timed(|| self.ranks.enqueue())?;
+        let ((), second) = host_time(|| self.ranks.enqueue())?;
         self.ranks.synchronize()?;
         self.ranks.check()?;
         Ok(FirstCalls { connect, first, second })
     }
-}
-
-fn timed(call: impl FnOnce() -> Result<()>) -> Result<f64> {
-    let start = Instant::now();
-    let outcome = call();
-    let seconds = start.elapsed().as_secs_f64();
-    outcome.map(|()| seconds)
 }

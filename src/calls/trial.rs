@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::{CallUnderTest, Gated, On, RigStream, Steps, WaitMode};
-use crate::Result;
+use super::{CallUnderTest, On, Result, Steps, StreamRole, WaitMode};
 use syncscope::affinity;
 use syncscope::device::Gate;
 use syncscope::error::DeviceError;
@@ -49,7 +48,7 @@ impl CallUnderTest {
     ///
     /// # Errors
     /// [`DeviceError::NotApplicable`] where there is no such stream; the call's own.
-    pub fn trial(&mut self, held: Gated, patience: Duration, alone: Duration) -> Result<Tried> {
+    pub fn trial(&mut self, held: StreamRole, patience: Duration, alone: Duration) -> Result<Tried> {
         let line = self.line(held)?;
         let allowance = if self.call.takes_long() { ALLOWANCE_OF_LONG } else { ALLOWANCE };
         let patience = patience + alone * allowance;
@@ -76,7 +75,7 @@ impl CallUnderTest {
     /// watchdog opens the gate where that takes too long, and sets the flag that `call` is given.
     fn behind_gate<T>(
         &mut self,
-        line: RigStream,
+        line: StreamRole,
         work: Option<Duration>,
         patience: Duration,
         call: impl FnOnce(&mut dyn Steps, &Gate, &AtomicBool) -> Result<T>,
@@ -149,21 +148,18 @@ impl CallUnderTest {
     }
 
     /// Which stream the work is on that a timed call stands behind.
-    fn stands_behind(&self) -> Gated {
-        if self.call.on == On::Nothing { Gated::Other } else { Gated::Same }
+    fn stands_behind(&self) -> StreamRole {
+        if self.call.on == On::Nothing { StreamRole::Other } else { StreamRole::Given }
     }
 
-    fn line(&self, held: Gated) -> Result<RigStream> {
+    /// The stream of the rig that has this role.
+    fn line(&self, held: StreamRole) -> Result<StreamRole> {
         match (held, self.call.on) {
-            (Gated::Same, On::Stream) => Ok(RigStream::Own),
-            (Gated::Same, On::Legacy) | (Gated::Legacy, _) => Ok(RigStream::Legacy),
-            (Gated::Same, On::Nothing) => {
+            (StreamRole::Given, On::Legacy) => Ok(StreamRole::Legacy),
+            (StreamRole::Given, On::Nothing) => {
                 Err(DeviceError::not_applicable("the stream of the call", String::new(), NO_STREAM))
             }
-            (Gated::Other, _) => Ok(RigStream::Other),
-            (Gated::NonBlocking, _) => Ok(RigStream::NonBlocking),
-            (Gated::Thread, _) => Ok(RigStream::Thread),
-            (Gated::Device, _) => Ok(RigStream::Device),
+            _ => Ok(held),
         }
     }
 }
@@ -186,7 +182,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::super::catalogue::{Call, calls};
-    use super::super::ranks::Ranks;
+    use super::super::cuda::NcclRanks;
     use super::super::ways::{MovedBy, Transfers};
     use super::super::{Family, Made, OwnCalls, Rig, waiting};
     use super::*;
@@ -197,8 +193,8 @@ mod tests {
     struct Changed {
         rig: OwnCalls,
         enqueueing: Duration,
-        fails: Option<RigStream>,
-        held: Rc<Cell<Option<RigStream>>>,
+        fails: Option<StreamRole>,
+        held: Rc<Cell<Option<StreamRole>>>,
         stands: Rc<Stands>,
     }
 
@@ -210,11 +206,11 @@ mod tests {
     }
 
     impl Changed {
-        fn call(name: &str, enqueueing: Duration, fails: Option<RigStream>) -> CallUnderTest {
+        fn call(name: &str, enqueueing: Duration, fails: Option<StreamRole>) -> CallUnderTest {
             Self::watched(name, enqueueing, fails, Rc::default())
         }
 
-        fn watched(name: &str, enqueueing: Duration, fails: Option<RigStream>, stands: Rc<Stands>) -> CallUnderTest {
+        fn watched(name: &str, enqueueing: Duration, fails: Option<StreamRole>, stands: Rc<Stands>) -> CallUnderTest {
             let rig = OwnCalls::new(&Device::open("cpu:0").unwrap()).unwrap();
             let call = calls("cpu", Family::Wait, &[]).into_iter().find(|call| call.name == name).unwrap();
             CallUnderTest::on(Box::new(Self { rig, enqueueing, fails, held: Rc::default(), stands }), &call).unwrap()
@@ -245,12 +241,12 @@ mod tests {
             Ok(Made::new(|| Ok(()), call).behind(enqueue).boxed())
         }
 
-        fn hold(&self, line: RigStream) -> Result<Gate> {
+        fn hold(&self, line: StreamRole) -> Result<Gate> {
             self.held.set(Some(line));
             self.rig.hold(line)
         }
 
-        fn keep_busy(&self, line: RigStream, duration: Duration) -> Result<()> {
+        fn keep_busy(&self, line: StreamRole, duration: Duration) -> Result<()> {
             self.rig.keep_busy(line, duration)
         }
 
@@ -271,7 +267,7 @@ mod tests {
             self.rig.transfers(way, bytes)
         }
 
-        fn ranks(&self, bytes: usize) -> Result<Box<dyn Ranks>> {
+        fn ranks(&self, bytes: usize) -> Result<NcclRanks> {
             self.rig.ranks(bytes)
         }
     }
@@ -296,10 +292,10 @@ mod tests {
 
     #[test]
     fn a_call_that_fails_in_one_state_is_measured_in_the_others() {
-        let mut call = Changed::call("Stream::synchronize", Duration::ZERO, Some(RigStream::Other));
+        let mut call = Changed::call("Stream::synchronize", Duration::ZERO, Some(StreamRole::Other));
         let mut waited =
             |held| call.trial(held, Duration::from_millis(4), Duration::ZERO).map(|tried| tried.waited).map_err(drop);
-        let states = [Gated::Same, Gated::Other, Gated::Thread, Gated::Same];
+        let states = [StreamRole::Given, StreamRole::Other, StreamRole::Thread, StreamRole::Given];
         assert_eq!(states.map(&mut waited), [Ok(true), Err(()), Ok(false), Ok(true)]);
     }
 }

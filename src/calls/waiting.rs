@@ -16,8 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::clock::{ByHost, seconds};
-use super::{Rig, WaitMode, rig};
-use crate::Result;
+use super::{Result, Rig, WaitMode, rig};
 use syncscope::affinity;
 use syncscope::device::Device;
 use syncscope::error::DeviceError;
@@ -31,12 +30,8 @@ const ENTRY: Duration = Duration::from_micros(200);
 /// How a host thread waits for the end of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// In the driver, which spins.
-    Spin,
-    /// In the driver, which yields the processor in between.
-    Yield,
-    /// In the driver, which has the thread sleep.
-    Block,
+    /// In the driver, in this way.
+    Driver(WaitMode),
     /// It asks whether the stream is idle, again and again.
     Query,
     /// It reads a word of host memory, which the work writes, again and again.
@@ -49,15 +44,20 @@ pub enum Manner {
 
 impl Manner {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Spin, Self::Yield, Self::Block, Self::Query, Self::Flag, Self::WaitValue, Self::HostFunction];
+    pub const ALL: [Self; 7] = [
+        Self::Driver(WaitMode::Spin),
+        Self::Driver(WaitMode::Yield),
+        Self::Driver(WaitMode::Block),
+        Self::Query,
+        Self::Flag,
+        Self::WaitValue,
+        Self::HostFunction,
+    ];
 
     /// Its name, as a parameter of a row.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Spin => "spin",
-            Self::Yield => "yield",
-            Self::Block => "block",
+            Self::Driver(mode) => mode.name(),
             Self::Query => "query",
             Self::Flag => "flag",
             Self::WaitValue => "wait-value",
@@ -67,11 +67,7 @@ impl Manner {
 
     /// How threads have to wait in the driver for it.
     fn mode(self) -> WaitMode {
-        match self {
-            Self::Yield => WaitMode::Yield,
-            Self::Block => WaitMode::Block,
-            _ => WaitMode::Spin,
-        }
+        if let Self::Driver(mode) = self { mode } else { WaitMode::Spin }
     }
 }
 
@@ -149,7 +145,7 @@ impl Waits {
         waiting.prepare()?;
         let outcome = waiting.begin(manner, length).and_then(|()| timed(|| waiting.wait(manner)));
         waiting.settle()?;
-        let (Timed { called, returned, computed }, ended) = (outcome?, waiting.ended()?);
+        let ((called, returned, computed), ended) = (outcome?, waiting.ended()?);
         Ok(Waited {
             latency: seconds(ended.at.max(called), returned),
             within: ended.within.as_secs_f64(),
@@ -203,24 +199,14 @@ impl Waits {
     fn enter(&self, manner: Manner) -> Result<()> {
         match self.rig.wait_by(manner.mode()) {
             // Where nobody can choose, the ways that need no choice are there all the same.
-            Err(DeviceError::NotApplicable { .. })
-                if !matches!(manner, Manner::Spin | Manner::Yield | Manner::Block) =>
-            {
-                Ok(())
-            }
+            Err(DeviceError::NotApplicable { .. }) if !matches!(manner, Manner::Driver(_)) => Ok(()),
             outcome => outcome,
         }
     }
 }
 
-struct Timed {
-    called: Instant,
-    returned: Instant,
-    /// Seconds of processor time of this thread.
-    computed: f64,
-}
-
-fn timed(wait: impl FnOnce() -> Result<()>) -> Result<Timed> {
+/// When a wait began and returned, and the seconds of processor time that this thread had between.
+fn timed(wait: impl FnOnce() -> Result<()>) -> Result<(Instant, Instant, f64)> {
     // What it takes to ask for the processor time is part of it once.
     let asking = processor_time();
     let before = processor_time();
@@ -228,7 +214,7 @@ fn timed(wait: impl FnOnce() -> Result<()>) -> Result<Timed> {
     let outcome = wait();
     let returned = Instant::now();
     let computed = (processor_time() - before) - (before - asking);
-    outcome.map(|()| Timed { called, returned, computed })
+    outcome.map(|()| (called, returned, computed))
 }
 
 /// Seconds for which this thread has computed.
@@ -272,7 +258,7 @@ mod tests {
     #[test]
     fn a_way_that_the_engine_lacks_says_why_and_leaves_the_others() {
         let waits = waits();
-        for manner in [Manner::Spin, Manner::Yield, Manner::Block, Manner::WaitValue] {
+        for manner in Manner::ALL.into_iter().filter(|own| matches!(own, Manner::Driver(_) | Manner::WaitValue)) {
             let refused = waits.wait(manner, Duration::ZERO);
             assert!(matches!(refused, Err(DeviceError::NotApplicable { .. })), "{manner:?}: {refused:?}");
         }

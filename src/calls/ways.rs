@@ -15,8 +15,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use super::{Rig, rig};
-use crate::Result;
+use super::{Result, Rig, rig};
 use syncscope::device::{Device, available_memory};
 use syncscope::error::DeviceError;
 

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::{Map, Value, json};
 
 use super::course::{self, CourseArgument};
 use super::interrupt::{AskedBy, Interrupt};
@@ -17,7 +18,7 @@ use super::progress::RunBar;
 use super::run::count;
 use super::{AppContext, End, UsageError, device, job};
 use crate::experiment::counts::Count;
-use crate::experiment::{AnyExperiment, Bench, RunObserver, has_scenarios, record_scenarios};
+use crate::experiment::{AnyExperiment, Bench, RegistryEntry, RunObserver, has_scenarios, record_scenarios};
 use crate::files::begins_with;
 use crate::measure::{Protocol, Sampler};
 use crate::results::{Plan, Recorded, Selection};
@@ -72,8 +73,7 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
     course::check(&book, context)?;
     let device = device::open(arguments.device.as_deref())?;
     let engine = device.properties().engine;
-    let mut experiment = entry.default_for(engine);
-    choose(experiment.as_mut(), arguments)?;
+    let experiment = entry.suited(engine, &chosen(entry, arguments)?)?;
     let trace = OutputFile::asked(arguments.trace.as_ref(), begins_with(TRACE_BEGIN))?;
     if trace.is_some() && !has_scenarios(experiment.as_ref(), &device) {
         return Err(UsageError(format!("{name} has no scenarios to record")).into());
@@ -85,7 +85,7 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
     let bar = Arc::new(RunBar::new(None));
     let observer: Arc<dyn RunObserver> = Arc::clone(&bar) as Arc<dyn RunObserver>;
     let sampler = Sampler::new(protocol.clone()).interrupted_by(Arc::clone(&interrupt.flag));
-    let suite = serde_json::json!({ "title": entry.summary, "sampling": protocol, "experiments": [{ (name): {} }] });
+    let suite = json!({ "title": entry.summary, "sampling": protocol, "experiments": [{ (name): {} }] });
     let mut results = empty_results(
         suite,
         Selection::default(),
@@ -113,18 +113,15 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
     })
 }
 
-/// Sets the parameters that the command line names.
-fn choose(experiment: &mut dyn AnyExperiment, arguments: &Arguments) -> Result<(), UsageError> {
-    let name = experiment.name();
-    if let Some(dtype) = arguments.dtype {
-        let types = experiment.element_types();
-        *types.ok_or_else(|| UsageError(format!("{name} has no element type to choose")))? = vec![dtype];
-    }
-    if let Some(iters) = arguments.iters {
-        let iterations = experiment.iterations();
-        *iterations.ok_or_else(|| UsageError(format!("{name} has no loop whose iterations could be chosen")))? = iters;
-    }
-    Ok(())
+/// The parameters that the command line names.
+fn chosen(entry: &RegistryEntry, arguments: &Arguments) -> Result<Map<String, Value>, UsageError> {
+    let dtype = arguments.dtype.map(|dtype| (entry.element_types, json!([dtype]), "element type to choose"));
+    let iters = arguments.iters.map(|iters| (entry.iterations, json!(iters), "loop whose iterations could be chosen"));
+    let chosen = |(parameter, value, what): (Option<&str>, _, _)| match parameter {
+        Some(parameter) => Ok((parameter.to_owned(), value)),
+        None => Err(UsageError(format!("{} has no {what}", entry.name))),
+    };
+    dtype.into_iter().chain(iters).map(chosen).collect()
 }
 
 /// Records the experiment's scenarios; the trace of those that could be.

@@ -120,7 +120,8 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
 }
 
 fn checked(arguments: &Arguments, context: &AppContext) -> anyhow::Result<Checked> {
-    let folder = arguments.what.as_deref().filter(|path| path.is_dir()).map(CourseArgument::of);
+    let folder = arguments.what.as_ref().filter(|path| path.is_dir());
+    let folder = folder.map(|path| CourseArgument { folder: Some(path.clone()) });
     let course = folder.as_ref().unwrap_or(&arguments.course);
     let book = course.project(context)?;
     let catalog = recorded::catalog_of(&book, &[], context);

@@ -13,12 +13,12 @@ use crate::results::{Results, nearest};
 use crate::runner::Suite;
 use syncscope_audit::AuditReport;
 
-/// Where documents and suites come from.
-#[derive(Args)]
+/// Where documents and suites come from: by default the book that the program carries.
+#[derive(Args, Default)]
 pub(super) struct CourseArgument {
     /// A folder that `report init` made, in place of the book that the program carries: its suites, documents, notebooks
     #[arg(long = "course", value_name = "DIR")]
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
 }
 
 /// Where the book goes and what it is made of.
@@ -32,16 +32,6 @@ pub(super) struct CoursePlace {
 }
 
 impl CourseArgument {
-    /// The book that the program carries.
-    pub(super) fn embedded() -> Self {
-        Self { folder: None }
-    }
-
-    /// The course in a folder.
-    pub(super) fn of(folder: &Path) -> Self {
-        Self { folder: Some(folder.to_owned()) }
-    }
-
     /// What the book is made of.
     pub(super) fn project(&self, context: &AppContext) -> anyhow::Result<BookProject> {
         let Some(folder) = &self.folder else { return Ok(context.book.clone()) };

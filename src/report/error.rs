@@ -1,9 +1,7 @@
 //! Errors of the other crates, and how they are made.
 
-pub(crate) use syncscope_book::error::BookError;
+pub(crate) use syncscope_book::error::{BookError, explained};
 pub(crate) use syncscope_results::error::{DeviceError, FileError};
-
-pub(crate) use syncscope_book::error::explained;
 
 /// That a file cannot be read, or claimed.
 pub(crate) fn at(path: &std::path::Path) -> impl Fn(std::io::Error) -> FileError + '_ {

@@ -96,19 +96,10 @@ fn is_a_users_file(error: &FileError) -> bool {
 
 /// Whether nothing can be put where the user said.
 fn is_of_the_place(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{
-        AlreadyExists, InvalidFilename, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
-    };
-    matches!(
-        error.kind(),
-        AlreadyExists
-            | InvalidFilename
-            | IsADirectory
-            | NotADirectory
-            | NotFound
-            | PermissionDenied
-            | ReadOnlyFilesystem
-    )
+    use std::io::ErrorKind as Kind;
+    const OF_A_NAME: [Kind; 5] =
+        [Kind::AlreadyExists, Kind::InvalidFilename, Kind::IsADirectory, Kind::NotADirectory, Kind::NotFound];
+    OF_A_NAME.contains(&error.kind()) || matches!(error.kind(), Kind::PermissionDenied | Kind::ReadOnlyFilesystem)
 }
 
 /// What another process of this program has said already, and how it ended.

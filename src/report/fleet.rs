@@ -85,7 +85,7 @@ const OWN_LETTERS: [&str; 4] = ["-a", "-o", "-e", "-D"];
 pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     check_options(&arguments.options)?;
     let folder = &arguments.out;
-    let suite = CourseArgument::embedded().suite(&arguments.choice.suite, &context.book, context)?;
+    let suite = CourseArgument::default().suite(&arguments.choice.suite, &context.book, context)?;
     let needs_gpu = needs_gpu(&arguments.choice, &suite, context)?;
     let script = script(arguments, needs_gpu, context)?;
     if arguments.dry_run {

@@ -11,11 +11,10 @@ use super::output::Form;
 use super::output_file::OutputFile;
 use super::terminal::TerminalColour;
 use super::{End, output, recorded};
-use crate::error::FileError;
 use crate::files::begins_with;
 use crate::present::PAGE_BEGIN;
-use crate::store::Index;
-use syncscope_fleet::history::{History, MachineHistory, RowHistory, SeriesChange, page};
+use crate::units::Unit;
+use syncscope_fleet::history::{History, SeriesChange, page};
 
 /// Follow each row of a store over time: when did it change its level, and by how much?
 #[derive(Args)]
@@ -55,11 +54,7 @@ const FAILING: [&str; 4] = ["slower", "faster", "different", "nothing"];
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let own_page = OutputFile::asked(arguments.page.as_ref(), begins_with(PAGE_BEGIN))?;
     let mut history = History::default();
-    let index = Index::of(&arguments.store, &recorded::sound, |listed, results| {
-        history.add(listed, results);
-        Ok::<_, FileError>(())
-    })?;
-    recorded::some_in(&arguments.store, &index)?;
+    let index = recorded::of_store(&arguments.store, |listed, results| history.add(listed, results))?;
     history.finish(arguments.threshold);
     if let Some(file) = own_page {
         file.write(page(&history, arguments.threshold).as_bytes())?;
@@ -71,19 +66,19 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
         .map(|(.., change)| std::ptr::from_ref(change))
         .collect();
     let (files, rows) = (index.files.len(), history.machines.iter().map(|machine| machine.tracks.len()).sum::<usize>());
-    let (mut changes, mut lines) = (Vec::new(), Vec::new());
+    let mut changes = Vec::new();
     for (machine, track, change) in history.changes() {
         let (when, fails) = (change.when(machine, track), failing.contains(&std::ptr::from_ref(change)));
-        lines.push((line((machine, track, change), &when), fails));
-        changes.push(Listed { machine: &machine.name, row: &track.title, change, when, fails });
+        changes.push(Listed { machine: &machine.name, row: &track.title, unit: track.unit, change, when, fails });
     }
     let facts = json!({ "files": files, "rows": rows, "changes": changes, "refused": index.refused });
     arguments.form.print("history", &facts, || {
         recorded::say_left_out(&index);
-        for (line, fails) in &lines {
-            output::message(line, Some(if *fails { TerminalColour::Bad } else { TerminalColour::Title }));
+        for change in &changes {
+            let colour = if change.fails { TerminalColour::Bad } else { TerminalColour::Title };
+            output::message(&change.line(), Some(colour));
         }
-        let (changes, failing) = (lines.len(), failing.len());
+        let (changes, failing) = (changes.len(), failing.len());
         say!("{files} files, {rows} rows over time: {changes} changes of level, {failing} of them new and to fail");
     })?;
     Ok(if failing.is_empty() { End::Well } else { End::Failed })
@@ -100,13 +95,18 @@ struct Listed<'a> {
     when: String,
     /// Whether it is new and one that --fail-on names.
     fails: bool,
+    #[serde(skip)]
+    unit: Unit,
 }
 
-/// A change in words.
-fn line((machine, track, change): (&MachineHistory, &RowHistory, &SeriesChange), when: &str) -> String {
-    let also = match change.facts.as_slice() {
-        [] => String::new(),
-        facts => format!("; also changed: {}", facts.join("; ")),
-    };
-    format!("{} {} {} since {when}{also}", machine.name, track.title, change.text(track.unit))
+impl Listed<'_> {
+    /// It in words.
+    fn line(&self) -> String {
+        let Self { machine, row, change, when, unit, .. } = self;
+        let also = match change.facts.as_slice() {
+            [] => String::new(),
+            facts => format!("; also changed: {}", facts.join("; ")),
+        };
+        format!("{machine} {row} {} since {when}{also}", change.text(*unit))
+    }
 }

@@ -8,11 +8,9 @@ use serde_json::json;
 use super::output::Form;
 use super::output_file::OutputFile;
 use super::{End, recorded};
-use crate::error::FileError;
 use crate::files::begins_with;
 use crate::present::PAGE_BEGIN;
 use crate::results::statistics::FEWEST;
-use crate::store::Index;
 use crate::units::counted;
 use syncscope_fleet::{Fleet, page};
 
@@ -41,11 +39,7 @@ pub(super) struct Arguments {
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let own_page = OutputFile::asked(arguments.page.as_ref(), begins_with(PAGE_BEGIN))?;
     let mut fleet = Fleet::default();
-    let index = Index::of(&arguments.store, &recorded::sound, |listed, results| {
-        fleet.add(listed, results);
-        Ok::<_, FileError>(())
-    })?;
-    recorded::some_in(&arguments.store, &index)?;
+    let index = recorded::of_store(&arguments.store, |listed, results| fleet.add(listed, results))?;
     let different = fleet.different();
     if let Some(file) = own_page {
         file.write(page(&fleet, &different).as_bytes())?;

@@ -1,17 +1,15 @@
 //! `report next-run`: what `report run` starts for each run. Not for users: no help lists it.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
+use std::{io, thread};
 
 use anyhow::Context;
 use clap::Args;
 use rustix::process::{getpid, kill_process};
 
-use super::interrupt::Interrupt;
-use super::interrupt::{AskedBy, HANDED_ON, THREAD};
+use super::interrupt::{AskedBy, HANDED_ON, Interrupt, THREAD};
 use super::keep::Keeper;
 use super::processes::command_line;
 use super::progress::RunBar;

@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use clap::Args;
 use serde::Serialize;
 
-use super::terminal::{self, TerminalColour, To};
+use super::terminal::{self, TerminalColour};
 use crate::clean;
 use crate::files::is_same;
 
@@ -63,12 +63,12 @@ pub(super) fn give_way(path: &Path) {
 }
 
 pub(super) fn out(text: Arguments<'_>) {
-    write(terminal::formed(&clean::terminal(&text.to_string()), None, To::Out));
+    write(terminal::formed(&clean::terminal(&text.to_string()), None, &io::stdout()));
 }
 
 /// A message on standard output, whose first line is painted.
 pub(super) fn message(text: &str, paint: Option<TerminalColour>) {
-    write(terminal::formed(&clean::terminal(&set_in(text)), paint, To::Out));
+    write(terminal::formed(&clean::terminal(&set_in(text)), paint, &io::stdout()));
 }
 
 /// A message as lines: those behind the first stand further in. Of one that is too long, the middle is left out.
@@ -79,7 +79,7 @@ pub(super) fn set_in(text: &str) -> String {
 
 /// Text on standard output that is laid out, its first line painted.
 pub(super) fn titled(text: &str, paint: TerminalColour) {
-    write(terminal::formed(&clean::terminal(text), Some(paint), To::Out));
+    write(terminal::formed(&clean::terminal(text), Some(paint), &io::stdout()));
 }
 
 /// A text for a program or a file, on standard output: its lines stay as they are.
@@ -108,7 +108,7 @@ pub(super) fn error(text: &str) {
     let text = clean::terminal(text);
     let paint = text.starts_with("error:").then_some(TerminalColour::Bad);
     // Nobody is left to tell.
-    let _ = io::stderr().lock().write_all(terminal::formed(&text, paint, To::Error).as_bytes());
+    let _ = io::stderr().lock().write_all(terminal::formed(&text, paint, &io::stderr()).as_bytes());
 }
 
 /// Notes that standard output could not be written.

@@ -20,6 +20,9 @@ use crate::runner::{Suite, planned};
 
 static SCRIPTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/peers");
 
+/// The one that measures PyTorch.
+const SCRIPT: &str = "pytorch.py";
+
 /// Another system that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum OtherSystem {
@@ -52,14 +55,8 @@ impl PeerPlan {
 impl OtherSystem {
     /// Its name in results files.
     pub(super) fn name(self) -> &'static str {
-        self.facts().0
-    }
-
-    /// Its name, and its script.
-    fn facts(self) -> (&'static str, &'static str) {
-        match self {
-            OtherSystem::PyTorch => ("PyTorch", "pytorch.py"),
-        }
+        let OtherSystem::PyTorch = self;
+        "PyTorch"
     }
 
     /// The one that a results file was begun with; refused is one that this program cannot measure.
@@ -96,11 +93,11 @@ impl OtherSystem {
         let (planned, measured) = (folder.path().join("plan.json"), folder.path().join("measured.json"));
         fs::write(&planned, serde_json::to_string(&plan)?).context("cannot write the plan of the other system")?;
         let mut command = processes::measuring(&limits.python, limits);
-        command.arg(folder.path().join(self.facts().1)).arg("--plan").arg(&planned).arg("--out").arg(&measured);
+        command.arg(folder.path().join(SCRIPT)).arg("--plan").arg(&planned).arg("--out").arg(&measured);
         command.arg("--attended").stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
         let child = command.spawn().with_context(|| format!("{} cannot be started", limits.python.display()))?;
         let status = forward.attend(child)?.status;
-        anyhow::ensure!(measured.is_file(), "{} ended with {status}", self.facts().1);
+        anyhow::ensure!(measured.is_file(), "{SCRIPT} ended with {status}");
         let catalog = recorded::catalog(std::slice::from_ref(results), context);
         let system = System::read(&measured, &catalog)?;
         match system.mismatches(results).first() {

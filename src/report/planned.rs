@@ -8,7 +8,7 @@ use super::terminal::TerminalColour;
 use super::{AppContext, UsageError, output};
 use crate::measure::Protocol;
 use crate::results::{LONGEST_FILE, MAX_RUNS, MetricSpec};
-use crate::runner::{ENGINES, Length, Suite, bytes, length, planned, unnamed};
+use crate::runner::{ENGINES, Length, Suite, bytes, length, planned};
 use crate::units::counted;
 
 /// A sample that is longer than this cannot be waited for: Ctrl-C ends a run after a sample.
@@ -64,12 +64,11 @@ impl Planned {
 impl OnEngine {
     fn of(suite: &Suite, engine: &'static str, carried: &AppContext) -> Result<Self, UsageError> {
         let rows = planned(suite, &carried.registry, engine);
-        let unnamed = unnamed(suite, &carried.registry, engine);
         let mut experiments: Vec<Chosen> = Vec::new();
         for name in rows.iter().map(MetricSpec::experiment) {
             match experiments.iter_mut().find(|own| own.name == name) {
                 Some(own) => own.rows += 1,
-                None => experiments.push(Chosen { name: name.to_owned(), rows: 1, named: !unnamed.contains(&name) }),
+                None => experiments.push(Chosen { name: name.to_owned(), rows: 1, named: suite.names(name, engine) }),
             }
         }
         let length = length(&rows, &suite.sampling, engine);

@@ -7,7 +7,7 @@ use crate::book::BookProject;
 use crate::error::FileError;
 use crate::results::{Catalog, MetricSpec, Results};
 use crate::runner::Suite;
-use crate::store::{Index, Refused};
+use crate::store::{Index, Listed, Refused};
 use crate::units::counted;
 
 /// Reads a results file from which something is concluded: one that contradicts itself is refused.
@@ -37,11 +37,15 @@ pub(super) fn contradiction(path: &Path, results: &Results) -> Option<FileError>
     Some(FileError::whole(path.display().to_string(), format!("it contradicts itself: {first}")))
 }
 
-/// Refuses a store of which no file counts, with the reason.
-pub(super) fn some_in(store: &Path, index: &Index) -> Result<(), UsageError> {
+/// Hands on each results file of a store that counts, and lists them. A store of which none does is refused, with the reason.
+pub(super) fn of_store(store: &Path, mut add: impl FnMut(&Listed, &Results)) -> anyhow::Result<Index> {
+    let index = Index::of(store, &sound, |listed, results| {
+        add(listed, results);
+        Ok::<_, FileError>(())
+    })?;
     let place = store.display();
     let message = match (index.files.is_empty(), index.refused.first()) {
-        (false, _) => return Ok(()),
+        (false, _) => return Ok(index),
         (true, None) => {
             let (program, argument) = (invocation(), argument(store));
             format!(
@@ -53,7 +57,7 @@ pub(super) fn some_in(store: &Path, index: &Index) -> Result<(), UsageError> {
             format!("{place}: {files} left out, and no other is there. The first, {}: {reason}", file.display())
         }
     };
-    Err(UsageError(message))
+    Err(UsageError(message).into())
 }
 
 /// Says which files of a store do not count, and why.

@@ -134,11 +134,8 @@ pub(super) fn count<T: FromStr>(text: &str) -> Result<T, String> {
 /// A time as `540s`, `9m` or `1h`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "expected a time such as 540s or 9m".to_owned();
-    let units = [('s', 1.0), ('m', 60.0), ('h', 3600.0)];
-    let found = units.into_iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)));
-    let (number, factor) = found.ok_or_else(wrong)?;
-    let seconds: f64 = number.trim().parse().map_err(|_| wrong())?;
-    Duration::try_from_secs_f64(seconds * factor).map_err(|_| wrong())
+    let time: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    time.try_into().map_err(|_| wrong())
 }
 
 pub(super) fn execute(arguments: Arguments, carried: &AppContext) -> anyhow::Result<End> {

@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::sync::OnceLock;
 
 use clap::builder::styling::{AnsiColor, Style};
@@ -23,15 +24,6 @@ pub(super) struct OutputOptions {
     /// When to colour: auto is on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto, help_heading = "Output")]
     pub(super) color: ColorChoice,
-}
-
-/// The stream that a text goes to.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum To {
-    /// Standard output.
-    Out,
-    /// Standard error.
-    Error,
 }
 
 /// What a part of a text is, for its colour.
@@ -93,40 +85,27 @@ pub(super) fn is_quiet() -> bool {
     manner().0
 }
 
-fn is_coloured(to: To) -> bool {
+fn is_coloured(to: &impl IsTerminal) -> bool {
     match manner().1 {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
         ColorChoice::Auto => {
             let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
-            is_terminal(to) && !is_set("NO_COLOR") && env::var_os("TERM").is_none_or(|term| term != "dumb")
+            to.is_terminal() && !is_set("NO_COLOR") && env::var_os("TERM").is_none_or(|term| term != "dumb")
         }
     }
 }
 
-fn is_terminal(to: To) -> bool {
-    match to {
-        To::Out => io::stdout().is_terminal(),
-        To::Error => io::stderr().is_terminal(),
-    }
-}
-
 /// How many columns a line has; `None` where there is no end to it.
-fn width(to: To) -> Option<usize> {
+fn width(to: impl AsFd) -> Option<usize> {
     const NARROWEST: usize = 20;
     let stated = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let seen = || {
-        let size = match to {
-            To::Out => tcgetwinsize(io::stdout()),
-            To::Error => tcgetwinsize(io::stderr()),
-        };
-        size.ok().map(|size| usize::from(size.ws_col))
-    };
+    let seen = || tcgetwinsize(to).ok().map(|size| usize::from(size.ws_col));
     stated.or_else(seen).filter(|columns| *columns >= NARROWEST)
 }
 
 /// A text, which a terminal does not act on, in the form for where it goes: folded, and its first line painted.
-pub(super) fn formed(text: &str, paint: Option<TerminalColour>, to: To) -> String {
+pub(super) fn formed(text: &str, paint: Option<TerminalColour>, to: &(impl AsFd + IsTerminal)) -> String {
     let text = width(to).map_or(Cow::Borrowed(text), |width| Cow::Owned(fold(text, width)));
     let Some(paint) = paint.filter(|_| is_coloured(to)) else { return text.into_owned() };
     let (first, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));

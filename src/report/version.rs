@@ -1,7 +1,5 @@
 //! `--version`: from what the program was built, with which features, and whether it finds CUDA here.
 
-use std::fmt::Write;
-
 use super::program;
 use syncscope::device::Device;
 
@@ -10,7 +8,6 @@ const FEATURES: [(&str, bool); 2] = [("nsys", cfg!(feature = "nsys")), ("symbols
 
 /// What `--version` prints.
 pub(crate) fn text() -> String {
-    let mut text = format!("{} {}\n", program(), env!("CARGO_PKG_VERSION"));
     let commit = option_env!("SYNCSCOPE_COMMIT").unwrap_or("unknown: not built from a checkout");
     let dirty = if option_env!("SYNCSCOPE_DIRTY") == Some("true") { ", with uncommitted changes" } else { "" };
     let features: Vec<&str> = FEATURES.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();
@@ -22,9 +19,8 @@ pub(crate) fn text() -> String {
             gpus.map(|gpu| format!("{} {}", gpu.name, gpu.model)).collect::<Vec<_>>().join(", ")
         }
     };
-    // Writing to a string cannot fail.
-    let _ = write!(text, "commit: {commit}{dirty}\nfeatures: {features}\nCUDA: {cuda}\n");
-    text
+    let (program, version) = (program(), env!("CARGO_PKG_VERSION"));
+    format!("{program} {version}\ncommit: {commit}{dirty}\nfeatures: {features}\nCUDA: {cuda}\n")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use syncscope_present::units::Unit;
-use syncscope_suite::experiment::{Experiment, Formula, Group, Registry};
+use syncscope_suite::experiment::{Experiment, Group, Registry};
 
 use super::*;
 
@@ -24,12 +24,7 @@ impl Experiment for Probe {
                     .host_time("probe.fast", "Fast call", |_| Ok(|| Ok(())))
                     .host_time("probe.slow", "Slow call", |_| Ok(|| Ok(())))
                     .difference("probe.delta", "Slow − fast", ["probe.slow", "probe.fast"])
-                    .derived(
-                        "probe.gain",
-                        "Slow / fast",
-                        Unit::Ratio,
-                        Formula::of("slow / fast", [("slow", "probe.slow"), ("fast", "probe.fast")]),
-                    );
+                    .derived("probe.gain", "Slow / fast", Unit::Ratio, "slow / fast");
                 groups.push(pair.build());
             }
         }

@@ -15,12 +15,12 @@ use syncscope::device::{Device, Gate};
 use syncscope::error::DeviceError;
 
 use crate::catalogue::{Call, Make};
-use crate::ranks::Ranks;
 use crate::waiting::Waiting;
 use crate::ways::{MovedBy, Transfers};
-use crate::{Result, Rig, RigStream, Steps, WaitMode};
+use crate::{Result, Rig, Steps, StreamRole, WaitMode};
 pub(crate) use driver::first::first_kernel;
 pub use driver::layers;
+pub(crate) use driver::ranks::NcclRanks;
 pub(crate) use driver::{Calls, calls};
 use waiting::CudaWaiting;
 
@@ -54,11 +54,11 @@ impl CudaRig {
         };
         let rig = Self { device: device.clone(), calls, waiting: RefCell::new(None), mode: Cell::new(mode) };
         // The driver starts its thread for functions of the host with the first of them.
-        affinity::elsewhere(|| rig.calls.wake(RigStream::Own, &Arc::default()))?;
+        affinity::elsewhere(|| rig.calls.wake(StreamRole::Given, &Arc::default()))?;
         rig.drain()?;
         // The driver gives a stream its hardware queue with its first work.
         if rig.calls.has_other_device() {
-            drop(rig.hold(RigStream::Device)?);
+            drop(rig.hold(StreamRole::Device)?);
             rig.drain()?;
         }
         Ok(rig)
@@ -70,7 +70,7 @@ impl CudaRig {
         let wait = move || {
             calls.bind()?;
             drop(waits);
-            calls.synchronize(RigStream::Thread)
+            calls.synchronize(StreamRole::Thread)
         };
         let waiter = affinity::elsewhere(|| std::thread::Builder::new().spawn(wait));
         *self.waiting.borrow_mut() = Some(waiter.map_err(|error| affinity::no_thread("the host", &error))?);
@@ -98,30 +98,32 @@ impl Rig for CudaRig {
         }
     }
 
-    fn hold(&self, line: RigStream) -> Result<Gate> {
+    fn hold(&self, line: StreamRole) -> Result<Gate> {
         // It opens where a stream cannot be held.
         let gate = self.device.gate()?;
         if let Some(flag) = raw::flag(&gate)? {
             self.calls.hold(line, flag)?;
         }
-        if line == RigStream::Thread {
+        if line == StreamRole::Thread {
             self.wait_elsewhere()?;
         }
         Ok(gate)
     }
 
-    fn keep_busy(&self, line: RigStream, duration: Duration) -> Result<()> {
+    fn keep_busy(&self, line: StreamRole, duration: Duration) -> Result<()> {
         self.calls.keep_busy(line, duration)
     }
 
     fn drain(&self) -> Result<()> {
         let joined = self.join();
         self.calls.bind()?;
-        for line in [RigStream::Own, RigStream::Other, RigStream::NonBlocking, RigStream::Thread, RigStream::Legacy] {
+        for line in
+            [StreamRole::Given, StreamRole::Other, StreamRole::NonBlocking, StreamRole::Thread, StreamRole::Legacy]
+        {
             self.calls.synchronize(line)?;
         }
         if self.calls.has_other_device() {
-            self.calls.synchronize(RigStream::Device)?;
+            self.calls.synchronize(StreamRole::Device)?;
         }
         joined
     }
@@ -133,7 +135,7 @@ impl Rig for CudaRig {
         self.calls.wait_by(Some(mode))?;
         self.mode.set(Some(mode));
         // What the driver does at the first launch after such a change belongs to no call that is timed.
-        self.keep_busy(RigStream::Own, Duration::ZERO)?;
+        self.keep_busy(StreamRole::Given, Duration::ZERO)?;
         self.drain()
     }
 
@@ -145,7 +147,7 @@ impl Rig for CudaRig {
         self.calls.transfers(way, bytes)
     }
 
-    fn ranks(&self, bytes: usize) -> Result<Box<dyn Ranks>> {
+    fn ranks(&self, bytes: usize) -> Result<NcclRanks> {
         let gpus = Device::list().into_iter().filter(|listed| is_gpu(&listed.name));
         let contexts = gpus.map(|listed| opened(&listed.name)).collect::<Result<Vec<_>>>()?;
         self.calls.ranks(&contexts, bytes)

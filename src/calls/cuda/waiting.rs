@@ -9,7 +9,7 @@ use syncscope::error::DeviceError;
 use super::driver::{Calls, Cell, Wake};
 use crate::clock::{Answer, ByHost, by_host};
 use crate::waiting::{Manner, PATIENCE, Waiting, poll};
-use crate::{Result, RigStream};
+use crate::{Result, StreamRole};
 
 /// How often the device is asked for its time, and for how long it waits for a question.
 const QUESTIONS: u32 = 16;
@@ -68,7 +68,7 @@ impl CudaWaiting {
     fn asked(&self) -> Result<(u64, Vec<Answer>)> {
         let flag = self.clock.flag()?;
         let (first, before) = (flag.load(Ordering::Acquire).wrapping_add(1), self.clock.time()?);
-        self.calls.tell_time(RigStream::Own, self.clock.is(first)?, QUESTIONS, LIMIT)?;
+        self.calls.tell_time(StreamRole::Given, self.clock.is(first)?, QUESTIONS, LIMIT)?;
         let step = self.told(before)?;
         let (mut answers, mut before) = (Vec::new(), step);
         for question in 0..QUESTIONS {
@@ -77,7 +77,7 @@ impl CudaWaiting {
             before = self.told(before)?;
             answers.push(Answer { asked, told: before, seen: Instant::now() });
         }
-        self.calls.synchronize(RigStream::Own)?;
+        self.calls.synchronize(StreamRole::Given)?;
         Ok((step, answers))
     }
 }
@@ -92,35 +92,32 @@ impl Waiting for CudaWaiting {
     fn begin(&self, manner: Manner, length: Duration) -> Result<()> {
         let marked = self.end.is(self.target.load(Ordering::SeqCst))?;
         // First of all, so that no queue of the GPU holds it behind what waits for it.
-        self.calls.mark(RigStream::Own, length, marked)?;
+        self.calls.mark(StreamRole::Given, length, marked)?;
         match manner {
-            Manner::WaitValue => self.calls.hold(RigStream::NonBlocking, marked),
-            Manner::HostFunction => self.calls.wake(RigStream::Own, &self.wake()),
+            Manner::WaitValue => self.calls.hold(StreamRole::NonBlocking, marked),
+            Manner::HostFunction => self.calls.wake(StreamRole::Given, &self.wake()),
             _ => Ok(()),
         }
     }
 
     fn wait(&self, manner: Manner) -> Result<()> {
         let until = Instant::now() + PATIENCE;
-        match manner {
-            Manner::Spin | Manner::Yield | Manner::Block => self.calls.synchronize(RigStream::Own),
-            Manner::WaitValue => self.calls.synchronize(RigStream::NonBlocking),
-            Manner::Query => poll(until, || self.calls.is_idle(RigStream::Own))?
-                .then_some(())
-                .ok_or_else(|| self.late("cuStreamQuery")),
-            Manner::Flag => poll(until, || self.is_marked())?.then_some(()).ok_or_else(|| self.late("load")),
-            Manner::HostFunction => {
-                self.wake().wait(PATIENCE).then_some(()).ok_or_else(|| self.late("cuLaunchHostFunc"))
-            }
-        }
+        let (is_over, call) = match manner {
+            Manner::Driver(_) => return self.calls.synchronize(StreamRole::Given),
+            Manner::WaitValue => return self.calls.synchronize(StreamRole::NonBlocking),
+            Manner::Query => (poll(until, || self.calls.is_idle(StreamRole::Given))?, "cuStreamQuery"),
+            Manner::Flag => (poll(until, || self.is_marked())?, "load"),
+            Manner::HostFunction => (self.wake().wait(PATIENCE), "cuLaunchHostFunc"),
+        };
+        is_over.then_some(()).ok_or_else(|| self.late(call))
     }
 
     fn launch_beside(&self) -> Result<()> {
-        self.calls.keep_busy(RigStream::Thread, Duration::ZERO)
+        self.calls.keep_busy(StreamRole::Thread, Duration::ZERO)
     }
 
     fn settle(&self) -> Result<()> {
-        for line in [RigStream::Own, RigStream::NonBlocking, RigStream::Thread] {
+        for line in [StreamRole::Given, StreamRole::NonBlocking, StreamRole::Thread] {
             self.calls.synchronize(line)?;
         }
         Ok(())

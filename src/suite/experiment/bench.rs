@@ -11,6 +11,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::Result;
 use super::group::{Group, Part, Repeats};
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
@@ -85,20 +86,13 @@ impl Bench {
         self
     }
 
-    /// With what earlier passes of the same run, or an earlier try of it, left in `rows`: a pass that stands there is not made
-    /// again.
-    #[must_use]
-    pub fn continuing<'r>(mut self, rows: impl IntoIterator<Item = &'r Row>) -> Self {
-        let whole = |row: &Row| Some((row.spec.title(), row.outcome(&self.run)?.clone().whole_passes()?));
-        self.earlier = rows.into_iter().filter_map(whole).collect();
-        self
-    }
-
     /// As pass `pass`, from 0, of those that the sampling of the run says, each of which takes a share of the samples. What is
-    /// decided by trials is decided in the first.
+    /// decided by trials is decided in the first. A pass that an earlier try of the run left in `rows` is not made again.
     #[must_use]
-    pub fn in_pass(mut self, pass: usize, sampling: Protocol) -> Self {
+    pub fn in_pass<'r>(mut self, pass: usize, sampling: Protocol, rows: impl Iterator<Item = &'r Row>) -> Self {
         (self.pass, self.sampling) = (pass, sampling);
+        let whole = |row: &Row| Some((row.spec.title(), row.outcome(&self.run)?.clone().whole_passes()?));
+        self.earlier = rows.filter_map(whole).collect();
         self
     }
 
@@ -180,13 +174,13 @@ impl Bench {
         if cases.is_empty() {
             return outcomes;
         }
-        let sampler = self.sampler.of_stride(self.stride(places.iter().map(|place| &group.rows[*place])));
-        let kept = match group.repeats {
-            Repeats::AsStated => sampler.sample(cases),
-            Repeats::Unwarmed => sampler.without_warmup().sample(cases),
-            Repeats::Trials(count) => sampler.of_trials(count).sample(cases),
-        };
-        outcomes.extend(match kept {
+        let stride = self.stride(places.iter().map(|place| &group.rows[*place]));
+        let sampler = self.sampler.changed(|stated| match group.repeats {
+            Repeats::AsStated => stated.of_stride(stride),
+            Repeats::Unwarmed => stated.of_stride(stride).with_warmup(0),
+            Repeats::Trials(count) => Protocol::samples(count.get()).with_warmup(0).with_seed(stated.seed),
+        });
+        outcomes.extend(match sampler.sample(cases) {
             Ok(kept) => {
                 self.interrupted |= kept.stopped_by == StoppedBy::Interrupt;
                 let in_passes = self.takes_part_in_passes(group);
@@ -305,7 +299,7 @@ fn unmade(error: &DeviceError) -> Outcome {
 }
 
 /// Enqueues one iteration of the texts' loop: a random matrix, multiplied by itself.
-pub(super) fn random_matmul(stream: &Stream, n: usize) -> Result<Tensor<f32>, DeviceError> {
+pub(super) fn random_matmul(stream: &Stream, n: usize) -> Result<Tensor<f32>> {
     let a = stream.normal::<f32>([n, n])?;
     a.matmul(&a)
 }
@@ -316,16 +310,16 @@ pub(super) fn matmul_flops(n: usize) -> f64 {
 }
 
 /// Where printed tensors go: a system call, but no terminal, whose speed would be measured too.
-pub(super) fn null_device() -> Result<File, DeviceError> {
+pub(super) fn null_device() -> Result<File> {
     let path = if cfg!(windows) { "NUL" } else { "/dev/null" };
     File::options().write(true).open(path).map_err(|error| host_failure("open", &error))
 }
 
 /// Formats and writes a tensor, as a print does.
-pub(super) fn print_to(file: &mut File, tensor: &dyn Display) -> Result<(), DeviceError> {
+pub(super) fn print_to(file: &mut File, tensor: &dyn Display) -> Result<()> {
     writeln!(file, "{tensor}").map_err(|error| host_failure("write", &error))
 }
 
 fn host_failure(call: &'static str, error: &std::io::Error) -> DeviceError {
-    DeviceError::CallFailed { device: "the host".to_owned(), call, reason: error.to_string() }
+    DeviceError::call_failed("the host", call, error.to_string())
 }

@@ -36,6 +36,8 @@ parameters! {
 impl Experiment for Ceilings {
     const NAME: &'static str = "ceilings";
     const SUMMARY: &'static str = "Peak rates measured: copies, matmuls, transfers over PCIe (or NVLink)";
+    const ITERATIONS: Option<&'static str> = Some("iterations");
+    const ELEMENT_TYPES: Option<&'static str> = Some("dtypes");
 
     fn for_cpu() -> Self {
         Self {
@@ -45,14 +47,6 @@ impl Experiment for Ceilings {
             iterations: count(2),
             ..Self::default()
         }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iterations)
-    }
-
-    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
-        Some(&mut self.dtypes)
     }
 
     fn groups(&self, engine: &str) -> Vec<Group> {
@@ -91,7 +85,7 @@ impl Ceilings {
                         "ceilings.copy.rate",
                         "Copy on the device, read and written",
                         Unit::BytesPerSecond,
-                        Formula::of("2 · bytes / time", [("time", "ceilings.copy.time")]),
+                        "2 · bytes / time",
                     )
                     .work(Work::copy(amount, "2 · bytes", bytes as f64).as_peak());
             }
@@ -126,14 +120,17 @@ impl Ceilings {
             let bytes = elements * size_of::<f32>();
             let amount = bytes as f64;
             group = group.with_parameters([("bytes", bytes.into()), ("iterations", iterations.into())]);
-            for Direction { time: [time, time_label], rate: [rate, rate_label], copy, work } in [TO_DEVICE, TO_HOST] {
+            for (words, [time, rate], (copy, work)) in [
+                ("Host to device", ["ceilings.h2d.time", "ceilings.h2d.rate"], TO_DEVICE),
+                ("Device to host", ["ceilings.d2h.time", "ceilings.d2h.rate"], TO_HOST),
+            ] {
                 group = group
-                    .device_time(time, time_label, move |device| {
+                    .device_time(time, words, move |device| {
                         let buffers = HostCopy::new(device, kind, elements)?;
                         Ok((buffers.stream.clone(), move || (0..iterations).try_for_each(|_| copy(&buffers))))
                     })
                     .per(iterations)
-                    .derived(rate, rate_label, Unit::BytesPerSecond, Formula::of("bytes / time", [("time", time)]))
+                    .derived(rate, &format!("{words}, rate"), Unit::BytesPerSecond, "bytes / time")
                     .work(work(amount, "bytes", amount).as_peak());
             }
         }
@@ -151,7 +148,6 @@ impl Ceilings {
                 (0..iterations).try_for_each(|_| x.affine(1.0, 1.0).map(drop))?;
                 x.stream().device().synchronize()
             })
-            .build()
     }
 }
 
@@ -165,36 +161,9 @@ fn matmul<T: Float>(group: GroupBuilder<Device>, size: usize, iterations: usize)
             Ok((stream, move || (0..iterations).try_for_each(|_| x.matmul(&w).map(|y| drop(black_box(y))))))
         })
         .per(iterations)
-        .derived(
-            "ceilings.matmul.rate",
-            "Matmul, rate",
-            Unit::FlopsPerSecond,
-            Formula::of("2 · size³ / time", [("time", "ceilings.matmul.time")]),
-        )
+        .derived("ceilings.matmul.rate", "Matmul, rate", Unit::FlopsPerSecond, "2 · size³ / time")
         .work(Work::matmul(amount, "2 · size³").as_peak())
 }
-
-/// A direction of transfers: its rows, what copies, and its work.
-struct Direction {
-    time: [&'static str; 2],
-    rate: [&'static str; 2],
-    copy: fn(&HostCopy) -> Result<(), DeviceError>,
-    work: fn(f64, &str, f64) -> Work,
-}
-
-const TO_DEVICE: Direction = Direction {
-    time: ["ceilings.h2d.time", "Host to device"],
-    rate: ["ceilings.h2d.rate", "Host to device, rate"],
-    copy: HostCopy::to_device,
-    work: Work::to_device,
-};
-
-const TO_HOST: Direction = Direction {
-    time: ["ceilings.d2h.time", "Device to host"],
-    rate: ["ceilings.d2h.rate", "Device to host, rate"],
-    copy: HostCopy::to_host,
-    work: Work::to_host,
-};
 
 /// How many elements of fp32 take this many bytes; at least one.
 fn elements(bytes: usize) -> usize {

@@ -41,8 +41,8 @@ parameters! {
     }
 }
 
-/// The steps with their rows.
-const STEPS: [(&str, &str, &str); 13] = [
+/// The steps with their rows, and the whole of them.
+const STEPS: [(&str, &str, &str); 16] = [
     ("driver", "cold-start.driver", "Load and initialize the driver"),
     ("context", "cold-start.context", "Make the context"),
     ("code", "cold-start.code", "Compile a kernel, or read it from disk"),
@@ -56,6 +56,9 @@ const STEPS: [(&str, &str, &str); 13] = [
     ("graph", "cold-start.graph", "First graph"),
     ("pinned", "cold-start.pinned", "First pinned megabyte"),
     ("copy", "cold-start.copy", "First copy of it"),
+    ("total", "cold-start.total", "All steps, from the first to the last"),
+    ("sum", "cold-start.sum", "Sum of the steps"),
+    ("process", "cold-start.process", "The process, from its start to its end"),
 ];
 
 /// How kernels are loaded, and whether compiled ones are on disk.
@@ -72,12 +75,13 @@ impl Experiment for ColdStart {
 
 /// The device opened once more by the process that measures, twice.
 fn same() -> Group {
-    Group::of("The same code twice", [])
-        .twice(["cold-start.same.a", "cold-start.same.b", "cold-start.same.ratio"], |device| {
+    Group::of("The same code twice", []).twice(
+        ["cold-start.same.a", "cold-start.same.b", "cold-start.same.ratio"],
+        |device| {
             let name = device.name().to_owned();
             Ok(move || Device::open(&name))
-        })
-        .build()
+        },
+    )
 }
 
 impl ColdStart {
@@ -95,23 +99,15 @@ impl ColdStart {
                 let next = move || unused.take().map_or_else(|| processes.start().map(Rc::new), Ok);
                 Ok((first, EachRound::new(next)))
             });
-        let steps = STEPS.map(|(step, id, label)| (Part::Step(step), id, label));
-        let whole = [
-            (Part::Total, "cold-start.total", "All steps, from the first to the last"),
-            (Part::Sum, "cold-start.sum", "Sum of the steps"),
-            (Part::Process, "cold-start.process", "The process, from its start to its end"),
-        ];
-        for (row, (part, id, label)) in steps.into_iter().chain(whole).enumerate() {
-            let of_process = move |(first, processes): &(Rc<Made>, Rc<EachRound<Rc<Made>>>)| {
+        for (row, (step, id, label)) in STEPS.into_iter().enumerate() {
+            let of_process = move |(first, processes): &(Rc<FirstSteps>, Rc<EachRound<Rc<FirstSteps>>>)| {
                 let processes = Rc::clone(processes);
-                first.part(part)?;
-                Ok(move || processes.part(row, |made| made.part(part))?)
+                seconds(first, step)?;
+                Ok(move || processes.part(row, |steps| seconds(steps, step))?)
             };
             group = group.time_by(Clock::Host, id, label, of_process).elsewhere();
         }
-        let rest = Formula::of("total − sum", [("total", "cold-start.total"), ("sum", "cold-start.sum")]);
-        let rest = rest.is(Derivation::Difference);
-        group.derived("cold-start.rest", "Between the steps", Unit::Seconds, rest).build()
+        group.difference("cold-start.rest", "Between the steps", ["cold-start.total", "cold-start.sum"]).build()
     }
 }
 
@@ -123,15 +119,6 @@ pub fn start_anew(program: PathBuf) {
     PROGRAM.get_or_init(|| program);
 }
 
-/// A part of what a process said.
-#[derive(Clone, Copy)]
-enum Part {
-    Step(&'static str),
-    Total,
-    Sum,
-    Process,
-}
-
 /// How processes of one case are started.
 struct Processes {
     program: PathBuf,
@@ -141,52 +128,27 @@ struct Processes {
     patience: Duration,
 }
 
-/// What a process said.
-struct Made {
-    steps: FirstSteps,
-    /// From its start to its end.
-    process: f64,
-}
-
-impl Made {
-    fn part(&self, part: Part) -> Result<f64, DeviceError> {
-        let steps = &self.steps;
-        match part {
-            Part::Total => Ok(steps.total),
-            Part::Sum => Ok(steps.seconds.values().sum()),
-            Part::Process => Ok(self.process),
-            Part::Step(step) => match (steps.seconds.get(step), steps.absent.get(step)) {
-                (Some(seconds), _) => Ok(*seconds),
-                (None, Some(reason)) => Err(DeviceError::NotApplicable {
-                    what: step.to_owned(),
-                    device: "the host".to_owned(),
-                    reason: reason.clone(),
-                }),
-                (None, None) => Err(failed(format!("it says nothing of its step `{step}`"))),
-            },
-        }
+/// What a step of a process took.
+fn seconds(steps: &FirstSteps, step: &str) -> Result<f64> {
+    match (steps.seconds.get(step), steps.absent.get(step)) {
+        (Some(seconds), _) => Ok(*seconds),
+        (None, Some(reason)) => Err(DeviceError::not_applicable(step, "the host", reason.as_str())),
+        (None, None) => Err(failed(format!("it says nothing of its step `{step}`"))),
     }
 }
 
 impl Processes {
-    fn new(
-        device: &Device,
-        loading: &'static str,
-        cache: &'static str,
-        patience: Duration,
-    ) -> Result<Self, DeviceError> {
+    fn new(device: &Device, loading: &'static str, cache: &'static str, patience: Duration) -> Result<Self> {
         let Some(program) = PROGRAM.get().cloned() else {
-            return Err(DeviceError::NotApplicable {
-                what: "a process of its own".to_owned(),
-                device: device.name().to_owned(),
-                reason: "the program that measures is not `report`, which starts itself anew for it".to_owned(),
-            });
+            let reason = "the program that measures is not `report`, which starts itself anew for it";
+            return Err(DeviceError::not_applicable("a process of its own", device.name(), reason));
         };
         let (device, is_cache_empty) = (device.name().to_owned(), cache == "empty");
         Ok(Self { program, device, loading, is_cache_empty, patience })
     }
 
-    fn start(&self) -> Result<Made, DeviceError> {
+    /// The steps of a new process, and the whole of them.
+    fn start(&self) -> Result<FirstSteps> {
         let mut command = Command::new(&self.program);
         let loading = self.loading.to_uppercase();
         command.args(["first-steps", "--device", &self.device]).env("CUDA_MODULE_LOADING", loading);
@@ -220,12 +182,15 @@ impl Processes {
         if !output.status.success() {
             return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
         }
-        let steps = serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))?;
-        Ok(Made { steps, process })
+        let mut steps: FirstSteps =
+            serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))?;
+        let whole = [("total", steps.total), ("sum", steps.seconds.values().sum()), ("process", process)];
+        steps.seconds.extend(whole.map(|(name, seconds)| (name.to_owned(), seconds)));
+        Ok(steps)
     }
 }
 
 /// What went wrong with a process.
 fn failed(reason: String) -> DeviceError {
-    DeviceError::CallFailed { device: "the host".to_owned(), call: "first-steps", reason }
+    DeviceError::call_failed("the host", "first-steps", reason)
 }

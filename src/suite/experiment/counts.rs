@@ -24,8 +24,8 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// More than 0, and `MAX` at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "NonZeroUsize")]
 pub struct UpTo<const MAX: usize>(NonZeroUsize);
 
 /// Iterations of a loop, or the side of a matrix.
@@ -38,12 +38,6 @@ pub const fn count<const MAX: usize>(value: usize) -> UpTo<MAX> {
     match NonZeroUsize::new(value) {
         Some(value) => UpTo(value),
         None => UpTo(NonZeroUsize::MIN),
-    }
-}
-
-impl<'de, const MAX: usize> Deserialize<'de> for UpTo<MAX> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::try_from(NonZeroUsize::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 

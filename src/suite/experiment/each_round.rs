@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::error::DeviceError;
+use super::Result;
 
 /// An event of each round, of which each row asks for its part once. The first row that asks in a round has it made, whichever
 /// that is: the order of the rows is drawn anew for each round.
 pub(super) struct EachRound<T> {
-    make: Box<dyn Fn() -> Result<T, DeviceError>>,
+    make: Box<dyn Fn() -> Result<T>>,
     latest: RefCell<Option<Latest<T>>>,
 }
 
@@ -20,25 +20,21 @@ struct Latest<T> {
 
 impl<T> EachRound<T> {
     /// Events that `make` makes; none is made yet.
-    pub(super) fn new(make: impl Fn() -> Result<T, DeviceError> + 'static) -> Rc<Self> {
+    pub(super) fn new(make: impl Fn() -> Result<T> + 'static) -> Rc<Self> {
         Rc::new(Self { make: Box::new(make), latest: RefCell::default() })
     }
 
     /// The part of this round's event that belongs to the row of this number.
-    pub(super) fn part<R>(&self, row: usize, part: impl FnOnce(&T) -> R) -> Result<R, DeviceError> {
-        let mut latest = self.latest.borrow_mut();
-        if latest.as_ref().is_none_or(|latest| latest.asked.contains(&row)) {
-            // What is left of an event that could not be made is of no round.
-            *latest = None;
-            *latest = Some(Latest { event: (self.make)()?, asked: Vec::new() });
-        }
-        latest.as_mut().map_or_else(
-            || Err(DeviceError::InvalidArgument { operation: "part", reason: "there is no event".to_owned() }),
-            |latest| {
-                latest.asked.push(row);
-                Ok(part(&latest.event))
-            },
-        )
+    pub(super) fn part<R>(&self, row: usize, part: impl FnOnce(&T) -> R) -> Result<R> {
+        let mut place = self.latest.borrow_mut();
+        // Taken out: where no event can be made, none is left.
+        let latest = match place.take().filter(|latest| !latest.asked.contains(&row)) {
+            Some(latest) => latest,
+            None => Latest { event: (self.make)()?, asked: Vec::new() },
+        };
+        let latest = place.insert(latest);
+        latest.asked.push(row);
+        Ok(part(&latest.event))
     }
 }
 
@@ -47,6 +43,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
+    use crate::error::DeviceError;
 
     #[test]
     fn the_rows_of_a_round_are_of_one_event_in_whichever_order_they_ask() {

@@ -3,12 +3,17 @@
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 
+use super::Result;
+use super::each_round::EachRound;
 use super::formula::Formula;
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
 use crate::measure::{Case, Clock, Stopwatch};
 use crate::results::{Derivation, MetricSpec, Parameter, Parameters, Provenance, Work};
 use crate::units::Unit;
+
+/// The identifier of a row: it stands as a whole where the row is declared.
+pub type RowId = &'static str;
 
 /// Rows under a heading, and how they are measured: [`of`](Self::of) begins one. Its cases are sampled together,
 /// interleaved, so that a reader may compare them.
@@ -24,7 +29,7 @@ pub struct Group {
 }
 
 /// The cases of some rows, or why there is none; an error of the whole is one of their setup.
-type Cases = Result<Vec<Result<Case<'static>, DeviceError>>, DeviceError>;
+type Cases = Result<Vec<Result<Case<'static>>>>;
 type MakeCases = dyn Fn(&Device, &[usize]) -> Cases;
 
 /// The parts of a run: what changes the process for the calls after it is measured after those.
@@ -105,8 +110,11 @@ pub struct GroupBuilder<S> {
     rows: Vec<Declared<S>>,
 }
 
-type Setup<S> = Box<dyn Fn(&Device) -> Result<S, DeviceError>>;
-type Make<S> = Box<dyn Fn(&Rc<S>, String) -> Result<Case<'static>, DeviceError>>;
+type Setup<S> = Box<dyn Fn(&Device) -> Result<S>>;
+type Make<S> = Box<dyn Fn(&Rc<S>, String) -> Result<Case<'static>>>;
+
+/// A row of a part of an event: its identifier, label, unit and clock, and which part.
+type EventPart<'l, T> = (RowId, &'l str, Unit, Clock, fn(&T) -> f64);
 
 /// A row, and what makes its case; a computed one has none.
 struct Declared<S> {
@@ -116,7 +124,7 @@ struct Declared<S> {
 
 impl GroupBuilder<Device> {
     /// With `setup` run once before the first case; what it returns is shared by all cases, which are declared after it.
-    pub fn setup<S>(self, setup: impl Fn(&Device) -> Result<S, DeviceError> + 'static) -> GroupBuilder<S> {
+    pub fn setup<S>(self, setup: impl Fn(&Device) -> Result<S> + 'static) -> GroupBuilder<S> {
         let Self { heading, parameters, current, part, repeats, left_out, .. } = self;
         GroupBuilder { heading, parameters, current, part, repeats, setup: Box::new(setup), left_out, rows: Vec::new() }
     }
@@ -136,22 +144,9 @@ impl<S: 'static> GroupBuilder<S> {
         self
     }
 
-    /// It connects devices, and the access between these stays: its rows are measured after those that need none.
-    pub fn connected(mut self) -> Self {
-        self.part = Part::Connected;
-        self
-    }
-
-    /// Its rows come from recordings of the device. Later calls of the process take longer, so these rows are measured after
-    /// all others.
-    pub fn recorded(mut self) -> Self {
-        self.part = Part::Recorded;
-        self
-    }
-
-    /// What it does makes all later calls of the process slower: its rows are measured after all others of the run.
-    pub fn last(mut self) -> Self {
-        self.part = Part::Last;
+    /// Its rows are measured in this part of a run.
+    pub fn measured_in(mut self, part: Part) -> Self {
+        self.part = part;
         self
     }
 
@@ -175,14 +170,9 @@ impl<S: 'static> GroupBuilder<S> {
     }
 
     /// A row of the host's clock: for how long what `make` returns holds the host.
-    pub fn host_time<B, R>(
-        self,
-        id: &'static str,
-        label: &str,
-        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
-    ) -> Self
+    pub fn host_time<B, R>(self, id: RowId, label: &str, make: impl Fn(&S) -> Result<B> + 'static) -> Self
     where
-        B: FnMut() -> Result<R, DeviceError> + 'static,
+        B: FnMut() -> Result<R> + 'static,
         R: 'static,
     {
         let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::host_timed(id, make(shared)?)));
@@ -190,14 +180,9 @@ impl<S: 'static> GroupBuilder<S> {
     }
 
     /// A row of the host's clock, of the part of what `make` returns that it runs by the stopwatch.
-    pub fn host_time_within<B>(
-        self,
-        id: &'static str,
-        label: &str,
-        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
-    ) -> Self
+    pub fn host_time_within<B>(self, id: RowId, label: &str, make: impl Fn(&S) -> Result<B> + 'static) -> Self
     where
-        B: FnMut(&mut Stopwatch) -> Result<(), DeviceError> + 'static,
+        B: FnMut(&mut Stopwatch) -> Result<()> + 'static,
     {
         let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::host_timed_within(id, make(shared)?)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
@@ -205,14 +190,9 @@ impl<S: 'static> GroupBuilder<S> {
 
     /// A row of two events on a stream: how many seconds lie on it from the beginning to the end of what `make` returns
     /// beside it.
-    pub fn device_time<B, R>(
-        self,
-        id: &'static str,
-        label: &str,
-        make: impl Fn(&S) -> Result<(Stream, B), DeviceError> + 'static,
-    ) -> Self
+    pub fn device_time<B, R>(self, id: RowId, label: &str, make: impl Fn(&S) -> Result<(Stream, B)> + 'static) -> Self
     where
-        B: FnMut() -> Result<R, DeviceError> + 'static,
+        B: FnMut() -> Result<R> + 'static,
         R: 'static,
     {
         let make = Box::new(move |shared: &Rc<S>, id| {
@@ -223,52 +203,35 @@ impl<S: 'static> GroupBuilder<S> {
     }
 
     /// A row of times that what `make` returns takes from `clock` by itself, in seconds.
-    pub fn time_by<B>(
-        self,
-        clock: Clock,
-        id: &'static str,
-        label: &str,
-        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
-    ) -> Self
+    pub fn time_by<B>(self, clock: Clock, id: RowId, label: &str, make: impl Fn(&S) -> Result<B> + 'static) -> Self
     where
-        B: FnMut() -> Result<f64, DeviceError> + 'static,
+        B: FnMut() -> Result<f64> + 'static,
     {
         let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::timed_by(clock, id, make(shared)?)));
         self.sampled(id, label, Unit::Seconds, clock, make)
     }
 
     /// A row of values that what `make` returns observes: a count, a yes (1) or no (0).
-    pub fn observed<B>(
-        self,
-        id: &'static str,
-        label: &str,
-        unit: Unit,
-        make: impl Fn(&S) -> Result<B, DeviceError> + 'static,
-    ) -> Self
+    pub fn observed<B>(self, id: RowId, label: &str, unit: Unit, make: impl Fn(&S) -> Result<B> + 'static) -> Self
     where
-        B: FnMut() -> Result<f64, DeviceError> + 'static,
+        B: FnMut() -> Result<f64> + 'static,
     {
         let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::new(id, make(shared)?)));
         self.sampled(id, label, unit, Clock::Observed, make)
     }
 
     /// A row that has a meaning in another system alone, for this reason.
-    pub fn foreign(self, id: &'static str, label: &str, unit: Unit, reason: &'static str) -> Self {
+    pub fn foreign(self, id: RowId, label: &str, unit: Unit, reason: &'static str) -> Self {
         self.observed(id, label, unit, move |_| no_meaning(id, reason))
     }
 
     /// A row of the host's clock that has a meaning in another system alone, for this reason.
-    pub fn foreign_time(self, id: &'static str, label: &str, reason: &'static str) -> Self {
+    pub fn foreign_time(self, id: RowId, label: &str, reason: &'static str) -> Self {
         self.time_by(Clock::Host, id, label, move |_| no_meaning(id, reason))
     }
 
     /// A row of the host's clock: for how long `call` holds the host.
-    pub fn host_time_of<R: 'static>(
-        self,
-        id: &'static str,
-        label: &str,
-        call: impl Fn(&S) -> Result<R, DeviceError> + 'static,
-    ) -> Self {
+    pub fn host_time_of<R: 'static>(self, id: RowId, label: &str, call: impl Fn(&S) -> Result<R> + 'static) -> Self {
         let make = of_shared(call, |id, shared, call| Case::host_timed(id, move || call(&shared)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
     }
@@ -276,45 +239,33 @@ impl<S: 'static> GroupBuilder<S> {
     /// A row of the host's clock, of the part of `call` that it runs by the stopwatch.
     pub fn stopwatch_of(
         self,
-        id: &'static str,
+        id: RowId,
         label: &str,
-        call: impl Fn(&S, &mut Stopwatch) -> Result<(), DeviceError> + 'static,
+        call: impl Fn(&S, &mut Stopwatch) -> Result<()> + 'static,
     ) -> Self {
         let make = of_shared(call, |id, shared, call| Case::host_timed_within(id, move |watch| call(&shared, watch)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
     }
 
     /// A row of times that `call` takes from `clock` by itself, in seconds.
-    pub fn seconds_of(
-        self,
-        clock: Clock,
-        id: &'static str,
-        label: &str,
-        call: impl Fn(&S) -> Result<f64, DeviceError> + 'static,
-    ) -> Self {
+    pub fn seconds_of(self, clock: Clock, id: RowId, label: &str, call: impl Fn(&S) -> Result<f64> + 'static) -> Self {
         let make = of_shared(call, move |id, shared, call| Case::timed_by(clock, id, move || call(&shared)));
         self.sampled(id, label, Unit::Seconds, clock, make)
     }
 
     /// A row of values that `call` observes: a count, a yes (1) or no (0).
-    pub fn value_of(
-        self,
-        id: &'static str,
-        label: &str,
-        unit: Unit,
-        call: impl Fn(&S) -> Result<f64, DeviceError> + 'static,
-    ) -> Self {
+    pub fn value_of(self, id: RowId, label: &str, unit: Unit, call: impl Fn(&S) -> Result<f64> + 'static) -> Self {
         let make = of_shared(call, |id, shared, call| Case::new(id, move || call(&shared)));
         self.sampled(id, label, unit, Clock::Observed, make)
     }
 
-    /// The same code twice, as two rows of the host's clock, and the ratio of the second to the first: a reader sees what
-    /// the method makes of a difference that is none.
+    /// The group of the same code twice: two rows of the host's clock, and the ratio of the second to the first. A reader sees
+    /// what the method makes of a difference that is none.
     pub fn twice<R: 'static>(
         self,
-        [first, second, ratio]: [&'static str; 3],
-        call: impl Fn(&S) -> Result<R, DeviceError> + 'static,
-    ) -> Self {
+        [first, second, ratio]: [RowId; 3],
+        call: impl Fn(&S) -> Result<R> + 'static,
+    ) -> Group {
         let call = Rc::new(call);
         let again = Rc::clone(&call);
         self.host_time_of(first, "The same code, first", move |shared| call(shared))
@@ -325,9 +276,28 @@ impl<S: 'static> GroupBuilder<S> {
                 Unit::Ratio,
                 Formula::of("second / first", [("second", second), ("first", first)]).is(Derivation::SameCode),
             )
+            .build()
     }
 
-    fn sampled(self, id: &'static str, label: &str, unit: Unit, clock: Clock, make: Make<S>) -> Self {
+    /// Rows of the parts of an event of which there is one in each round, such as a wait: each by the clock that took it. Where
+    /// the group has several such events, `event` is the number of this one.
+    pub(super) fn parts<T: 'static, const ROWS: usize>(
+        self,
+        event: usize,
+        events: impl Fn(&S) -> Result<Rc<EachRound<T>>> + Copy + 'static,
+        rows: [EventPart<'_, T>; ROWS],
+    ) -> Self {
+        rows.into_iter().fold(self, |group, (id, label, unit, clock, part)| {
+            let row = group.rows.len();
+            let make = move |shared: &Rc<S>, id| {
+                let events = events(shared)?;
+                Ok(Case::timed_by(clock, id, move || events.part(row, part)).of_event(event))
+            };
+            group.sampled(id, label, unit, clock, Box::new(make))
+        })
+    }
+
+    fn sampled(self, id: RowId, label: &str, unit: Unit, clock: Clock, make: Make<S>) -> Self {
         self.declared(id, label, unit, Provenance::measured(clock), Some(make))
     }
 
@@ -336,14 +306,15 @@ impl<S: 'static> GroupBuilder<S> {
     ///
     /// Operands of one group were interleaved, so that their samples of one round belong together; for others, pairing
     /// is by order alone, up to the shorter.
-    pub fn derived(self, id: &'static str, label: &str, unit: Unit, formula: Formula) -> Self {
-        let Formula { derivation, text: formula, operands } = formula;
+    pub fn derived(self, id: RowId, label: &str, unit: Unit, formula: impl Into<Formula>) -> Self {
+        let declared = || self.rows.iter().map(|row| row.spec.id.as_str());
+        let Formula { derivation, text: formula, operands } = formula.into().with_operands(declared);
         self.declared(id, label, unit, Provenance::Derived { derivation, formula, operands }, None)
     }
 
     /// The difference of two times of the group: the first less the second, round by round.
-    pub fn difference(self, id: &'static str, label: &str, [from, less]: [&'static str; 2]) -> Self {
-        let short = |id: &'static str| id.rsplit('.').next().unwrap_or(id);
+    pub fn difference(self, id: RowId, label: &str, [from, less]: [RowId; 2]) -> Self {
+        let short = |id: RowId| id.rsplit('.').next().unwrap_or(id);
         let [from, less] = [from, less].map(|id| (short(id), id));
         let formula = Formula::of(format!("{} − {}", from.0, less.0), [from, less]);
         self.derived(id, label, Unit::Seconds, formula.is(Derivation::Difference))
@@ -363,11 +334,6 @@ impl<S: 'static> GroupBuilder<S> {
     /// The last row, whose work another processor does: see [`Case::elsewhere`].
     pub fn elsewhere(self) -> Self {
         self.changed(Case::elsewhere)
-    }
-
-    /// The last row, whose samples are parts of one event of each round: see [`Case::of_event`].
-    pub fn of_event(self, event: usize) -> Self {
-        self.changed(move |case| case.of_event(event))
     }
 
     /// The last row, whose case is what `change` makes of it.
@@ -396,14 +362,7 @@ impl<S: 'static> GroupBuilder<S> {
         self
     }
 
-    fn declared(
-        mut self,
-        id: &'static str,
-        label: &str,
-        unit: Unit,
-        provenance: Provenance,
-        make: Option<Make<S>>,
-    ) -> Self {
+    fn declared(mut self, id: RowId, label: &str, unit: Unit, provenance: Provenance, make: Option<Make<S>>) -> Self {
         let (id, group, label) = (id.to_owned(), self.heading.clone(), label.to_owned());
         let parameters = self.current.clone();
         let spec = MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None };
@@ -439,6 +398,6 @@ fn of_shared<S: 'static, C: 'static>(
 }
 
 /// Why a row is not measured here.
-fn no_meaning(id: &str, reason: &str) -> Result<fn() -> Result<f64, DeviceError>, DeviceError> {
+fn no_meaning(id: &str, reason: &str) -> Result<fn() -> Result<f64>> {
     Err(DeviceError::NotApplicable { what: id.to_owned(), device: String::new(), reason: reason.to_owned() })
 }

@@ -3,8 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::Result;
 use crate::device::{Device, HostBuffer, HostKind, Stream};
 use crate::error::DeviceError;
+use crate::results::Work;
 use crate::tensor::Tensor;
 
 /// A host buffer, a tensor of its size, and the stream that copies between them.
@@ -15,7 +17,7 @@ pub(super) struct HostCopy {
 }
 
 impl HostCopy {
-    pub(super) fn new(device: &Device, kind: HostKind, elements: usize) -> Result<Rc<Self>, DeviceError> {
+    pub(super) fn new(device: &Device, kind: HostKind, elements: usize) -> Result<Rc<Self>> {
         let stream = device.stream()?;
         let mut buffer = device.host_buffer::<f32>(kind, elements)?;
         // Written once, so that the memory is there.
@@ -23,17 +25,23 @@ impl HostCopy {
         Ok(Rc::new(Self { tensor: stream.zeros([elements])?, stream, buffer: RefCell::new(buffer) }))
     }
 
-    pub(super) fn to_device(&self) -> Result<(), DeviceError> {
+    pub(super) fn to_device(&self) -> Result<()> {
         self.tensor.copy_from(&self.buffer.borrow())
     }
 
-    pub(super) fn to_host(&self) -> Result<(), DeviceError> {
+    pub(super) fn to_host(&self) -> Result<()> {
         self.tensor.copy_to(&mut self.buffer.borrow_mut())
     }
 }
 
+/// A direction of copies: what copies, and its work by the bytes.
+pub(super) type Direction = (fn(&HostCopy) -> Result<()>, fn(f64, &str, f64) -> Work);
+
+pub(super) const TO_DEVICE: Direction = (HostCopy::to_device, Work::to_device);
+pub(super) const TO_HOST: Direction = (HostCopy::to_host, Work::to_host);
+
 /// Finds out whether the host has room for so many elements. A vector that finds none ends the program, and with it the run.
-pub(super) fn room_for<T>(elements: usize) -> Result<(), DeviceError> {
+pub(super) fn room_for<T>(elements: usize) -> Result<()> {
     let requested = elements.saturating_mul(size_of::<T>());
     let no_room = |_| DeviceError::OutOfMemory { device: "the host".to_owned(), requested, free: None };
     Vec::<T>::new().try_reserve_exact(elements).map_err(no_room)

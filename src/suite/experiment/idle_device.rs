@@ -26,13 +26,10 @@ impl Experiment for IdleDevice {
     const NAME: &'static str = "idle-device";
     const SUMMARY: &'static str =
         "Whether synchronizing a busy device in each iteration costs more than synchronizing an idle one";
+    const ITERATIONS: Option<&'static str> = Some("iters");
 
     fn for_cpu() -> Self {
         Self { iters: count(100), ..Self::default() }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iters)
     }
 
     fn groups(&self, engine: &str) -> Vec<Group> {
@@ -73,7 +70,6 @@ impl IdleDevice {
             .twice(["idle-device.same.a", "idle-device.same.b", "idle-device.same.ratio"], move |stream| {
                 iterate(stream, size, iters, || stream.synchronize())
             })
-            .build()
     }
 
     fn streams(&self) -> Group {
@@ -110,19 +106,14 @@ impl IdleDevice {
 }
 
 /// The names of the devices of an engine.
-fn of_engine(engine: &str) -> impl Iterator<Item = String> {
+pub(super) fn of_engine(engine: &str) -> impl Iterator<Item = String> {
     let names = Device::list().into_iter().map(|listed| listed.name);
     names.filter(move |name| name.split(':').next() == Some(engine))
 }
 
 /// The loop: a random matrix of this size, multiplied by itself, and a wait, so many times. It ends when the device that works
 /// is done.
-pub(super) fn iterate(
-    stream: &Stream,
-    size: Count,
-    iters: Count,
-    wait: impl Fn() -> Result<(), DeviceError>,
-) -> Result<(), DeviceError> {
+pub(super) fn iterate(stream: &Stream, size: Count, iters: Count, wait: impl Fn() -> Result<()>) -> Result<()> {
     for _ in 0..iters.get() {
         black_box(random_matmul(stream, size.get())?);
         wait()?;

@@ -56,7 +56,7 @@ impl Experiment for Implementation {
 
         let kernels = self.kernels.get();
         let order = Group::of(heading, [])
-            .recorded()
+            .measured_in(Part::Recorded)
             .setup(Device::stream)
             .value_of(
                 "implementation.order.starts-in-order",
@@ -70,7 +70,7 @@ impl Experiment for Implementation {
 }
 
 /// Short kernels of different kinds on one stream.
-fn record(stream: &Stream, kernels: usize) -> Result<Timeline, DeviceError> {
+fn record(stream: &Stream, kernels: usize) -> Result<Timeline> {
     let x = stream.ones::<f32>([1024])?;
     let launch = || {
         (0..kernels).try_for_each(|place| match place % 3 {

@@ -46,14 +46,14 @@ impl Experiment for Layers {
 }
 
 /// The time of a call of the driver, which is made once before.
-fn timed(device: &Device, call: &Call) -> Result<impl FnMut() -> Result<f64, DeviceError> + use<>, DeviceError> {
+fn timed(device: &Device, call: &Call) -> Result<impl FnMut() -> Result<f64> + use<>> {
     let mut call: CallUnderTest = CallUnderTest::new(device, call)?;
     call.time(None, None)?;
     Ok(move || call.time(None, None))
 }
 
 /// An operation on one element, captured so many times.
-fn captured(device: &Device, operations: usize) -> Result<Graph, DeviceError> {
+fn captured(device: &Device, operations: usize) -> Result<Graph> {
     let stream = device.stream()?;
     let x = stream.zeros::<f32>([1])?;
     let graph = stream.capture(|| (0..operations).try_for_each(|_| x.affine_in_place(1.0, 1.0)))?.1;
@@ -187,7 +187,6 @@ impl Layers {
             .twice(["layers.same.a", "layers.same.b", "layers.same.ratio"], move |x| {
                 (0..launches).try_for_each(|_| x.affine_in_place(1.0, 1.0))
             })
-            .build()
     }
 }
 

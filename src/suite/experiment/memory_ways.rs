@@ -44,63 +44,53 @@ impl Experiment for MemoryWays {
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
         let sizes = || self.sizes.iter().map(|size| size.get());
-        sizes().map(with_host).chain(sizes().map(between_devices)).chain([self.same()]).collect()
+        let with_host = |bytes| ways("Between host and device", bytes, ("memory", MovedBy::OF_HOST), &WITH_HOST);
+        let peers = [false, true].map(|access| MovedBy::Peer { access });
+        let between = move |bytes| ways("Between two devices", bytes, ("access", peers), &BETWEEN_DEVICES);
+        sizes().map(with_host).chain(sizes().map(between)).chain([self.same()]).collect()
     }
 }
 
 /// A way, or why there is none.
-type Made = Result<Rc<MemoryWay>, DeviceError>;
+type Made = Result<Rc<MemoryWay>>;
 
-/// Those of them that are asked for, of one size.
-fn all<const N: usize>(device: &Device, ways: [MovedBy; N], bytes: usize) -> Result<[Made; N], DeviceError> {
-    let of_device = Ways::new(device)?;
-    Ok(ways.map(|way| of_device.of(way, bytes).map(Rc::new)))
-}
+/// A row: its identifier, its label, and where the bytes go.
+type Transfer = (&'static str, &'static str, Heading);
 
-/// The seconds of transfers.
-fn timed(way: &Made, heading: Heading) -> Result<impl FnMut() -> Result<f64, DeviceError> + use<>, DeviceError> {
-    let way = way.clone()?;
-    Ok(move || way.time(heading))
-}
+const WITH_HOST: [Transfer; 3] = [
+    ("memory-ways.to-device", "To the device", Heading::Away),
+    ("memory-ways.to-host", "To the host", Heading::Back),
+    ("memory-ways.both", "Both directions at once", Heading::Both),
+];
 
-/// All ways between the host and the device for one size: one group.
-fn with_host(bytes: usize) -> Group {
-    let mut group = Group::of("Between host and device", [("bytes", bytes.into())]);
+const BETWEEN_DEVICES: [Transfer; 2] = [
+    ("memory-ways.peer.one-way", "To the other device", Heading::Away),
+    ("memory-ways.peer.both", "To the other device and back at once", Heading::Both),
+];
+
+/// All ways for one size, told apart by a parameter: one group.
+fn ways<const N: usize>(
+    heading: &str,
+    bytes: usize,
+    (parameter, ways): (&str, [MovedBy; N]),
+    rows: &[Transfer],
+) -> Group {
+    let mut group = Group::of(heading, [("bytes", bytes.into())]);
     if bytes >= LARGE {
         group = group.trials(*FEW);
     }
-    let mut group = group.setup(move |device| all(device, MovedBy::OF_HOST, bytes));
-    for (place, way) in MovedBy::OF_HOST.into_iter().enumerate() {
-        group = group
-            .with_parameters([("memory", way.name().into())])
-            .time_by(Clock::Host, "memory-ways.to-device", "To the device", move |made| {
-                timed(&made[place], Heading::Away)
-            })
-            .time_by(Clock::Host, "memory-ways.to-host", "To the host", move |made| timed(&made[place], Heading::Back))
-            .time_by(Clock::Host, "memory-ways.both", "Both directions at once", move |made| {
-                timed(&made[place], Heading::Both)
+    let mut group = group.setup(move |device| {
+        let of_device = Ways::new(device)?;
+        Ok(ways.map(|way| -> Made { of_device.of(way, bytes).map(Rc::new) }))
+    });
+    for (place, way) in ways.into_iter().enumerate() {
+        group = group.with_parameters([(parameter, way.name().into())]);
+        for &(id, label, heading) in rows {
+            group = group.time_by(Clock::Host, id, label, move |made| {
+                let way = made[place].clone()?;
+                Ok(move || way.time(heading))
             });
-    }
-    group.build()
-}
-
-/// Copies between two devices of one size: one group.
-fn between_devices(bytes: usize) -> Group {
-    const WAYS: [MovedBy; 2] = [MovedBy::Peer { access: false }, MovedBy::Peer { access: true }];
-    let mut group = Group::of("Between two devices", [("bytes", bytes.into())]);
-    if bytes >= LARGE {
-        group = group.trials(*FEW);
-    }
-    let mut group = group.setup(move |device| all(device, WAYS, bytes));
-    for (place, way) in WAYS.into_iter().enumerate() {
-        group = group
-            .with_parameters([("access", way.name().into())])
-            .time_by(Clock::Host, "memory-ways.peer.one-way", "To the other device", move |made| {
-                timed(&made[place], Heading::Away)
-            })
-            .time_by(Clock::Host, "memory-ways.peer.both", "To the other device and back at once", move |made| {
-                timed(&made[place], Heading::Both)
-            });
+        }
     }
     group.build()
 }
@@ -114,6 +104,5 @@ impl MemoryWays {
             .twice(["memory-ways.same.a", "memory-ways.same.b", "memory-ways.same.ratio"], move |way| {
                 way.time(Heading::Away)
             })
-            .build()
     }
 }

@@ -55,9 +55,14 @@ mod registry;
 
 pub use bench::{Bench, RunObserver};
 pub use formula::Formula;
-pub use group::{Group, GroupBuilder, Part};
+pub use group::{Group, GroupBuilder, Part, RowId};
 pub use recorder::{Pass, TraceRecorder, has_scenarios, record_scenarios};
 pub use registry::{AnyExperiment, Experiment, Registry, RegistryEntry, WrongParameters};
+
+use crate::error::DeviceError;
+
+/// What came of work on a device.
+type Result<T, E = DeviceError> = std::result::Result<T, E>;
 
 /// What experiments are written with.
 mod prelude {
@@ -72,8 +77,8 @@ mod prelude {
     pub(super) use super::bench::{matmul_flops, null_device, print_to, random_matmul};
     pub(super) use super::counts::{Bounded, Count, Factor, Length, Size, count};
     pub(super) use super::each_round::EachRound;
-    pub(super) use super::host_copy::{HostCopy, fastest_memory, room_for};
-    pub(super) use super::{Experiment, Formula, Group, GroupBuilder, TraceRecorder};
+    pub(super) use super::host_copy::{Direction, HostCopy, TO_DEVICE, TO_HOST, fastest_memory, room_for};
+    pub(super) use super::{Experiment, Formula, Group, GroupBuilder, Part, Result, TraceRecorder};
     pub(super) use crate::device::{Device, Event, Float, FloatType, HostKind, Stream};
     pub(super) use crate::error::DeviceError;
     pub(super) use crate::measure::{Clock, Stopwatch};

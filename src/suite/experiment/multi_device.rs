@@ -23,7 +23,7 @@
 
 use std::time::Instant;
 
-use super::idle_device::iterate;
+use super::idle_device::{iterate, of_engine};
 use crate::calls::ranks::{AllReduce, FirstCalls};
 use crate::calls::ways::{Heading, MemoryWay, MovedBy, Ways};
 use crate::experiment::prelude::*;
@@ -56,13 +56,10 @@ parameters! {
 impl Experiment for MultiDevice {
     const NAME: &'static str = "multi-device";
     const SUMMARY: &'static str = "What waits where one thread drives several devices";
+    const ITERATIONS: Option<&'static str> = Some("iters");
 
     fn for_cpu() -> Self {
         Self { iters: count(20), ..Self::default() }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iters)
     }
 
     fn groups(&self, engine: &str) -> Vec<Group> {
@@ -85,8 +82,7 @@ struct Devices {
 
 impl Devices {
     fn of(engine: &str) -> Self {
-        let listed = Device::list().into_iter().map(|listed| listed.name);
-        let names: Vec<_> = listed.filter(|name| name.split(':').next() == Some(engine)).collect();
+        let names: Vec<_> = of_engine(engine).collect();
         match names.len() {
             0 | 1 => Self {
                 names: [0, 1].map(|number| format!("{engine}:{number}")).to_vec(),
@@ -97,7 +93,7 @@ impl Devices {
     }
 
     /// All of them, each with a stream.
-    fn streams(&self) -> Result<Vec<Stream>, DeviceError> {
+    fn streams(&self) -> Result<Vec<Stream>> {
         self.names.iter().map(|name| Device::open(name)?.stream()).collect()
     }
 }
@@ -182,11 +178,13 @@ impl MultiDevice {
         let (bytes, size, all) = (self.gradients.get(), self.matmul.get(), devices.clone());
         let parameters = [("devices", devices.names.len().into()), ("bytes", bytes.into()), ("size", size.into())];
         let mut group = Group::of("An all-reduce beside a matmul", parameters)
-            .connected()
+            .measured_in(Part::Connected)
             .skipped(devices.lacking.clone())
             .setup(move |device| {
-                let work = Beside { sum: AllReduce::new(device, bytes)?, matmuls: Matmuls::new(&all, size)? };
-                let work = Rc::new(work);
+                let sum = AllReduce::new(device, bytes)?;
+                let normal = |stream: &Stream| stream.normal([size, size]);
+                let work =
+                    Rc::new(Beside { sum, matrices: all.streams()?.iter().map(normal).collect::<Result<_, _>>()? });
                 let both = [false, true].map(|sum_first| {
                     let work = Rc::clone(&work);
                     EachRound::new(move || work.both(sum_first))
@@ -197,7 +195,7 @@ impl MultiDevice {
                 work.sum.enqueue().and_then(|()| work.sum.synchronize())
             })
             .host_time_of("multi-device.overlap.matmul", "The matmuls", move |(work, _)| {
-                work.matmuls.enqueue().and_then(|()| work.matmuls.synchronize())
+                work.multiply().and_then(|()| work.wait_for_matmuls())
             });
         let alone = group.parameters();
         for (place, first) in ["matmul", "all-reduce"].into_iter().enumerate() {
@@ -208,23 +206,17 @@ impl MultiDevice {
                 ("both", "multi-device.overlap.both"),
                 ("enqueue", "multi-device.overlap.enqueue"),
             ]);
-            let part = |row: usize, part: fn(&Both) -> f64| {
-                move |(_, both): &BesideAndBoth| {
-                    let both = Rc::clone(&both[place]);
-                    Ok(move || both.part(row, part))
-                }
-            };
+            let (whole, second) = ("multi-device.overlap.both", "multi-device.overlap.enqueue");
             group = group
                 .with_parameters([("first", first.into())])
-                .time_by(Clock::Host, "multi-device.overlap.both", "Both at once", part(0, |both| both.whole))
-                .of_event(place)
-                .time_by(
-                    Clock::Host,
-                    "multi-device.overlap.enqueue",
-                    "Enqueue the second one",
-                    part(1, |both| both.enqueue),
+                .parts(
+                    place,
+                    move |(_, both)| Ok(Rc::clone(&both[place])),
+                    [
+                        (whole, "Both at once", Unit::Seconds, Clock::Host, |both: &Both| both.whole),
+                        (second, "Enqueue the second one", Unit::Seconds, Clock::Host, |both| both.enqueue),
+                    ],
                 )
-                .of_event(place)
                 .derived(
                     "multi-device.overlap.hidden",
                     "Hidden share of the shorter one",
@@ -236,10 +228,10 @@ impl MultiDevice {
     }
 }
 
-/// An all-reduce, and matmuls on streams of their own.
+/// An all-reduce, and a matrix on a stream of its own on each device.
 struct Beside {
     sum: AllReduce,
-    matmuls: Matmuls,
+    matrices: Vec<Tensor<f32>>,
 }
 
 /// The two pieces of work, and the two of them at once: the matmuls first, and the all-reduce first.
@@ -253,40 +245,26 @@ struct Both {
 }
 
 impl Beside {
-    fn both(&self, sum_first: bool) -> Result<Both, DeviceError> {
-        let (sum, matmuls) = (|| self.sum.enqueue(), || self.matmuls.enqueue());
-        let [first, second]: [&dyn Fn() -> Result<(), DeviceError>; 2] =
-            if sum_first { [&sum, &matmuls] } else { [&matmuls, &sum] };
+    /// Enqueues a matmul on each device.
+    fn multiply(&self) -> Result<()> {
+        self.matrices.iter().try_for_each(|matrix| matrix.matmul(matrix).map(drop))
+    }
+
+    fn wait_for_matmuls(&self) -> Result<()> {
+        self.matrices.iter().try_for_each(|matrix| matrix.stream().synchronize())
+    }
+
+    fn both(&self, sum_first: bool) -> Result<Both> {
+        let (sum, matmuls) = (|| self.sum.enqueue(), || self.multiply());
+        let [first, second]: [&dyn Fn() -> Result<()>; 2] = if sum_first { [&sum, &matmuls] } else { [&matmuls, &sum] };
         let begun = Instant::now();
         first()?;
         let between = begun.elapsed().as_secs_f64();
         second()?;
         let enqueue = begun.elapsed().as_secs_f64() - between;
-        self.matmuls.synchronize()?;
+        self.wait_for_matmuls()?;
         self.sum.synchronize()?;
         Ok(Both { whole: begun.elapsed().as_secs_f64(), enqueue })
-    }
-}
-
-/// A matmul on each device.
-struct Matmuls {
-    streams: Vec<Stream>,
-    matrices: Vec<Tensor<f32>>,
-}
-
-impl Matmuls {
-    fn new(devices: &Devices, size: usize) -> Result<Self, DeviceError> {
-        let streams = devices.streams()?;
-        let matrices = streams.iter().map(|stream| stream.normal([size, size])).collect::<Result<_, _>>()?;
-        Ok(Self { streams, matrices })
-    }
-
-    fn enqueue(&self) -> Result<(), DeviceError> {
-        self.matrices.iter().try_for_each(|matrix| matrix.matmul(matrix).map(drop))
-    }
-
-    fn synchronize(&self) -> Result<(), DeviceError> {
-        synchronize(&self.streams)
     }
 }
 
@@ -299,7 +277,7 @@ fn hidden<const ROWS: usize>(rows: [(&'static str, &'static str); ROWS]) -> Form
     Formula::of(format!("({sum} − {both}{apart}) / ({sum} − max({first}, {second}){apart})"), rows)
 }
 
-fn synchronize(streams: &[Stream]) -> Result<(), DeviceError> {
+fn synchronize(streams: &[Stream]) -> Result<()> {
     streams.iter().try_for_each(Stream::synchronize)
 }
 
@@ -329,7 +307,7 @@ fn waits(devices: &Devices, kernel: Seconds) -> Group {
         .build()
 }
 
-fn in_turn(streams: &[Stream], length: Duration) -> Result<(), DeviceError> {
+fn in_turn(streams: &[Stream], length: Duration) -> Result<()> {
     streams.iter().try_for_each(|stream| stream.spin(length).and_then(|()| stream.synchronize()))
 }
 
@@ -337,7 +315,7 @@ fn in_turn(streams: &[Stream], length: Duration) -> Result<(), DeviceError> {
 fn all_reduce(devices: &Devices, bytes: usize) -> Group {
     let parameters = [("devices", devices.names.len().into()), ("bytes", bytes.into())];
     Group::of("All-reduce", parameters)
-        .connected()
+        .measured_in(Part::Connected)
         .skipped(devices.lacking.clone())
         .setup(move |device| AllReduce::new(device, bytes).map(Rc::new))
         .stopwatch_of(
@@ -352,44 +330,38 @@ fn all_reduce(devices: &Devices, bytes: usize) -> Group {
             "multi-device.all-reduce.rate",
             "Bus bandwidth",
             Unit::BytesPerSecond,
-            Formula::of("2 · (devices − 1) / devices · bytes / done", [("done", "multi-device.all-reduce.done")]),
+            "2 · (devices − 1) / devices · bytes / done",
         )
         .build()
 }
 
 /// The calls of an all-reduce by the stopwatch; the wait for it is beside it.
-fn enqueue(sum: &AllReduce, stopwatch: &mut Stopwatch) -> Result<(), DeviceError> {
+fn enqueue(sum: &AllReduce, stopwatch: &mut Stopwatch) -> Result<()> {
     stopwatch.time(|| sum.enqueue())?;
     sum.synchronize()
 }
 
 /// What the first calls of a connection take: of one connection for each round.
 fn first(devices: &Devices) -> Group {
-    let part = |row: usize, part: fn(&FirstCalls) -> f64| {
-        move |connections: &Rc<EachRound<FirstCalls>>| {
-            let connections = Rc::clone(connections);
-            Ok(move || connections.part(row, part))
-        }
-    };
+    let [connect, first, again] =
+        ["multi-device.first.connect", "multi-device.first.enqueue", "multi-device.first.again"];
     Group::of("First calls", [("devices", devices.names.len().into())])
         .trials(*FEW)
-        .connected()
+        .measured_in(Part::Connected)
         .skipped(devices.lacking.clone())
         .setup(|device| {
             let sum = RefCell::new(AllReduce::new(device, size_of::<f32>())?);
             Ok(EachRound::new(move || sum.borrow_mut().first_calls()))
         })
-        .time_by(Clock::Host, "multi-device.first.connect", "Connect the devices", part(0, |calls| calls.connect))
-        .of_event(0)
-        .time_by(
-            Clock::Host,
-            "multi-device.first.enqueue",
-            "Enqueue the first all-reduce",
-            part(1, |calls| calls.first),
+        .parts(
+            0,
+            |connections: &Rc<EachRound<FirstCalls>>| Ok(Rc::clone(connections)),
+            [
+                (connect, "Connect the devices", Unit::Seconds, Clock::Host, |calls: &FirstCalls| calls.connect),
+                (first, "Enqueue the first all-reduce", Unit::Seconds, Clock::Host, |calls| calls.first),
+                (again, "Enqueue the second one", Unit::Seconds, Clock::Host, |calls| calls.second),
+            ],
         )
-        .of_event(0)
-        .time_by(Clock::Host, "multi-device.first.again", "Enqueue the second one", part(2, |calls| calls.second))
-        .of_event(0)
         .build()
 }
 
@@ -403,5 +375,4 @@ fn same(devices: &Devices) -> Group {
             ["multi-device.same.a", "multi-device.same.b", "multi-device.same.ratio"],
             move |streams: &Rc<Vec<Stream>>| in_turn(streams, Duration::from_micros(20)),
         )
-        .build()
 }

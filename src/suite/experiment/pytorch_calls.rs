@@ -71,27 +71,25 @@ impl Experiment for PytorchCalls {
     fn groups(&self, _engine: &str) -> Vec<Group> {
         let mut group = Group::of("Calls of PyTorch behind a closed gate", []);
         for call in &self.calls {
-            let both = ["pytorch-calls.blocks", "pytorch-calls.warns"];
-            let of = |text: &str| Formula::of(text, [("blocks", both[0]), ("warns", both[1])]);
             group = group
                 .with_parameters([("call", call.as_str().into())])
-                .foreign(both[0], "Waited for the gate", Unit::Ratio, PYTORCH)
+                .foreign("pytorch-calls.blocks", "Waited for the gate", Unit::Ratio, PYTORCH)
                 .foreign("pytorch-calls.blocks-other", "Waited for another stream", Unit::Ratio, PYTORCH)
                 .foreign_time("pytorch-calls.ready", "Time of the call, nothing pending", PYTORCH)
                 .foreign_time("pytorch-calls.behind", "Time of the call behind work", PYTORCH)
-                .foreign(both[1], "The debug mode warns", Unit::Ratio, PYTORCH)
-                .derived("pytorch-calls.agrees", "Both say the same", Unit::Ratio, of("blocks = warns"))
+                .foreign("pytorch-calls.warns", "The debug mode warns", Unit::Ratio, PYTORCH)
+                .derived("pytorch-calls.agrees", "Both say the same", Unit::Ratio, "blocks = warns")
                 .derived(
                     "pytorch-calls.missed",
                     "It waits, and the mode is silent",
                     Unit::Ratio,
-                    of("blocks · (1 − warns)"),
+                    "blocks · (1 − warns)",
                 )
                 .derived(
                     "pytorch-calls.false-alarm",
                     "The mode warns, and it does not wait",
                     Unit::Ratio,
-                    of("(1 − blocks) · warns"),
+                    "(1 − blocks) · warns",
                 );
         }
         vec![group.build(), same()]
@@ -104,5 +102,4 @@ fn same() -> Group {
     Group::of("The same code twice", [("elements", ELEMENTS.into())])
         .setup(|device| device.stream()?.ones::<f32>([ELEMENTS]))
         .twice(["pytorch-calls.same.a", "pytorch-calls.same.b", "pytorch-calls.same.ratio"], move |x| x.sum())
-        .build()
 }

@@ -6,9 +6,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::Result;
 use super::registry::AnyExperiment;
 use crate::device::Device;
-use crate::error::{DeviceError, panic_message};
+use crate::error::panic_message;
 use crate::measure::host_time;
 use crate::results::{Parameter, Parameters, Recorded, RecordedTimeline, Selection};
 use crate::timeline::Timeline;
@@ -28,7 +29,7 @@ const PASSES: usize = 9;
 const LONG: f64 = 0.3;
 
 /// A pass that can be run again.
-pub type Pass = Box<dyn FnMut() -> Result<(), DeviceError>>;
+pub type Pass = Box<dyn FnMut() -> Result<()>>;
 
 impl TraceRecorder {
     /// Records the scenario that `make` builds, named by the row that times it.
@@ -36,7 +37,7 @@ impl TraceRecorder {
         &mut self,
         name: &'static str,
         parameters: [(&str, Parameter); N],
-        make: impl FnOnce(&Device) -> Result<Pass, DeviceError>,
+        make: impl FnOnce(&Device) -> Result<Pass>,
     ) {
         if !self.selection.holds(name) {
             return;
@@ -53,11 +54,7 @@ impl TraceRecorder {
     }
 
     /// The timeline of the last of a few traced passes. One pass of each kind is not timed: it loads and searches.
-    fn passes(
-        &self,
-        make: impl FnOnce(&Device) -> Result<Pass, DeviceError>,
-        entry: &mut RecordedTimeline,
-    ) -> Result<Timeline, DeviceError> {
+    fn passes(&self, make: impl FnOnce(&Device) -> Result<Pass>, entry: &mut RecordedTimeline) -> Result<Timeline> {
         let mut pass = make(&self.device)?;
         let first = host_time(&mut pass)?.1;
         let passes = if first > LONG { 1 } else { PASSES };
@@ -69,13 +66,13 @@ impl TraceRecorder {
         if passes > 1 {
             self.device.record(&mut pass)?;
         }
-        let mut timeline = None;
-        for _ in 0..passes {
-            let ((_, seconds), recorded) = self.device.record(|| host_time(&mut pass))?;
+        loop {
+            let ((_, seconds), timeline) = self.device.record(|| host_time(&mut pass))?;
             entry.traced_s.push(seconds);
-            timeline = Some(recorded);
+            if entry.traced_s.len() == passes {
+                return Ok(timeline);
+            }
         }
-        timeline.ok_or(DeviceError::InvalidArgument { operation: "record", reason: "no pass was recorded".to_owned() })
     }
 
     fn entry(&self, name: &str, reason: String) -> RecordedTimeline {

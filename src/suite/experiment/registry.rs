@@ -9,10 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::counts::Count;
 use super::group::Group;
 use super::recorder::TraceRecorder;
-use crate::device::FloatType;
 use crate::error::panic_message;
 use crate::results::{Catalog, MetricSpec, Selection, declare_code, nearest};
 
@@ -61,6 +59,12 @@ pub trait Experiment: Clone + Default + Serialize + DeserializeOwned + JsonSchem
     /// What it asks, in one sentence without a full stop.
     const SUMMARY: &'static str;
 
+    /// The parameter that counts the iterations of its timed loop, where it has one: a command line may set it.
+    const ITERATIONS: Option<&'static str> = None;
+
+    /// The parameter that lists its element types, where there is a choice.
+    const ELEMENT_TYPES: Option<&'static str> = None;
+
     /// The parameters that suit the CPU engine; its defaults suit the others.
     fn for_cpu() -> Self {
         Self::default()
@@ -77,16 +81,6 @@ pub trait Experiment: Clone + Default + Serialize + DeserializeOwned + JsonSchem
 
     /// Records its scenarios as timelines; none where it has none.
     fn record(&self, _recorder: &mut TraceRecorder) {}
-
-    /// The iterations of its timed loop, which a command line may set, where it has one.
-    fn iterations(&mut self) -> Option<&mut Count> {
-        None
-    }
-
-    /// The element types that it is run with, where there is a choice.
-    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
-        None
-    }
 }
 
 /// An [`Experiment`] of any type.
@@ -102,12 +96,6 @@ pub trait AnyExperiment: Send + Sync {
 
     /// As [`Experiment::record`].
     fn record(&self, recorder: &mut TraceRecorder);
-
-    /// As [`Experiment::iterations`].
-    fn iterations(&mut self) -> Option<&mut Count>;
-
-    /// As [`Experiment::element_types`].
-    fn element_types(&mut self) -> Option<&mut Vec<FloatType>>;
 }
 
 impl<E: Experiment> AnyExperiment for E {
@@ -125,14 +113,6 @@ impl<E: Experiment> AnyExperiment for E {
 
     fn record(&self, recorder: &mut TraceRecorder) {
         Experiment::record(self, recorder);
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Experiment::iterations(self)
-    }
-
-    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
-        Experiment::element_types(self)
     }
 }
 
@@ -157,7 +137,7 @@ impl dyn AnyExperiment + '_ {
 
 /// What is wrong with parameters, and with which.
 pub type WrongParameters = serde_path_to_error::Error<serde_json::Error>;
-type Suited = fn(&str, &Map<String, Value>) -> Result<Box<dyn AnyExperiment>, WrongParameters>;
+type Suited = fn(&str, &Map<String, Value>) -> Result<Arc<dyn AnyExperiment>, WrongParameters>;
 
 /// What is known of an experiment before it has parameters.
 #[derive(Clone)]
@@ -166,7 +146,11 @@ pub struct RegistryEntry {
     pub name: &'static str,
     /// What it asks.
     pub summary: &'static str,
-    default_for: fn(&str) -> Box<dyn AnyExperiment>,
+    /// As [`Experiment::ITERATIONS`].
+    pub iterations: Option<&'static str>,
+    /// As [`Experiment::ELEMENT_TYPES`].
+    pub element_types: Option<&'static str>,
+    default_for: fn(&str) -> Arc<dyn AnyExperiment>,
     suited: Suited,
     schema: fn(&mut SchemaGenerator) -> Schema,
 }
@@ -176,14 +160,16 @@ impl RegistryEntry {
         Self {
             name: E::NAME,
             summary: E::SUMMARY,
-            default_for: |engine| Box::new(E::default_for(engine)),
-            suited: |engine, stated| suited::<E>(engine, stated).map(|experiment| Box::new(experiment) as _),
+            iterations: E::ITERATIONS,
+            element_types: E::ELEMENT_TYPES,
+            default_for: |engine| Arc::new(E::default_for(engine)),
+            suited: |engine, stated| suited::<E>(engine, stated).map(|experiment| Arc::new(experiment) as _),
             schema: SchemaGenerator::subschema_for::<E>,
         }
     }
 
     /// The experiment with the parameters that suit an engine.
-    pub fn default_for(&self, engine: &str) -> Box<dyn AnyExperiment> {
+    pub fn default_for(&self, engine: &str) -> Arc<dyn AnyExperiment> {
         (self.default_for)(engine)
     }
 
@@ -191,7 +177,7 @@ impl RegistryEntry {
     ///
     /// # Errors
     /// What is stated are not parameters of the experiment.
-    pub fn suited(&self, engine: &str, stated: &Map<String, Value>) -> Result<Box<dyn AnyExperiment>, WrongParameters> {
+    pub fn suited(&self, engine: &str, stated: &Map<String, Value>) -> Result<Arc<dyn AnyExperiment>, WrongParameters> {
         (self.suited)(engine, stated)
     }
 

@@ -45,7 +45,7 @@ impl Experiment for WaitModes {
 }
 
 /// Waits in one way, tried once; why there are none.
-type Tried = Result<Rc<EachRound<Waited>>, DeviceError>;
+type Tried = Result<Rc<EachRound<Waited>>>;
 
 fn tried(waits: &Rc<Waits>, manner: Manner, length: Duration) -> Tried {
     let waits = Rc::clone(waits);
@@ -62,41 +62,24 @@ fn waits(length: Duration, count: Option<Count>) -> Group {
         let waits = Rc::new(Waits::new(device)?);
         Ok(Manner::ALL.map(|manner| tried(&waits, manner, length)))
     };
-    let of = |place: usize, row: usize, part: fn(&Waited) -> f64| {
-        move |tried: &[Tried; Manner::ALL.len()]| {
-            let waits = tried[place].clone()?;
-            Ok(move || waits.part(row, part))
-        }
-    };
     let mut group = Group::of("Waits", [("work_seconds", length.as_secs_f64().into())]);
     if let Some(count) = count {
         group = group.trials(*count);
     }
     let mut group = group.setup(setup);
     for (place, manner) in Manner::ALL.into_iter().enumerate() {
-        group = group
-            .with_parameters([("wait", manner.name().into())])
-            .time_by(
-                Clock::Host,
-                "wait-modes.latency",
-                "From the end of the work to the host",
-                of(place, 0, |waited| waited.latency),
-            )
-            .of_event(place)
-            .observed(
-                "wait-modes.bound",
-                "Largest error of the latency",
-                Unit::Seconds,
-                of(place, 1, |waited| waited.within),
-            )
-            .of_event(place)
-            .observed(
-                "wait-modes.processor",
-                "Processor time as a share of the wait",
-                Unit::Ratio,
-                of(place, 2, |waited| waited.computed),
-            )
-            .of_event(place);
+        let waits = move |tried: &[Tried; Manner::ALL.len()]| tried[place].clone();
+        let (late, error) = ("From the end of the work to the host", "Largest error of the latency");
+        let computed = "Processor time as a share of the wait";
+        group = group.with_parameters([("wait", manner.name().into())]).parts(
+            place,
+            waits,
+            [
+                ("wait-modes.latency", late, Unit::Seconds, Clock::Host, |waited| waited.latency),
+                ("wait-modes.bound", error, Unit::Seconds, Clock::Observed, |waited| waited.within),
+                ("wait-modes.processor", computed, Unit::Ratio, Clock::Observed, |waited| waited.computed),
+            ],
+        );
     }
     group.build()
 }
@@ -156,7 +139,6 @@ fn same() -> Group {
             let wait = move || waits.wait(manner, LENGTH);
             wait().map(|_| wait)
         })
-        .build()
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@
 //!
 //! The first two and the total are of the same wait. The thread waits by spinning, where there is a choice.
 
+use crate::calls::Family;
 use crate::calls::catalogue::{Call, Memory, calls};
 use crate::calls::parts::{CallInParts, Parts};
-use crate::calls::{Family, WaitMode};
 use crate::experiment::prelude::*;
 
 /// The bytes of the copies, and of what is freed.
@@ -47,47 +47,51 @@ impl Experiment for WaitParts {
 struct Kind {
     heading: &'static str,
     /// The parts of the wait, the whole, and what it exceeds the sum of the parts by.
-    enqueue: &'static str,
-    residual: &'static str,
-    call: &'static str,
-    total: &'static str,
-    error: &'static str,
+    rows: [&'static str; 5],
 }
 
 const SYNCHRONIZE: Kind = Kind {
     heading: "Synchronizing",
-    enqueue: "wait-parts.synchronize.enqueue",
-    residual: "wait-parts.synchronize.residual",
-    call: "wait-parts.synchronize.call",
-    total: "wait-parts.synchronize.total",
-    error: "wait-parts.synchronize.error",
+    rows: [
+        "wait-parts.synchronize.enqueue",
+        "wait-parts.synchronize.residual",
+        "wait-parts.synchronize.call",
+        "wait-parts.synchronize.total",
+        "wait-parts.synchronize.error",
+    ],
 };
 
 const OTHER: Kind = Kind {
     heading: "Calls that wait by the way",
-    enqueue: "wait-parts.other.enqueue",
-    residual: "wait-parts.other.residual",
-    call: "wait-parts.other.call",
-    total: "wait-parts.other.total",
-    error: "wait-parts.other.error",
+    rows: [
+        "wait-parts.other.enqueue",
+        "wait-parts.other.residual",
+        "wait-parts.other.call",
+        "wait-parts.other.total",
+        "wait-parts.other.error",
+    ],
 };
 
 const ITEM: Kind = Kind {
     heading: "One item",
-    enqueue: "wait-parts.item.enqueue",
-    residual: "wait-parts.item.residual",
-    call: "wait-parts.item.call",
-    total: "wait-parts.item.total",
-    error: "wait-parts.item.error",
+    rows: [
+        "wait-parts.item.enqueue",
+        "wait-parts.item.residual",
+        "wait-parts.item.call",
+        "wait-parts.item.total",
+        "wait-parts.item.error",
+    ],
 };
 
 const ARRAY: Kind = Kind {
     heading: "An array",
-    enqueue: "wait-parts.array.enqueue",
-    residual: "wait-parts.array.residual",
-    call: "wait-parts.array.call",
-    total: "wait-parts.array.total",
-    error: "wait-parts.array.error",
+    rows: [
+        "wait-parts.array.enqueue",
+        "wait-parts.array.residual",
+        "wait-parts.array.call",
+        "wait-parts.array.total",
+        "wait-parts.array.error",
+    ],
 };
 
 /// The kind of a call that waits for the work before it, and what is waited by, in the words of all engines; none of a call that
@@ -157,57 +161,30 @@ fn parameters(call: &Call, waits_by: &str, length: Duration) -> Vec<(&'static st
     parameters
 }
 
-/// A call, and how a thread waits in it.
-#[derive(Clone)]
-struct Called {
-    call: Rc<RefCell<CallInParts>>,
-    mode: Option<WaitMode>,
-}
-
-impl Called {
-    fn new(device: &Device, call: &Call) -> Result<Self, DeviceError> {
-        let mode = WaitMode::of(device.properties().engine)[0];
-        Ok(Self { call: Rc::new(RefCell::new(CallInParts::new(device, call)?)), mode })
-    }
-
-    fn behind(&self, length: Duration) -> Result<Parts, DeviceError> {
-        self.call.borrow_mut().behind(length, self.mode)
-    }
-
-    fn alone(&self) -> Result<f64, DeviceError> {
-        self.call.borrow_mut().alone(self.mode)
-    }
-}
-
 /// One call: one group. The rows but that of the call alone are of the same wait.
 fn parts(kind: &'static Kind, waits_by: &str, call: &Call, length: Duration) -> Group {
     let (parameters, call) = (parameters(call, waits_by, length), call.clone());
     let setup = move |device: &Device| {
-        let called = Called::new(device, &call)?;
+        let called = Rc::new(CallInParts::new(device, &call)?);
         called.behind(length)?;
-        let waiting = called.clone();
+        let waiting = Rc::clone(&called);
         Ok((called, EachRound::new(move || waiting.behind(length))))
     };
-    let part = |row: usize, part: fn(&Parts) -> f64| {
-        move |(_, waits): &(Called, Rc<EachRound<Parts>>)| {
-            let waits = Rc::clone(waits);
-            Ok(move || waits.part(row, part))
-        }
-    };
-    let error = Formula::of(
-        "total − enqueue − residual − call",
-        [("total", kind.total), ("enqueue", kind.enqueue), ("residual", kind.residual), ("call", kind.call)],
-    );
+    let [enqueue, residual, alone, total, error] = kind.rows;
+    let waits = |(_, waits): &(Rc<CallInParts>, Rc<EachRound<Parts>>)| Ok(Rc::clone(waits));
     Group::of(kind.heading, parameters)
         .setup(setup)
-        .time_by(Clock::Host, kind.enqueue, "Enqueue the work", part(0, |parts| parts.enqueue))
-        .of_event(0)
-        .time_by(Clock::Host, kind.residual, "The rest of the work", part(1, |parts| parts.residual))
-        .of_event(0)
-        .seconds_of(Clock::Host, kind.call, "The call, with nothing pending", move |(called, _)| called.alone())
-        .time_by(Clock::Host, kind.total, "The whole wait", part(2, |parts| parts.total))
-        .of_event(0)
-        .derived(kind.error, "Closing error", Unit::Seconds, error)
+        .parts(
+            0,
+            waits,
+            [
+                (enqueue, "Enqueue the work", Unit::Seconds, Clock::Host, |parts| parts.enqueue),
+                (residual, "The rest of the work", Unit::Seconds, Clock::Host, |parts| parts.residual),
+            ],
+        )
+        .seconds_of(Clock::Host, alone, "The call, with nothing pending", move |(called, _)| called.alone())
+        .parts(0, waits, [(total, "The whole wait", Unit::Seconds, Clock::Host, |parts| parts.total)])
+        .derived(error, "Closing error", Unit::Seconds, "total − enqueue − residual − call")
         .build()
 }
 
@@ -217,11 +194,10 @@ fn same(engine: &str) -> Option<Group> {
     let call = calls(engine, Family::Wait, &[]).into_iter().next()?;
     let twice =
         Group::of("The same code twice", [("call", call.name.into()), ("work_seconds", LENGTH.as_secs_f64().into())])
-            .setup(move |device| Called::new(device, &call))
+            .setup(move |device| CallInParts::new(device, &call))
             .twice(["wait-parts.same.a", "wait-parts.same.b", "wait-parts.same.ratio"], move |called| {
                 called.behind(LENGTH)
-            })
-            .build();
+            });
     Some(twice)
 }
 

@@ -19,8 +19,7 @@ pub use length::{Length, bytes, length};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-pub use suite::ENGINES;
-pub use suite::Suite;
+pub use suite::{ENGINES, Suite};
 
 use crate::affinity;
 use crate::device::Device;
@@ -143,7 +142,7 @@ impl Session<'_> {
         let mut random = random(self.suite.sampling.seed, &running.id);
         let chosen = experiments(self.suite, self.registry, engine);
         let selection = running.results.selection.clone();
-        let declared: Vec<Declared<'_>> = chosen.iter().map(|own| Declared::of(own.get(), engine)).collect();
+        let declared: Vec<Declared<'_>> = chosen.iter().map(|own| Declared::of(own.as_ref(), engine)).collect();
         let mut experiments: Vec<&Declared<'_>> = declared.iter().filter(|own| own.is_chosen(&selection)).collect();
         let passes = self.suite.sampling.all_passes();
         for pass in 0..passes {
@@ -212,10 +211,10 @@ impl Session<'_> {
         let protocol = Protocol { seed: random.random(), ..share };
         let host = running.host.clone();
         let sampler = Sampler::new(protocol).interrupted_by(Arc::clone(&self.interrupt)).watching(host);
+        let earlier = running.results.rows.iter().filter(|row| row.spec.experiment() == declared.experiment.name());
         let bench = Bench::new(self.device, sampler, Arc::clone(&self.observer), &running.id, running.begun)
             .selecting(running.results.selection.clone())
-            .in_pass(pass, sampling.clone())
-            .continuing(running.results.rows.iter().filter(|row| row.spec.experiment() == declared.experiment.name()));
+            .in_pass(pass, sampling.clone(), earlier);
         run_parts(declared, bench, &[part], random.random())
     }
 
@@ -246,43 +245,18 @@ fn timed(scenario: RecordedTimeline, rows: &[&MetricSpec]) -> RecordedTimeline {
 
 /// The rows that a run of a suite measures on a device of `engine`, in the order of the suite; needs no device.
 pub fn planned(suite: &Suite, registry: &Registry, engine: &str) -> Vec<MetricSpec> {
-    experiments(suite, registry, engine).iter().flat_map(|own| own.get().plan(engine)).collect()
-}
-
-/// The experiments of a run on a device of `engine` that its suite does not name: those of every run, and the others where it
-/// asks for all.
-pub fn unnamed(suite: &Suite, registry: &Registry, engine: &str) -> Vec<&'static str> {
-    let unnamed = |own: &Chosen<'_>| matches!(own, Chosen::Default(_)).then(|| own.get().name());
-    experiments(suite, registry, engine).iter().filter_map(unnamed).collect()
+    experiments(suite, registry, engine).iter().flat_map(|own| own.plan(engine)).collect()
 }
 
 /// The experiments of a run, in the order of the suite. Of those that it does not name the self-audit is the first and the
 /// peak rates are the last; the others stand between, where the suite asks for all.
-fn experiments<'a>(suite: &'a Suite, registry: &Registry, engine: &str) -> Vec<Chosen<'a>> {
-    let chosen = suite.experiments_on(engine);
-    let is_chosen = |name: &str| chosen.iter().any(|experiment| experiment.name() == name);
-    let unless_chosen =
-        |entry: &RegistryEntry| (!is_chosen(entry.name)).then(|| Chosen::Default(entry.default_for(engine)));
-    let [first, last] = OF_EVERY_RUN.map(|name| registry.get(name).and_then(unless_chosen));
+fn experiments(suite: &Suite, registry: &Registry, engine: &str) -> Vec<Arc<dyn AnyExperiment>> {
+    let unless_named = |entry: &RegistryEntry| (!suite.names(entry.name, engine)).then(|| entry.default_for(engine));
+    let [first, last] = OF_EVERY_RUN.map(|name| registry.get(name).and_then(unless_named));
     let is_left_out = |name: &str| OF_EVERY_RUN.contains(&name) || suite.except.iter().any(|own| own == name);
     let others = registry.entries().iter().filter(|entry| suite.all && !is_left_out(entry.name));
-    let chosen = chosen.iter().map(|own| Chosen::Suite(own.as_ref()));
-    first.into_iter().chain(chosen).chain(others.filter_map(unless_chosen)).chain(last).collect()
-}
-
-/// An experiment of a run.
-enum Chosen<'a> {
-    Suite(&'a dyn AnyExperiment),
-    Default(Box<dyn AnyExperiment>),
-}
-
-impl Chosen<'_> {
-    fn get(&self) -> &dyn AnyExperiment {
-        match self {
-            Chosen::Suite(experiment) => *experiment,
-            Chosen::Default(experiment) => experiment.as_ref(),
-        }
-    }
+    let named = suite.experiments_on(engine).iter().cloned();
+    first.into_iter().chain(named).chain(others.filter_map(unless_named)).chain(last).collect()
 }
 
 /// A run that is being measured.

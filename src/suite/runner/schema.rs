@@ -10,7 +10,17 @@ impl Suite {
     /// The JSON Schema of suites with the experiments of `registry`.
     pub fn schema(registry: &Registry) -> Schema {
         let mut generator = SchemaGenerator::default();
-        let entry = entry_schema(registry, &mut generator);
+        let entries = registry.entries().iter().map(|entry| {
+            let parameters = entry.schema(&mut generator);
+            json_schema!({
+                "type": "object",
+                "description": entry.summary,
+                "properties": { entry.name: parameters },
+                "required": [entry.name],
+                "additionalProperties": false,
+            })
+        });
+        let entry = json_schema!({ "oneOf": entries.collect::<Vec<Schema>>() });
         let sampling = generator.subschema_for::<Protocol>();
         let list = json_schema!({ "type": "array", "items": entry, "minItems": 1 });
         let names: Vec<&str> = registry.entries().iter().map(|entry| entry.name).collect();
@@ -40,19 +50,4 @@ impl Suite {
         schema.insert("$defs".to_owned(), generator.take_definitions(true).into());
         schema
     }
-}
-
-fn entry_schema(registry: &Registry, generator: &mut SchemaGenerator) -> Schema {
-    let one = |entry: &crate::experiment::RegistryEntry, generator: &mut SchemaGenerator| {
-        let parameters = entry.schema(generator);
-        json_schema!({
-            "type": "object",
-            "description": entry.summary,
-            "properties": { entry.name: parameters },
-            "required": [entry.name],
-            "additionalProperties": false,
-        })
-    };
-    let entries: Vec<Schema> = registry.entries().iter().map(|entry| one(entry, generator)).collect();
-    json_schema!({ "oneOf": entries })
 }

@@ -20,13 +20,10 @@ use crate::error::MeasureError;
 pub struct Protocol {
     /// The fewest rounds before the first sample is kept: they load kernels, search matmul plans and raise clock rates. Up
     /// to three times as many are made while samples, clock rate or power still move.
-    #[cfg_attr(feature = "serde", serde(default = "default_warmup", deserialize_with = "bounded::warmup"))]
+    #[cfg_attr(feature = "serde", serde(default = "default_warmup"))]
     pub warmup: usize,
     /// Stop after this many samples of each case.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "bounded::samples", skip_serializing_if = "Option::is_none")
-    )]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub samples: Option<NonZeroUsize>,
     /// Stop once the 95 % interval of each case's median is no wider than ± this share of the median. A case with a median
     /// of 0 may never reach it.
@@ -39,10 +36,7 @@ pub struct Protocol {
     pub time_limit: Option<f64>,
     /// The fewest samples that a time limit leaves; where it is not stated, [`Protocol::MINIMUM`]. Fewer do where several runs
     /// give the interval.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "bounded::samples", skip_serializing_if = "Option::is_none")
-    )]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub fewest: Option<NonZeroUsize>,
     /// In how many passes a run of a suite goes through its experiments. Each row takes its share of `samples` and `time_limit`
     /// in each pass, so that a disturbance which lasts for seconds meets a part of them. A row of which one sample takes longer
@@ -67,35 +61,6 @@ fn one() -> NonZeroUsize {
 #[cfg(feature = "serde")]
 fn is_one(passes: &NonZeroUsize) -> bool {
     passes.get() == 1
-}
-
-/// Numbers that are refused where they stand.
-#[cfg(feature = "serde")]
-mod bounded {
-    use std::num::NonZeroUsize;
-
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer};
-
-    use super::Protocol;
-
-    pub(super) fn warmup<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
-        let rounds = usize::deserialize(deserializer)?;
-        let refused = super::excess("warmup", rounds, Protocol::MAX_WARMUP).map(D::Error::custom);
-        refused.map_or(Ok(rounds), Err)
-    }
-
-    pub(super) fn samples<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroUsize>, D::Error> {
-        let samples = Option::<NonZeroUsize>::deserialize(deserializer)?;
-        let count = samples.map_or(0, NonZeroUsize::get);
-        let refused = super::excess("samples", count, Protocol::MAX_SAMPLES).map(D::Error::custom);
-        refused.map_or(Ok(samples), Err)
-    }
-}
-
-/// Why a count is refused, if it is.
-fn excess(name: &str, count: usize, most: usize) -> Option<String> {
-    (count > most).then(|| format!("`{name}` is {count}, more than {most}, the most that a machine is asked for"))
 }
 
 fn default_warmup() -> usize {
@@ -129,7 +94,16 @@ impl Protocol {
 
     /// Stops after `count` samples of each case. 0 states no rule.
     pub fn samples(count: usize) -> Self {
-        Self { samples: NonZeroUsize::new(count), ..Self::without_rule() }
+        Self {
+            warmup: default_warmup(),
+            samples: NonZeroUsize::new(count),
+            relative_error: None,
+            time_limit: None,
+            fewest: None,
+            passes: NonZeroUsize::MIN,
+            short_passes: None,
+            seed: 0,
+        }
     }
 
     /// Stops once each case's median is known to ± `share` of itself.
@@ -140,25 +114,12 @@ impl Protocol {
     /// assert_eq!(Protocol::until_relative_error(0.01).relative_error, Some(0.01));
     /// ```
     pub fn until_relative_error(share: f64) -> Self {
-        Self { relative_error: Some(share), ..Self::without_rule() }
+        Self { relative_error: Some(share), ..Self::samples(0) }
     }
 
     /// Stops after `seconds` for each case.
     pub fn for_seconds(seconds: f64) -> Self {
-        Self::without_rule().with_time_limit(seconds)
-    }
-
-    fn without_rule() -> Self {
-        Self {
-            warmup: default_warmup(),
-            samples: None,
-            relative_error: None,
-            time_limit: None,
-            fewest: None,
-            passes: NonZeroUsize::MIN,
-            short_passes: None,
-            seed: 0,
-        }
+        Self::samples(0).with_time_limit(seconds)
     }
 
     /// With `rounds` of warm-up.
@@ -172,13 +133,6 @@ impl Protocol {
     #[must_use]
     pub fn with_time_limit(mut self, seconds: f64) -> Self {
         self.time_limit = Some(seconds);
-        self
-    }
-
-    /// With at least `count` samples of each case, however late it is. 0 leaves [`Protocol::MINIMUM`] of them.
-    #[must_use]
-    pub fn with_fewest(mut self, count: usize) -> Self {
-        self.fewest = NonZeroUsize::new(count);
         self
     }
 
@@ -196,7 +150,7 @@ impl Protocol {
 
     /// That of a row that takes part in one of so many passes only: with its share of all of them.
     #[must_use]
-    pub(crate) fn of_stride(&self, stride: usize) -> Self {
+    pub fn of_stride(&self, stride: usize) -> Self {
         let samples =
             self.samples.map(|count| count.saturating_mul(NonZeroUsize::new(stride).unwrap_or(NonZeroUsize::MIN)));
         Self { samples, time_limit: self.time_limit.map(|limit| limit * stride as f64), ..self.clone() }
@@ -260,8 +214,8 @@ impl Protocol {
             ("samples", samples, Self::MAX_SAMPLES),
             ("fewest", self.least_rounds(), Self::MAX_SAMPLES),
         ];
-        if let Some(reason) = excess.into_iter().find_map(|(name, count, most)| self::excess(name, count, most)) {
-            return refuse(reason);
+        if let Some((name, count, most)) = excess.into_iter().find(|(_, count, most)| count > most) {
+            return refuse(format!("`{name}` is {count}, more than {most}, the most that a machine is asked for"));
         }
         let most = if samples > 0 { samples } else { Self::MAXIMUM };
         let short = self.short_passes.unwrap_or(self.passes);
@@ -327,7 +281,8 @@ mod tests {
 
     #[test]
     fn the_passes_share_what_the_rules_say() {
-        let whole = in_passes(Protocol::samples(11).with_time_limit(0.9).with_fewest(2).with_warmup(3), 3, 0);
+        let of_two = Protocol { fewest: NonZeroUsize::new(2), ..Protocol::samples(11).with_time_limit(0.9) };
+        let whole = in_passes(of_two.with_warmup(3), 3, 0);
         let shares: Vec<Protocol> = (0..3).map(|pass| whole.of_pass(pass)).collect();
         let samples = shares.iter().filter_map(|share| share.samples).map(usize::from);
         assert_eq!(samples.collect::<Vec<_>>(), [4, 4, 3]);
@@ -366,7 +321,7 @@ mod tests {
             Protocol::samples(5).with_time_limit(1e300),
             Protocol::samples(usize::MAX),
             Protocol::samples(5).with_warmup(usize::MAX),
-            Protocol::samples(5).with_fewest(usize::MAX),
+            Protocol { fewest: Some(NonZeroUsize::MAX), ..Protocol::samples(5) },
             in_passes(Protocol::samples(5), 6, 0),
             in_passes(Protocol::for_seconds(1.0), usize::MAX, 0),
             in_passes(Protocol::samples(5), 2, 6),

@@ -15,7 +15,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -162,20 +161,9 @@ impl Sampler {
         self
     }
 
-    /// The same with this many rounds and no warm-up.
-    pub fn of_trials(&self, trials: NonZeroUsize) -> Self {
-        let protocol = Protocol::samples(trials.get()).with_warmup(0).with_seed(self.protocol.seed);
-        Self { protocol, ..self.clone() }
-    }
-
-    /// The same for rows that take part in one of so many passes only.
-    pub fn of_stride(&self, stride: usize) -> Self {
-        Self { protocol: self.protocol.of_stride(stride), ..self.clone() }
-    }
-
-    /// The same without a warm-up.
-    pub fn without_warmup(&self) -> Self {
-        Self { protocol: self.protocol.clone().with_warmup(0), ..self.clone() }
+    /// The same by the protocol that `change` makes of its own.
+    pub fn changed(&self, change: impl FnOnce(&Protocol) -> Protocol) -> Self {
+        Self { protocol: change(&self.protocol), ..self.clone() }
     }
 
     /// With the host kept busy before each sample, and slowed processors left.

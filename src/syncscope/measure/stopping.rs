@@ -74,6 +74,8 @@ impl<'a> Stopping<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
     use super::*;
 
     fn after(protocol: &Protocol, rounds: usize, value: impl Fn(usize) -> f64) -> Stopping<'_> {
@@ -101,7 +103,7 @@ mod tests {
 
     #[test]
     fn cases_that_are_sampled_together_share_the_time_of_each() {
-        let protocol = Protocol::for_seconds(2.0).with_fewest(1);
+        let protocol = Protocol { fewest: Some(NonZeroUsize::MIN), ..Protocol::for_seconds(2.0) };
         let mut stopping = Stopping::new(&protocol, 3);
         stopping.keep([1.0; 3]);
         assert_eq!((stopping.met(5.9), stopping.met(6.0)), (None, Some(StoppedBy::TimeLimit)));

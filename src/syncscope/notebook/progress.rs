@@ -5,8 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use crate::device::Device;
-use crate::device::lock;
+use crate::device::{Device, lock};
 use crate::measure::{Progress, Protocol, Sampler};
 use crate::units::Scale;
 

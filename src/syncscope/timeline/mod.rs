@@ -40,5 +40,4 @@ pub use audit::{Audit, SyncPoint};
 pub use critical::{CriticalPath, Segment};
 pub use record::OpenRecording;
 pub use span::{Span, Timeline, Track};
-pub use trace::TRACE_BEGIN;
-pub use trace::to_trace;
+pub use trace::{TRACE_BEGIN, to_trace};

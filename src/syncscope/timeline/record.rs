@@ -95,7 +95,9 @@ impl Timeline {
     pub(crate) fn of(device: &str, log: Log) -> Self {
         // First, with the memory that the spans then take.
         let stood = standing(&log);
-        let since = |instant: Instant| nanoseconds(instant.saturating_duration_since(log.origin).as_nanos());
+        let since = |instant: Instant| {
+            u64::try_from(instant.saturating_duration_since(log.origin).as_nanos()).unwrap_or(u64::MAX)
+        };
         let calls: HashMap<u64, &TracedCall> = log.calls.iter().map(|call| (call.correlation, call)).collect();
         let call_of = |work: &DeviceWork| work.correlation.and_then(|correlation| calls.get(&correlation).copied());
         let stream_of = |work: &DeviceWork| work.stream.or_else(|| call_of(work)?.note.stream);
@@ -109,39 +111,31 @@ impl Timeline {
             of_calls.filter(|(_, call)| call.note.barrier.is_none())
         };
         let mut spans: Vec<Span> = Vec::with_capacity(log.calls.len() + within().count() + log.work.len());
-        for call in log.calls.iter() {
-            spans.push(Span {
-                track: tracks.of_thread(call),
-                name: call.note.name.to_owned(),
-                start_ns: since(call.start),
-                end_ns: since(call.end),
-                kind: call.note.kind,
-                stream: call.note.stream,
-                bytes: call.note.bytes,
-                correlation: Some(call.correlation),
-                sync: call.note.barrier,
-                awaits: call.note.awaits,
-                site: site_of(call),
-                detail: None,
-            });
-        }
-        for (stall, call) in within() {
-            spans.push(Span {
-                track: tracks.of_thread(call),
-                name: call.note.name.to_owned(),
-                start_ns: since(stall.start),
-                end_ns: since(stall.end),
-                kind: Kind::Synchronize,
-                stream: call.note.stream,
-                bytes: None,
-                correlation: Some(call.correlation),
-                sync: Some(SyncKind::Implicit),
-                // What the call itself enqueued before is waited for, too.
-                awaits: Some(call.correlation),
-                site: site_of(call),
-                detail: None,
-            });
-        }
+        let of_call = |call: &TracedCall| Span {
+            track: tracks.of_thread(call),
+            name: call.note.name.to_owned(),
+            start_ns: since(call.start),
+            end_ns: since(call.end),
+            kind: call.note.kind,
+            stream: call.note.stream,
+            bytes: call.note.bytes,
+            correlation: Some(call.correlation),
+            sync: call.note.barrier,
+            awaits: call.note.awaits,
+            site: call.site.map(|site| format!("{}:{}", site.file(), site.line())),
+            detail: None,
+        };
+        spans.extend(log.calls.iter().map(of_call));
+        spans.extend(within().map(|(stall, call)| Span {
+            start_ns: since(stall.start),
+            end_ns: since(stall.end),
+            kind: Kind::Synchronize,
+            bytes: None,
+            sync: Some(SyncKind::Implicit),
+            // What the call itself enqueued before is waited for, too.
+            awaits: Some(call.correlation),
+            ..of_call(call)
+        }));
         // Work of no call of this recording is none of it.
         for (work, call) in log.work.iter().filter_map(|work| Some((work, call_of(work)?))) {
             let kind = work.kind;
@@ -218,14 +212,6 @@ impl Tracks {
     fn of_stream(&self, stream: Option<u32>) -> usize {
         self.streams.get(&stream).copied().unwrap_or_default()
     }
-}
-
-fn site_of(call: &TracedCall) -> Option<String> {
-    call.site.map(|site| format!("{}:{}", site.file(), site.line()))
-}
-
-fn nanoseconds(count: u128) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

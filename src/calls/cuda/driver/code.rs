@@ -10,10 +10,11 @@ use cudarc::driver::sys::{
 
 use super::owned::Owned;
 use super::{
-    Calls, KERNEL, Status, call, creates, ends, find_function, function, in_turn, load, made, module, plain, start,
+    Calls, KERNEL, Status, call, creates, ends, find_function, function, in_turn, load, made, module, plain, provided,
+    start,
 };
 use crate::catalogue::Call;
-use crate::{On, Result, RigStream};
+use crate::{On, Result, StreamRole};
 
 pub(super) fn calls() -> Vec<Call> {
     vec![
@@ -48,14 +49,11 @@ pub(super) fn calls() -> Vec<Call> {
             Ok(start(kernel.cast(), c.own.get()?))
         })
         .way("first of a library"),
-        call("cuFuncLoad", On::Nothing, |calls| {
-            ["cuFuncLoad", "cuModuleEnumerateFunctions", "cuFuncIsLoaded"]
-                .iter()
-                .try_for_each(|symbol| calls.require(symbol))?;
+        provided(
+            |c| FUNC_LOAD.iter().try_for_each(|symbol| c.require(symbol)),
             // Safety: the module is loaded.
-            let load = |_: &Calls, (_, kernel): &mut _| Ok(unsafe { sys::cuFuncLoad(*kernel) });
-            Ok(calls.made("cuFuncLoad", unloaded, load).boxed())
-        }),
+            made("cuFuncLoad", On::Nothing, unloaded, |_, (_, kernel)| Ok(unsafe { sys::cuFuncLoad(*kernel) })),
+        ),
         plain("cuFuncGetAttribute", On::Nothing, |c| Ok(registers(c.kernel))),
         of_module("cuFuncGetAttribute", On::Nothing, |_, kernel| Ok(registers(kernel))).way("first of a module"),
         call("cuFuncSetAttribute", On::Nothing, |calls| {
@@ -79,6 +77,9 @@ pub(super) fn calls() -> Vec<Call> {
         }),
     ]
 }
+
+/// What it takes to load a kernel by itself.
+const FUNC_LOAD: [&str; 3] = ["cuFuncLoad", "cuModuleEnumerateFunctions", "cuFuncIsLoaded"];
 
 /// A module that was loaded for one time alone, and its kernel, which has not been used.
 type Loaded = (Owned<CUmodule>, CUfunction);
@@ -116,10 +117,7 @@ fn of_library<T: 'static>(
     make: impl Fn(&Calls) -> Result<T> + Copy + 'static,
     run: impl Fn(&Calls, &mut T) -> Status + Copy + 'static,
 ) -> Call {
-    call(name, on, move |calls| {
-        calls.require("cuLibraryLoadData")?;
-        Ok(calls.made(name, make, run).boxed())
-    })
+    provided(|c| c.require("cuLibraryLoadData"), made(name, on, make, run))
 }
 
 fn load_library(library: &mut CUlibrary, image: &[u8]) -> CUresult {
@@ -156,7 +154,7 @@ fn used_library(calls: &Calls) -> Result<Owned<CUlibrary>> {
     let (library, kernel) = kernel_of_library(calls)?;
     // The driver takes either kind of handle.
     calls.check("cuLaunchKernel", start(kernel.cast(), calls.own.get()?))?;
-    calls.synchronize(RigStream::Own).map(|()| library)
+    calls.synchronize(StreamRole::Given).map(|()| library)
 }
 
 fn find_kernel(kernel: &mut CUkernel, library: CUlibrary) -> Status {

@@ -7,7 +7,7 @@ use cudarc::driver::sys::{self, CUcontext, CUctxCreateParams, CUdevice, CUdevice
 use syncscope::device::raw::Context;
 
 use super::owned::{Block, Owned};
-use super::{Calls, SETTABLE, call, creates, ends, plain};
+use super::{Calls, SETTABLE, call, creates, ends, plain, provided};
 use crate::catalogue::{Call, Memory};
 use crate::{On, Result};
 
@@ -33,20 +33,11 @@ pub(super) fn calls() -> Vec<Call> {
             }))
         }),
         plain("cuDevicePrimaryCtxGetState", On::Nothing, |c| Ok(state(c, &mut 0))),
-        call("cuCtxCreate", On::Nothing, |calls| {
-            calls.require("cuCtxCreate_v4")?;
-            let place = |c: &Calls| Ok(Owned::empty(&c.context, sys::cuCtxDestroy_v2));
-            let made = calls.made("cuCtxCreate", place, |c, place| place.make(|raw| Ok(create(c, raw))));
-            Ok(made.boxed())
-        }),
-        call("cuCtxDestroy", On::Nothing, |calls| {
-            calls.require("cuCtxCreate_v4")?;
-            let made = |c: &Calls| {
-                let made = Owned::new(&c.context, "cuCtxCreate", sys::cuCtxDestroy_v2, |raw| create(c, raw))?;
-                c.bind().map(|()| made)
-            };
-            Ok(calls.made("cuCtxDestroy", made, |_, context| context.end()).boxed())
-        }),
+        provided(
+            has_create,
+            creates("cuCtxCreate", On::Nothing, sys::cuCtxDestroy_v2, |c, context| Ok(create(c, context))),
+        ),
+        provided(has_create, ends("cuCtxDestroy", created)),
         call("cuDeviceCanAccessPeer", On::Nothing, |calls| {
             let other = calls.other()?;
             Ok(calls.plain("cuDeviceCanAccessPeer", move |c| Ok(can_access(&mut 0, &c.context, &other))))
@@ -86,6 +77,16 @@ fn create(calls: &Calls, context: &mut CUcontext) -> CUresult {
     let mut parameters = CUctxCreateParams { execAffinityParams: affinity, numExecAffinityParams: 0, cigParams: cig };
     // Safety: writes one handle, which becomes current on this thread until the context of the rig is bound again.
     unsafe { sys::cuCtxCreate_v4(context, &mut parameters, 0, calls.context.device()) }
+}
+
+fn has_create(calls: &Calls) -> Result<()> {
+    calls.require("cuCtxCreate_v4")
+}
+
+/// A context that is not current.
+fn created(calls: &Calls) -> Result<Owned<CUcontext>> {
+    let made = Owned::new(&calls.context, "cuCtxCreate", sys::cuCtxDestroy_v2, |raw| create(calls, raw))?;
+    calls.bind().map(|()| made)
 }
 
 fn can_access(can: &mut i32, from: &Context, to: &Context) -> CUresult {

@@ -13,7 +13,7 @@ use cudarc::driver::sys::{
 use super::owned::Owned;
 use super::{Calls, Status, call, creates, ends, made, stream};
 use crate::catalogue::Call;
-use crate::{On, Result, RigStream};
+use crate::{On, Result, StreamRole};
 
 pub(super) fn calls() -> Vec<Call> {
     vec![
@@ -189,7 +189,7 @@ fn executable(calls: &Calls) -> Result<Executable> {
 fn launched(calls: &Calls) -> Result<Executable> {
     let executable = executable(calls)?;
     calls.check("cuGraphLaunch", launch(calls, &executable)?)?;
-    calls.synchronize(RigStream::Own)?;
+    calls.synchronize(StreamRole::Given)?;
     Ok(executable)
 }
 

@@ -10,9 +10,9 @@ use cudarc::driver::sys::{
     CUlimit, CUresult, CUstream,
 };
 
-use super::{Calls, LEGACY, Status, call, nanoseconds, plain, start};
+use super::{Calls, LEGACY, Status, call, nanoseconds, plain, provided, start};
+use crate::On;
 use crate::catalogue::Call;
-use crate::{On, Result};
 
 /// Fewer launches than a stream's queue takes, and then more than it takes.
 const BEFORE: usize = 1000;
@@ -22,12 +22,7 @@ pub(super) fn calls() -> Vec<Call> {
     vec![
         plain("cuLaunchKernel", On::Stream, |c| Ok(start(c.kernel, c.own.get()?))),
         plain("cuLaunchKernel", On::Legacy, |c| Ok(start(c.kernel, LEGACY))).way("legacy default stream"),
-        call("cuLaunchKernelEx", On::Stream, |calls| {
-            has_programmatic_launches(calls)?;
-            let launch = |c: &Calls| Ok(extended(c.kernel, c.own.get()?, Duration::ZERO, true));
-            Ok(calls.plain("cuLaunchKernelEx", launch))
-        })
-        .way("programmatic"),
+        programmatic(|c| Ok(extended(c.kernel, c.own.get()?, Duration::ZERO, true))).way("programmatic"),
         plain("cuLaunchCooperativeKernel", On::Stream, |c| {
             let mut nanoseconds = 0u64;
             let mut arguments = [(&raw mut nanoseconds).cast::<c_void>()];
@@ -51,11 +46,11 @@ pub(super) fn calls() -> Vec<Call> {
         }),
         // Safety: as above.
         plain("cuCtxResetPersistingL2Cache", On::Nothing, |_| Ok(unsafe { sys::cuCtxResetPersistingL2Cache() })),
-        call("cuCtxSetFlags", On::Nothing, |calls| {
-            calls.require("cuCtxSetFlags")?;
+        provided(
+            |c| c.require("cuCtxSetFlags"),
             // Safety: as above. They are what they were.
-            Ok(calls.plain("cuCtxSetFlags", |c| Ok(unsafe { sys::cuCtxSetFlags(c.flags) })))
-        }),
+            plain("cuCtxSetFlags", On::Nothing, |c| Ok(unsafe { sys::cuCtxSetFlags(c.flags) })),
+        ),
     ]
 }
 
@@ -70,12 +65,13 @@ fn many(calls: &Calls, count: usize) -> Status {
     first_failure(count, || start(calls.kernel, own))
 }
 
-/// Fails where no kernel may start while the one before it ends.
-pub(super) fn has_programmatic_launches(calls: &Calls) -> Result<()> {
-    match calls.context.architecture()? {
+/// Launches by the extended call, where a kernel may start while the one before it ends.
+pub(super) fn programmatic(run: impl Fn(&Calls) -> Status + Copy + 'static) -> Call {
+    let may_start = |c: &Calls| match c.context.architecture()? {
         (9.., _) => Ok(()),
-        _ => Err(calls.missing("a programmatic launch", "it takes a GPU of architecture 9.0 or newer")),
-    }
+        _ => Err(c.missing("a programmatic launch", "it takes a GPU of architecture 9.0 or newer")),
+    };
+    provided(may_start, plain("cuLaunchKernelEx", On::Stream, run))
 }
 
 /// Launches a kernel of one argument by the extended call, with one attribute: whether it may start while the one before it

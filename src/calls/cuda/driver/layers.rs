@@ -33,12 +33,9 @@ pub fn driver(count: usize) -> Call {
 /// So many launches by the driver's extended call, each of which may start while the one before it ends: as the library
 /// launches.
 pub fn extended(count: usize) -> Call {
-    call("cuLaunchKernelEx", On::Stream, move |calls| {
-        launches::has_programmatic_launches(calls)?;
-        Ok(calls.plain("cuLaunchKernelEx", move |c| {
-            let own = c.non_blocking.get()?;
-            launches::first_failure(count, || launches::extended(c.kernel, own, Duration::ZERO, true))
-        }))
+    launches::programmatic(move |c| {
+        let own = c.non_blocking.get()?;
+        launches::first_failure(count, || launches::extended(c.kernel, own, Duration::ZERO, true))
     })
 }
 
@@ -53,14 +50,10 @@ pub fn wrapper(count: usize) -> Call {
 /// So many launches behind each other by the driver's extended call, and the wait for them. A kernel takes the length, half of
 /// which needs nothing of the one before it; `programmatic` says whether it may start while that one ends.
 pub fn chain(count: usize, length: Duration, programmatic: bool) -> Call {
-    call("cuLaunchKernelEx", On::Stream, move |calls| {
-        launches::has_programmatic_launches(calls)?;
-        Ok(calls.plain("cuLaunchKernelEx", move |c| {
-            let own = c.non_blocking.get()?;
-            let kernel = c.instruments.halves;
-            let launched = launches::first_failure(count, || launches::extended(kernel, own, length, programmatic))?;
-            then_wait(c, launched, own)
-        }))
+    launches::programmatic(move |c| {
+        let (own, kernel) = (c.non_blocking.get()?, c.instruments.halves);
+        let launched = launches::first_failure(count, || launches::extended(kernel, own, length, programmatic))?;
+        then_wait(c, launched, own)
     })
 }
 

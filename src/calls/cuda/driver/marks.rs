@@ -9,9 +9,8 @@ use cudarc::driver::sys::{self, CUresult};
 
 use super::owned::Block;
 use super::{Calls, launch, nanoseconds};
-use crate::Result;
-use crate::RigStream;
 use crate::catalogue::Memory;
+use crate::{Result, StreamRole};
 use syncscope::device::raw::Flag;
 
 /// A flag of 32 bits and, 8 bytes behind it, a time that the device tells: page-locked memory that both sides see.
@@ -51,7 +50,7 @@ impl Calls {
     /// become the device's time just before.
     ///
     /// The caller keeps the cell until the stream is past it.
-    pub(in crate::cuda) fn mark(&self, line: RigStream, duration: Duration, flag: Flag) -> Result<()> {
+    pub(in crate::cuda) fn mark(&self, line: StreamRole, duration: Duration, flag: Flag) -> Result<()> {
         let (context, stream) = self.stream(line)?;
         context.bind()?;
         let (mut nanoseconds, Flag { mut address, mut target }) = (nanoseconds(duration), flag);
@@ -69,7 +68,7 @@ impl Calls {
     /// The caller keeps the cell until the stream is past it.
     pub(in crate::cuda) fn tell_time(
         &self,
-        line: RigStream,
+        line: StreamRole,
         first: Flag,
         mut questions: u32,
         limit: Duration,
@@ -89,7 +88,7 @@ impl Calls {
     }
 
     /// Whether a stream is idle, as the driver says.
-    pub(in crate::cuda) fn is_idle(&self, line: RigStream) -> Result<bool> {
+    pub(in crate::cuda) fn is_idle(&self, line: StreamRole) -> Result<bool> {
         let (context, stream) = self.stream(line)?;
         context.bind()?;
         // Safety: the stream is live.
@@ -100,7 +99,7 @@ impl Calls {
     }
 
     /// Enqueues a function of the host that wakes whoever waits by `wake`.
-    pub(in crate::cuda) fn wake(&self, line: RigStream, wake: &Arc<Wake>) -> Result<()> {
+    pub(in crate::cuda) fn wake(&self, line: StreamRole, wake: &Arc<Wake>) -> Result<()> {
         let (context, stream) = self.stream(line)?;
         context.bind()?;
         let data = Arc::into_raw(Arc::clone(wake)).cast_mut().cast::<c_void>();

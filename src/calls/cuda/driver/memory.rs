@@ -17,13 +17,13 @@ use super::owned::{
 };
 use super::{Calls, Status, call, creates, ends, in_turn, made, plain};
 use crate::catalogue::{Call, Memory};
-use crate::{On, Result, RigStream};
+use crate::{On, Result, StreamRole};
 
 /// Calls that allocate and free so many bytes.
 pub(super) fn allocations(bytes: usize) -> impl Iterator<Item = Call> {
     let freed_async = move |c: &Calls| {
         let place = Owned::new(&c.context, "cuMemAllocAsync", sys::cuMemFree_v2, allocate_async(bytes, c.own.get()?))?;
-        c.synchronize(RigStream::Own).map(|()| place)
+        c.synchronize(StreamRole::Given).map(|()| place)
     };
     // Memory of a stream's order is freed by the plain call, which is allowed, when all work is over.
     let from_pool = move |c: &Calls| Ok((Owned::empty(&c.context, sys::cuMemFree_v2), keeping_pool(c, bytes)?));
@@ -193,7 +193,7 @@ fn keeping_pool(calls: &Calls, bytes: usize) -> Result<Owned<CUmemoryPool>> {
     let allocate = allocate_from(bytes, pool.get()?, calls.own.get()?);
     let mut piece = Owned::new(&calls.context, "cuMemAllocFromPoolAsync", sys::cuMemFree_v2, allocate)?;
     calls.check("cuMemFreeAsync", free_async(calls, &mut piece)?)?;
-    calls.synchronize(RigStream::Own)?;
+    calls.synchronize(StreamRole::Given)?;
     Ok(pool)
 }
 
@@ -223,18 +223,14 @@ struct Mapping {
 }
 
 impl Mapping {
-    fn new(calls: &Arc<Calls>) -> Result<Self> {
+    /// Up to the step before the one that is measured.
+    fn after(calls: &Arc<Calls>, steps: &[Step]) -> Result<Self> {
         let (mut size, minimum) = (0, CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM);
         let properties = properties(calls);
         // Safety: writes one size.
         let status = unsafe { sys::cuMemGetAllocationGranularity(&mut size, &properties, minimum) };
         calls.check("cuMemGetAllocationGranularity", status)?;
-        Ok(Self { calls: calls.clone(), size, address: 0, handle: None, is_mapped: false })
-    }
-
-    /// Up to the step before the one that is measured.
-    fn after(calls: &Arc<Calls>, steps: &[Step]) -> Result<Self> {
-        let mut mapping = Self::new(calls)?;
+        let mut mapping = Self { calls: calls.clone(), size, address: 0, handle: None, is_mapped: false };
         steps.iter().try_for_each(|(name, step)| calls.check(name, step(&mut mapping)?))?;
         Ok(mapping)
     }

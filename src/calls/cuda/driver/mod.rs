@@ -24,7 +24,7 @@ pub mod layers;
 mod marks;
 mod memory;
 mod owned;
-mod ranks;
+pub(super) mod ranks;
 mod waits;
 mod ways;
 
@@ -42,7 +42,7 @@ use syncscope::device::raw::{Context, Flag};
 use syncscope::error::DeviceError;
 
 use crate::catalogue::{Call, Make};
-use crate::{Family, Made, On, Result, RigStream, Steps, WaitMode};
+use crate::{Family, Made, On, Result, Steps, StreamRole, WaitMode};
 pub(super) use marks::{Cell, Wake};
 use owned::{Handle, Owned};
 
@@ -146,7 +146,9 @@ impl Calls {
             context: context.clone(),
         };
         // So that the kernel is loaded before anything is held.
-        for line in [RigStream::Own, RigStream::Other, RigStream::NonBlocking, RigStream::Legacy, RigStream::Thread] {
+        for line in
+            [StreamRole::Given, StreamRole::Other, StreamRole::NonBlocking, StreamRole::Legacy, StreamRole::Thread]
+        {
             calls.keep_busy(line, Duration::ZERO)?;
             calls.synchronize(line)?;
         }
@@ -159,7 +161,7 @@ impl Calls {
     }
 
     /// Has a stream wait for a flag.
-    pub(super) fn hold(&self, line: RigStream, flag: Flag) -> Result<()> {
+    pub(super) fn hold(&self, line: StreamRole, flag: Flag) -> Result<()> {
         let at_least = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
         let (context, stream) = self.stream(line)?;
         context.bind()?;
@@ -170,9 +172,9 @@ impl Calls {
     }
 
     /// Enqueues a kernel that takes this long.
-    pub(super) fn keep_busy(&self, line: RigStream, duration: Duration) -> Result<()> {
+    pub(super) fn keep_busy(&self, line: StreamRole, duration: Duration) -> Result<()> {
         let (context, stream) = self.stream(line)?;
-        if line == RigStream::Device {
+        if line == StreamRole::Device {
             return Err(self.missing("work on another device", "only its streams are held"));
         }
         context.bind()?;
@@ -180,7 +182,7 @@ impl Calls {
     }
 
     /// Waits until a stream is idle.
-    pub(super) fn synchronize(&self, line: RigStream) -> Result<()> {
+    pub(super) fn synchronize(&self, line: StreamRole) -> Result<()> {
         let (context, stream) = self.stream(line)?;
         context.bind()?;
         // Safety: the stream is live.
@@ -240,15 +242,15 @@ impl Calls {
         self.other_device.clone().ok_or_else(|| self.missing("another device", ONE_DEVICE))
     }
 
-    fn stream(&self, line: RigStream) -> Result<(&Arc<Context>, CUstream)> {
+    fn stream(&self, line: StreamRole) -> Result<(&Arc<Context>, CUstream)> {
         let here = |stream: &Owned<CUstream>| Ok((&self.context, stream.get()?));
         match line {
-            RigStream::Own => here(&self.own),
-            RigStream::Other => here(&self.other),
-            RigStream::NonBlocking => here(&self.non_blocking),
-            RigStream::Thread => here(&self.of_thread),
-            RigStream::Legacy => Ok((&self.context, LEGACY)),
-            RigStream::Device => match (&self.other_device, &self.of_device) {
+            StreamRole::Given => here(&self.own),
+            StreamRole::Other => here(&self.other),
+            StreamRole::NonBlocking => here(&self.non_blocking),
+            StreamRole::Thread => here(&self.of_thread),
+            StreamRole::Legacy => Ok((&self.context, LEGACY)),
+            StreamRole::Device => match (&self.other_device, &self.of_device) {
                 (Some(context), Some(stream)) => Ok((context, stream.get()?)),
                 _ => Err(self.missing("another device", ONE_DEVICE)),
             },
@@ -306,6 +308,14 @@ pub(crate) fn calls(family: Family, sizes: &[usize]) -> Vec<Call> {
 /// A call that `make` makes ready.
 fn call(name: &'static str, on: On, make: impl Fn(&Arc<Calls>) -> Result<Box<dyn Steps>> + 'static) -> Call {
     Call::new(name, on, Make::Driver(Rc::new(make)))
+}
+
+/// A call that is made ready where `check` finds what it needs.
+fn provided(check: impl Fn(&Calls) -> Result<()> + 'static, call: Call) -> Call {
+    match call.make {
+        Make::Driver(make) => Call { make: Make::Driver(Rc::new(move |c| check(c).and_then(|()| make(c)))), ..call },
+        Make::Own(_) => call,
+    }
 }
 
 /// As [`Calls::plain`].

@@ -11,10 +11,8 @@ use cudarc::nccl::sys::{ncclComm_t, ncclDataType_t, ncclRedOp_t};
 
 use super::owned::{Block, Owned};
 use super::{Calls, ONE_DEVICE, call, stream};
-use crate::Result;
 use crate::catalogue::{Call, Memory};
-use crate::ranks::Ranks;
-use crate::{Made, On};
+use crate::{Made, On, Result};
 use syncscope::affinity;
 use syncscope::device::raw::{self, Context};
 use syncscope::error::DeviceError;
@@ -23,7 +21,7 @@ use syncscope::error::DeviceError;
 const CONTRIBUTION: f32 = 1.0;
 
 /// The ranks, one for each device, and their connection.
-struct NcclRanks {
+pub(crate) struct NcclRanks {
     // Ended before the streams and the memory that it uses.
     connection: Option<Connection>,
     /// Whether the next call is the first one of the connection: NCCL starts threads in it, too.
@@ -94,10 +92,9 @@ impl NcclRanks {
         calls.bind()?;
         Ok(Self { connection: None, is_new: Cell::new(false), ranks: ranks?, elements, nccl, calls: Arc::clone(calls) })
     }
-}
 
-impl Ranks for NcclRanks {
-    fn connect(&mut self) -> Result<()> {
+    /// Connects them.
+    pub(crate) fn connect(&mut self) -> Result<()> {
         let contexts: Vec<_> = self.ranks.iter().map(|rank| rank.context.clone()).collect();
         // NCCL starts threads, which are to run elsewhere than the thread that measures.
         let connection = affinity::elsewhere(|| Connection::new(self.nccl, &contexts));
@@ -107,7 +104,8 @@ impl Ranks for NcclRanks {
         Ok(())
     }
 
-    fn enqueue(&self) -> Result<()> {
+    /// Enqueues an all-reduce on the streams of all ranks. They are connected.
+    pub(crate) fn enqueue(&self) -> Result<()> {
         let memory = self.ranks.iter().map(Rank::memory).collect::<Result<Vec<_>>>()?;
         let connection = self
             .connection
@@ -119,7 +117,8 @@ impl Ranks for NcclRanks {
         enqueued
     }
 
-    fn synchronize(&self) -> Result<()> {
+    /// Waits until all streams are idle.
+    pub(crate) fn synchronize(&self) -> Result<()> {
         let waited = self.ranks.iter().try_for_each(|rank| {
             rank.context.bind()?;
             // Safety: the stream is live.
@@ -129,7 +128,8 @@ impl Ranks for NcclRanks {
         waited
     }
 
-    fn check(&self) -> Result<()> {
+    /// Fails where the last all-reduce has not left the sum of all ranks. All streams are idle.
+    pub(crate) fn check(&self) -> Result<()> {
         let expected = CONTRIBUTION * self.ranks.len() as f32;
         let found = self.ranks.iter().map(|rank| rank.last(self.elements)).collect::<Result<Vec<_>>>();
         self.calls.bind()?;
@@ -143,7 +143,8 @@ impl Ranks for NcclRanks {
         }
     }
 
-    fn disconnect(&mut self) {
+    /// Ends the connections; all streams are idle.
+    pub(crate) fn disconnect(&mut self) {
         self.connection = None;
         // The next call binds it again where this fails.
         let _ = self.calls.bind();
@@ -160,14 +161,14 @@ impl Drop for NcclRanks {
 
 impl Calls {
     /// The ranks of these devices, for so many bytes.
-    pub(in crate::cuda) fn ranks(self: &Arc<Self>, contexts: &[Arc<Context>], bytes: usize) -> Result<Box<dyn Ranks>> {
+    pub(in crate::cuda) fn ranks(self: &Arc<Self>, contexts: &[Arc<Context>], bytes: usize) -> Result<NcclRanks> {
         if contexts.len() < 2 {
             return Err(self.missing("an all-reduce", ONE_DEVICE));
         }
         for context in contexts {
             self.room(context, 2, bytes)?;
         }
-        Ok(Box::new(NcclRanks::new(self, contexts, bytes, false)?))
+        NcclRanks::new(self, contexts, bytes, false)
     }
 }
 

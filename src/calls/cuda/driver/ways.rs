@@ -14,10 +14,9 @@ use super::contexts::PeerDevice;
 use super::memory::here;
 use super::owned::{Block, Owned};
 use super::{Calls, function, launch, module};
-use crate::Result;
-use crate::RigStream;
 use crate::catalogue::Memory;
 use crate::ways::{Heading, MovedBy, Transfers, no_room};
+use crate::{Result, StreamRole};
 use syncscope::device::raw::{self, Context};
 
 /// The kernel that copies: it takes both addresses and the number of bytes.
@@ -126,9 +125,9 @@ impl Transfers for Moves {
     fn prepare(&self) -> Result<()> {
         self.access(true)?;
         if matches!(self.way, MovedBy::Managed | MovedBy::Prefetched) {
-            self.prefetch(0, HOST, RigStream::Own)?;
-            self.prefetch(1, here(&self.calls), RigStream::Own)?;
-            self.calls.synchronize(RigStream::Own)?;
+            self.prefetch(0, HOST, StreamRole::Given)?;
+            self.prefetch(1, here(&self.calls), StreamRole::Given)?;
+            self.calls.synchronize(StreamRole::Given)?;
         }
         Ok(())
     }
@@ -141,7 +140,7 @@ impl Transfers for Moves {
             self.back()?;
         }
         if heading != Heading::Back {
-            self.calls.synchronize(RigStream::Own)?;
+            self.calls.synchronize(StreamRole::Given)?;
         }
         if heading != Heading::Away {
             self.calls.synchronize(self.line_back())?;
@@ -168,13 +167,13 @@ impl Moves {
     }
 
     /// The stream of the second transfer: between two devices, that of the device whose memory it reads.
-    fn line_back(&self) -> RigStream {
-        if self.peer.is_some() { RigStream::Device } else { RigStream::NonBlocking }
+    fn line_back(&self) -> StreamRole {
+        if self.peer.is_some() { StreamRole::Device } else { StreamRole::NonBlocking }
     }
 
     /// Enqueues the first transfer.
     fn away(&self) -> Result<()> {
-        let (c, stream) = (&self.calls, self.stream(RigStream::Own)?);
+        let (c, stream) = (&self.calls, self.stream(StreamRole::Given)?);
         let (from, to) = (&self.there[0], &self.here[0]);
         match (self.way, &self.peer) {
             (MovedBy::Pageable | MovedBy::Pinned | MovedBy::Registered, _) => {
@@ -182,7 +181,7 @@ impl Moves {
                 let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address()?, from.start()?, self.bytes, stream) };
                 c.check("cuMemcpyHtoDAsync", status)
             }
-            (MovedBy::Prefetched, _) => self.prefetch(0, here(c), RigStream::Own),
+            (MovedBy::Prefetched, _) => self.prefetch(0, here(c), StreamRole::Given),
             (MovedBy::Peer { .. }, Some((other, _))) => {
                 let (source, target) = (self.here[0].address()?, self.there[0].address()?);
                 // Safety: as above, each in its context.
@@ -213,7 +212,7 @@ impl Moves {
                 black_box(content.iter().step_by(HOST_PAGE).fold(0, |all, byte| all ^ byte));
                 Ok(())
             }
-            (MovedBy::Prefetched, _) => self.prefetch(1, HOST, RigStream::NonBlocking),
+            (MovedBy::Prefetched, _) => self.prefetch(1, HOST, StreamRole::NonBlocking),
             (MovedBy::Peer { .. }, Some((other, _))) => {
                 let (source, target) = (self.there[1].address()?, self.here[1].address()?);
                 other.bind()?;
@@ -227,12 +226,12 @@ impl Moves {
         }
     }
 
-    fn stream(&self, line: RigStream) -> Result<CUstream> {
+    fn stream(&self, line: StreamRole) -> Result<CUstream> {
         self.calls.stream(line).map(|(_, stream)| stream)
     }
 
     /// Asks the driver to move a block of managed memory.
-    fn prefetch(&self, place: usize, to: CUmemLocation, line: RigStream) -> Result<()> {
+    fn prefetch(&self, place: usize, to: CUmemLocation, line: StreamRole) -> Result<()> {
         let (address, stream) = (self.there[place].address()?, self.stream(line)?);
         // Safety: managed memory of that size.
         let status = unsafe { sys::cuMemPrefetchAsync_v2(address, self.bytes, to, 0, stream) };
@@ -259,7 +258,7 @@ impl Moves {
 impl Drop for Moves {
     /// Nothing may use the blocks when they are freed. A drop cannot return an error.
     fn drop(&mut self) {
-        for line in [RigStream::Own, self.line_back()] {
+        for line in [StreamRole::Given, self.line_back()] {
             let _ = self.calls.synchronize(line);
         }
     }

@@ -50,6 +50,7 @@ parameters! {
 impl Experiment for AsyncFrontend {
     const NAME: &'static str = "async-frontend";
     const SUMMARY: &'static str = "How far the host runs ahead of the device, and what makes it wait";
+    const ITERATIONS: Option<&'static str> = Some("iters");
 
     fn for_cpu() -> Self {
         Self {
@@ -62,10 +63,6 @@ impl Experiment for AsyncFrontend {
             operations: [1, 2, 5, 10, 20].map(count).to_vec(),
             ..Self::default()
         }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iters)
     }
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
@@ -82,8 +79,13 @@ impl Experiment for AsyncFrontend {
     }
 }
 
+/// A stream, and where prints go.
+fn with_null_device(device: &Device) -> Result<(Stream, RefCell<File>)> {
+    Ok((device.stream()?, RefCell::new(null_device()?)))
+}
+
 /// Launches `iters` iterations of the loop; the last one's result.
-fn iterate(stream: &Stream, n: usize, iters: usize) -> Result<Tensor<f32>, DeviceError> {
+fn iterate(stream: &Stream, n: usize, iters: usize) -> Result<Tensor<f32>> {
     (1..iters).try_for_each(|_| random_matmul(stream, n).map(|b| drop(black_box(b))))?;
     random_matmul(stream, n)
 }
@@ -160,7 +162,7 @@ impl AsyncFrontend {
 
     fn synchronization_points(&self) -> Group {
         let (iters, n) = (self.iters.get(), self.size.get());
-        type Read = fn(&Tensor<f32>, &mut File) -> Result<(), DeviceError>;
+        type Read = fn(&Tensor<f32>, &mut File) -> Result<()>;
         let [print, item, copy, branch]: [Read; 4] = [
             |y, null| print_to(null, &y.get([0, 0])?),
             |y, _| y.get([0, 0])?.item().map(|value| _ = black_box(value)),
@@ -173,36 +175,26 @@ impl AsyncFrontend {
             },
         ];
         let behind = move |read: Read, ready: bool| {
-            move |stream: &Stream| {
-                let (stream, mut null) = (stream.clone(), null_device()?);
-                Ok(move |watch: &mut Stopwatch| {
-                    let y = iterate(&stream, n, iters)?;
-                    if ready {
-                        stream.synchronize()?;
-                    }
-                    watch.time(|| read(&y, &mut null))
-                })
+            move |(stream, null): &(Stream, RefCell<File>), watch: &mut Stopwatch| {
+                let y = iterate(stream, n, iters)?;
+                if ready {
+                    stream.synchronize()?;
+                }
+                let null = &mut *null.borrow_mut();
+                watch.time(|| read(&y, null))
             }
         };
         let (pending, ready) = (move |read| behind(read, false), move |read| behind(read, true));
         Group::of("Synchronization points", self.loop_parameters())
-            .setup(|device| device.stream())
-            .host_time_within("async-frontend.barriers.print.pending", "Print an element, work pending", pending(print))
-            .host_time_within("async-frontend.barriers.print.ready", "Print an element, nothing pending", ready(print))
-            .host_time_within("async-frontend.barriers.item.pending", "Read a scalar, work pending", pending(item))
-            .host_time_within("async-frontend.barriers.item.ready", "Read a scalar, nothing pending", ready(item))
-            .host_time_within("async-frontend.barriers.copy.pending", "Copy to the host, work pending", pending(copy))
-            .host_time_within("async-frontend.barriers.copy.ready", "Copy to the host, nothing pending", ready(copy))
-            .host_time_within(
-                "async-frontend.barriers.branch.pending",
-                "Branch on a value, work pending",
-                pending(branch),
-            )
-            .host_time_within(
-                "async-frontend.barriers.branch.ready",
-                "Branch on a value, nothing pending",
-                ready(branch),
-            )
+            .setup(with_null_device)
+            .stopwatch_of("async-frontend.barriers.print.pending", "Print an element, work pending", pending(print))
+            .stopwatch_of("async-frontend.barriers.print.ready", "Print an element, nothing pending", ready(print))
+            .stopwatch_of("async-frontend.barriers.item.pending", "Read a scalar, work pending", pending(item))
+            .stopwatch_of("async-frontend.barriers.item.ready", "Read a scalar, nothing pending", ready(item))
+            .stopwatch_of("async-frontend.barriers.copy.pending", "Copy to the host, work pending", pending(copy))
+            .stopwatch_of("async-frontend.barriers.copy.ready", "Copy to the host, nothing pending", ready(copy))
+            .stopwatch_of("async-frontend.barriers.branch.pending", "Branch on a value, work pending", pending(branch))
+            .stopwatch_of("async-frontend.barriers.branch.ready", "Branch on a value, nothing pending", ready(branch))
             .build()
     }
 
@@ -239,24 +231,24 @@ impl AsyncFrontend {
     /// The loop on the device until completion, twice.
     fn same(&self) -> Group {
         let (iters, n) = (self.iters.get(), self.size.get());
-        Group::of("The same code twice", self.loop_parameters())
-            .setup(|device| device.stream())
-            .twice(["async-frontend.same.a", "async-frontend.same.b", "async-frontend.same.ratio"], move |stream| {
+        Group::of("The same code twice", self.loop_parameters()).setup(|device| device.stream()).twice(
+            ["async-frontend.same.a", "async-frontend.same.b", "async-frontend.same.ratio"],
+            move |stream| {
                 iterate(stream, n, iters)?;
                 stream.device().synchronize()
-            })
-            .build()
+            },
+        )
     }
 }
 
 /// Two random square matrices on a stream of their own.
-fn operands(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>), DeviceError> {
+fn operands(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>)> {
     let stream = device.stream()?;
     Ok((stream.normal([n, n])?, stream.normal([n, n])?))
 }
 
 /// The weights of two chains, each on a stream of its own.
-fn weights(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>), DeviceError> {
+fn weights(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>)> {
     let (first, second) = (device.stream()?, device.stream()?);
     // Scaled, so that a long chain stays within the range of the type.
     let weight = |stream: &Stream| stream.normal::<f32>([n, n])?.multiply_scalar(1.0 / (n as f32).sqrt());
@@ -268,7 +260,7 @@ fn weights(device: &Device, n: usize) -> Result<(Tensor<f32>, Tensor<f32>), Devi
 }
 
 /// Two chains of matmuls, each on the stream of its weight.
-fn chains(a: Tensor<f32>, b: Tensor<f32>, chain: usize) -> impl FnMut(&mut Stopwatch) -> Result<(), DeviceError> {
+fn chains(a: Tensor<f32>, b: Tensor<f32>, chain: usize) -> impl FnMut(&mut Stopwatch) -> Result<()> {
     move |watch| {
         // Held while the host launches: what is timed is the device, not how fast it is fed.
         held(&[a.stream(), b.stream()], |hold| {
@@ -296,19 +288,17 @@ fn graph_value() -> [Group; 2] {
         );
     }
     let print = Group::of("Dependency graph", [])
-        .setup(|device| device.stream())
-        .host_time_within("async-frontend.graph.print", "Print x · y + 2", |stream| {
-            let (stream, mut null) = (stream.clone(), null_device()?);
-            Ok(move |watch: &mut Stopwatch| {
-                let z = graph(&stream)?;
-                watch.time(|| print_to(&mut null, &z))
-            })
+        .setup(with_null_device)
+        .stopwatch_of("async-frontend.graph.print", "Print x · y + 2", |(stream, null), watch| {
+            let z = graph(stream)?;
+            let null = &mut *null.borrow_mut();
+            watch.time(|| print_to(null, &z))
         })
         .build();
     [group.build(), print]
 }
 
-fn graph(stream: &Stream) -> Result<Tensor<f32>, DeviceError> {
+fn graph(stream: &Stream) -> Result<Tensor<f32>> {
     let (x, y) = (stream.ones::<f32>([1, 2])?, stream.ones::<f32>([1, 2])?);
     x.multiply(&y)?.add_scalar(2.0)
 }

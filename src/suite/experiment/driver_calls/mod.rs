@@ -31,7 +31,7 @@
 //! memory for its own objects, which was for some forty of them on an H200: what trials made and ended leaves room for the next.
 
 use crate::calls::catalogue::{Call, calls};
-use crate::calls::{CallUnderTest, Family, Gated, WaitMode};
+use crate::calls::{CallUnderTest, Family, StreamRole, WaitMode};
 use crate::experiment::prelude::*;
 
 /// How often a call that makes a context is timed.
@@ -60,7 +60,8 @@ impl Experiment for DriverCalls {
     fn groups(&self, engine: &str) -> Vec<Group> {
         let sizes: Vec<usize> = self.sizes.iter().map(|size| size.get()).collect();
         let mut groups = Vec::new();
-        for (family, heading, [blocks, ready, behind]) in FAMILIES {
+        for (family, [blocks, ready, behind]) in FAMILIES {
+            let heading = heading(family);
             // One group of trials and one of times for each call.
             for call in calls(engine, family, &sizes) {
                 groups
@@ -81,54 +82,43 @@ fn same(engine: &str) -> Option<Group> {
         .setup(move |device| rehearsed(device, &call))
         .twice(["driver-calls.same.a", "driver-calls.same.b", "driver-calls.same.ratio"], move |(call, _)| {
             call.borrow_mut().time(None, mode)
-        })
-        .build();
+        });
     Some(twice)
 }
 
-/// The families with their headings, and their rows: whether a call waits, its time with nothing pending, and behind work.
-const FAMILIES: [(Family, &str, [&str; 3]); 9] = [
-    (
-        Family::Wait,
-        "Waiting and ordering",
-        ["driver-calls.wait.blocks", "driver-calls.wait.ready", "driver-calls.wait.behind"],
-    ),
-    (Family::Copy, "Copies", ["driver-calls.copy.blocks", "driver-calls.copy.ready", "driver-calls.copy.behind"]),
-    (
-        Family::Fill,
-        "Filling memory",
-        ["driver-calls.fill.blocks", "driver-calls.fill.ready", "driver-calls.fill.behind"],
-    ),
-    (
-        Family::Memory,
-        "Allocating and freeing",
-        ["driver-calls.memory.blocks", "driver-calls.memory.ready", "driver-calls.memory.behind"],
-    ),
-    (Family::Code, "Loading code", ["driver-calls.code.blocks", "driver-calls.code.ready", "driver-calls.code.behind"]),
-    (
-        Family::Object,
-        "Streams and events",
-        ["driver-calls.object.blocks", "driver-calls.object.ready", "driver-calls.object.behind"],
-    ),
-    (Family::Graph, "Graphs", ["driver-calls.graph.blocks", "driver-calls.graph.ready", "driver-calls.graph.behind"]),
-    (
-        Family::Launch,
-        "Launches and limits",
-        ["driver-calls.launch.blocks", "driver-calls.launch.ready", "driver-calls.launch.behind"],
-    ),
-    (
-        Family::Device,
-        "Contexts and devices",
-        ["driver-calls.device.blocks", "driver-calls.device.ready", "driver-calls.device.behind"],
-    ),
+/// The families with their rows: whether a call waits, its time with nothing pending, and behind work.
+const FAMILIES: [(Family, [&str; 3]); 9] = [
+    (Family::Wait, ["driver-calls.wait.blocks", "driver-calls.wait.ready", "driver-calls.wait.behind"]),
+    (Family::Copy, ["driver-calls.copy.blocks", "driver-calls.copy.ready", "driver-calls.copy.behind"]),
+    (Family::Fill, ["driver-calls.fill.blocks", "driver-calls.fill.ready", "driver-calls.fill.behind"]),
+    (Family::Memory, ["driver-calls.memory.blocks", "driver-calls.memory.ready", "driver-calls.memory.behind"]),
+    (Family::Code, ["driver-calls.code.blocks", "driver-calls.code.ready", "driver-calls.code.behind"]),
+    (Family::Object, ["driver-calls.object.blocks", "driver-calls.object.ready", "driver-calls.object.behind"]),
+    (Family::Graph, ["driver-calls.graph.blocks", "driver-calls.graph.ready", "driver-calls.graph.behind"]),
+    (Family::Launch, ["driver-calls.launch.blocks", "driver-calls.launch.ready", "driver-calls.launch.behind"]),
+    (Family::Device, ["driver-calls.device.blocks", "driver-calls.device.ready", "driver-calls.device.behind"]),
 ];
+
+fn heading(family: Family) -> &'static str {
+    match family {
+        Family::Wait => "Waiting and ordering",
+        Family::Copy => "Copies",
+        Family::Fill => "Filling memory",
+        Family::Memory => "Allocating and freeing",
+        Family::Code => "Loading code",
+        Family::Object => "Streams and events",
+        Family::Graph => "Graphs",
+        Family::Launch => "Launches and limits",
+        Family::Device => "Contexts and devices",
+    }
+}
 
 impl DriverCalls {
     fn trials(&self, call: &Call, heading: &str, blocks: &'static str) -> Group {
         let (patience, tried) = (self.patience.duration(), call.clone());
         let trials = if call.takes_long() { count(1) } else { self.trials };
         let mut group = group(heading, call).trials(*trials).setup(move |device| rehearsed(device, &tried));
-        for held in Gated::ALL {
+        for held in StreamRole::ALL {
             group = group.with_parameters([("held", held.name().into())]).observed(
                 blocks,
                 "Waited for the gate",
@@ -172,11 +162,8 @@ impl DriverCalls {
                 "Time of the call behind work",
                 move |(call, waits)| {
                     if mode != first && !waits.clone()? {
-                        return Err(DeviceError::NotApplicable {
-                            what: "another way to wait".to_owned(),
-                            device: String::new(),
-                            reason: "the call does not wait for the work, in whichever way".to_owned(),
-                        });
+                        let reason = "the call does not wait for the work, in whichever way";
+                        return Err(DeviceError::not_applicable("another way to wait", "", reason));
                     }
                     let call = Rc::clone(call);
                     first_kept(move || call.borrow_mut().time(Some(busy), mode))
@@ -189,9 +176,7 @@ impl DriverCalls {
 
 /// Makes a first trial, so that a state that is not here, or in which the call fails, is a row by itself, and counts it: it is
 /// that of the first round, or of the warm-up. Trials of a context take seconds, and one more than are asked for says nothing new.
-fn first_kept(
-    mut trial: impl FnMut() -> Result<f64, DeviceError> + 'static,
-) -> Result<impl FnMut() -> Result<f64, DeviceError> + 'static, DeviceError> {
+fn first_kept(mut trial: impl FnMut() -> Result<f64> + 'static) -> Result<impl FnMut() -> Result<f64> + 'static> {
     let mut first = Some(trial()?);
     Ok(move || first.take().map_or_else(&mut trial, Ok))
 }
@@ -200,9 +185,9 @@ fn first_kept(
 fn group(heading: &str, call: &Call) -> GroupBuilder<Device> {
     let group = Group::of(heading, parameters(call));
     if call.slows_the_process() {
-        group.last()
+        group.measured_in(Part::Last)
     } else if call.connects() {
-        group.connected()
+        group.measured_in(Part::Connected)
     } else {
         group
     }
@@ -216,7 +201,7 @@ fn waits_by(mode: Option<WaitMode>) -> (&'static str, Parameter) {
 /// A call, and how long it takes by itself.
 type Rehearsed = (Rc<RefCell<CallUnderTest>>, Duration);
 
-fn rehearsed(device: &Device, call: &Call) -> Result<Rehearsed, DeviceError> {
+fn rehearsed(device: &Device, call: &Call) -> Result<Rehearsed> {
     let mut call = CallUnderTest::new(device, call)?;
     let alone = call.rehearse()?;
     Ok((Rc::new(RefCell::new(call)), alone))

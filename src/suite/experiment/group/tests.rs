@@ -15,8 +15,8 @@ impl RunObserver for Unobserved {
 }
 
 /// What is left of a group that is sampled and computed.
-fn measured(group: GroupBuilder<impl Sized + 'static>) -> Bench {
-    let (mut bench, group) = (bench(), group.build());
+fn measured(group: Group) -> Bench {
+    let mut bench = bench();
     bench.sample(&group);
     bench.compute(&group);
     bench
@@ -57,9 +57,9 @@ fn a_sample_is_divided_by_the_iterations_and_a_derived_row_is_not() {
     let group = Group::of("G", [])
         .time_by(Clock::Host, "a.loop", "Loop", |_| Ok(|| Ok(12.0)))
         .per(4)
-        .derived("a.double", "Double", Unit::Seconds, Formula::of("2 · loop", [("loop", "a.loop")]))
+        .derived("a.double", "Double", Unit::Seconds, "2 · loop")
         .per(4);
-    let bench = measured(group);
+    let bench = measured(group.build());
     let parameters = Parameters::new();
     assert_eq!(bench.samples("a.loop", &parameters).as_deref(), Ok(&[3.0, 3.0][..]));
     assert_eq!(bench.samples("a.double", &parameters).as_deref(), Ok(&[6.0, 6.0][..]));
@@ -73,7 +73,7 @@ fn a_case_that_cannot_be_made_takes_no_other_row_of_its_group_with_it() {
         .host_time("a.good", "Good", |_| Ok(|| Ok(())))
         .host_time("a.none", "None", move |_| if true { Err(none.clone()) } else { Ok(|| Ok(())) })
         .difference("a.delta", "Difference", ["a.good", "a.none"]);
-    let bench = measured(group);
+    let bench = measured(group.build());
     let parameters = Parameters::new();
     assert!(bench.samples("a.good", &parameters).is_ok());
     let absent = Outcome::NotApplicable { reason: "no such call".to_owned() };
@@ -88,7 +88,7 @@ fn a_setup_that_fails_fails_every_row_of_the_group() {
         .setup(move |_| if true { Err(error.clone()) } else { Ok(()) })
         .host_time("a.one", "One", |()| Ok(|| Ok(())))
         .observed("a.two", "Two", Unit::Number, |()| Ok(|| Ok(1.0)));
-    let bench = measured(group);
+    let bench = measured(group.build());
     for id in ["a.one", "a.two"] {
         let outcome = bench.samples(id, &Parameters::new()).unwrap_err();
         assert!(matches!(&*outcome, Outcome::Failed { reason } if reason.contains("wrong")), "{outcome:?}");
@@ -113,7 +113,7 @@ fn rows_that_differ_in_parameters_alone_are_sampled_in_turn_and_computed_from_th
             .time_by(Clock::Host, "a.two", "Two", |_| Ok(|| Ok(1.0)))
             .difference("a.delta", "Difference", ["a.one", "a.two"]);
     }
-    let bench = measured(group);
+    let bench = measured(group.build());
     let parameters =
         |count: usize| Parameters::from([("kind".to_owned(), "k".into()), ("count".to_owned(), count.into())]);
     assert_eq!(bench.samples("a.delta", &parameters(2)).as_deref(), Ok(&[1.0, 1.0][..]));
@@ -132,7 +132,7 @@ fn the_same_code_twice_is_two_rows_and_the_ratio_of_each_round() {
 
 #[test]
 fn a_row_of_another_system_is_declared_and_has_no_meaning_here() {
-    let bench = measured(Group::of("G", []).foreign("a.theirs", "Theirs", Unit::Ratio, "it is theirs"));
+    let bench = measured(Group::of("G", []).foreign("a.theirs", "Theirs", Unit::Ratio, "it is theirs").build());
     let absent = Outcome::NotApplicable { reason: "it is theirs".to_owned() };
     assert_eq!(bench.samples("a.theirs", &Parameters::new()), Err(Box::new(absent)));
 }
@@ -148,9 +148,9 @@ fn recorded_rows_and_those_that_change_the_process_belong_to_their_own_parts_of_
             let row =
                 |group: GroupBuilder<Device>, id| group.observed(id, "Row", Unit::Number, |_| Ok(|| Ok(1.0))).build();
             vec![
-                row(Group::of("G", []).connected(), "both.connected"),
-                row(Group::of("G", []).last(), "both.last"),
-                row(Group::of("G", []).recorded(), "both.span"),
+                row(Group::of("G", []).measured_in(Part::Connected), "both.connected"),
+                row(Group::of("G", []).measured_in(Part::Last), "both.last"),
+                row(Group::of("G", []).measured_in(Part::Recorded), "both.span"),
                 row(Group::of("G", []), "both.time"),
             ]
         }

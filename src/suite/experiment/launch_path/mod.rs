@@ -32,10 +32,7 @@ parameters! {
 impl Experiment for LaunchPath {
     const NAME: &'static str = "launch-path";
     const SUMMARY: &'static str = "What launching the same work one by one, batched and as a graph costs";
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iterations)
-    }
+    const ITERATIONS: Option<&'static str> = Some("iterations");
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
         let (elements, iterations) = (self.elements.get(), self.iterations.get());
@@ -62,7 +59,6 @@ impl LaunchPath {
                 (0..OPERATIONS).try_for_each(|_| x.affine_in_place(1.0, 1.0))?;
                 x.stream().device().synchronize()
             })
-            .build()
     }
 }
 
@@ -75,66 +71,59 @@ struct Batch {
 }
 
 impl Batch {
-    fn new(device: &Device, elements: usize, operations: usize) -> Result<Rc<Self>, DeviceError> {
+    fn new(device: &Device, elements: usize, operations: usize) -> Result<Self> {
         let stream = device.stream()?;
         let x = stream.zeros::<f32>([elements])?;
         let graph = stream.capture(|| launch_all(&x, operations))?.1;
-        Ok(Rc::new(Self { stream, x, operations, graph }))
+        Ok(Self { stream, x, operations, graph })
     }
 
-    fn launch(&self) -> Result<(), DeviceError> {
-        self.x.affine_in_place(1.0, 1.0)
-    }
-
-    fn launch_all(&self) -> Result<(), DeviceError> {
+    fn launch_all(&self) -> Result<()> {
         launch_all(&self.x, self.operations)
     }
 
-    fn synchronize(&self) -> Result<(), DeviceError> {
+    fn synchronize(&self) -> Result<()> {
         self.stream.device().synchronize()
     }
 }
 
-fn launch_all(x: &Tensor<f32>, operations: usize) -> Result<(), DeviceError> {
+fn launch_all(x: &Tensor<f32>, operations: usize) -> Result<()> {
     (0..operations).try_for_each(|_| x.affine_in_place(1.0, 1.0))
 }
 
 /// The rows of one number of operations, whose batch is the one at `place`.
 fn rows(
-    group: GroupBuilder<Vec<Rc<Batch>>>,
+    group: GroupBuilder<Vec<Batch>>,
     place: usize,
     operations: usize,
     iterations: usize,
-) -> GroupBuilder<Vec<Rc<Batch>>> {
+) -> GroupBuilder<Vec<Batch>> {
+    /// A call on the batch at `place`.
+    fn at<R>(place: usize, call: impl Fn(&Batch) -> Result<R>) -> impl Fn(&Vec<Batch>) -> Result<R> {
+        move |batches| call(&batches[place])
+    }
+    let one_by_one = move |batch: &Batch| {
+        (0..iterations * operations)
+            .try_for_each(|_| batch.x.affine_in_place(1.0, 1.0).and_then(|()| batch.synchronize()))
+    };
+    let batched =
+        move |batch: &Batch| (0..iterations).try_for_each(|_| batch.launch_all().and_then(|()| batch.synchronize()));
+    let graph =
+        move |batch: &Batch| (0..iterations).try_for_each(|_| batch.graph.launch().and_then(|()| batch.synchronize()));
+    let capture = |batch: &Batch| {
+        let graph = batch.stream.capture(|| batch.launch_all())?.1;
+        batch.synchronize().map(|()| graph)
+    };
     group
-        .host_time_of("launch-path.one-by-one.complete", "One by one, each waited for", move |batches| {
-            let batch = &batches[place];
-            (0..iterations * operations).try_for_each(|_| batch.launch().and_then(|()| batch.synchronize()))
-        })
+        .host_time_of("launch-path.one-by-one.complete", "One by one, each waited for", at(place, one_by_one))
         .per(iterations)
-        .host_time_of("launch-path.batched.host-free", "Batched, dispatch", move |batches| {
-            let batch = &batches[place];
-            batch.launch_all()
-        })
-        .host_time_of("launch-path.batched.complete", "Batched, completion", move |batches| {
-            let batch = &batches[place];
-            (0..iterations).try_for_each(|_| batch.launch_all().and_then(|()| batch.synchronize()))
-        })
+        .host_time_of("launch-path.batched.host-free", "Batched, dispatch", at(place, Batch::launch_all))
+        .host_time_of("launch-path.batched.complete", "Batched, completion", at(place, batched))
         .per(iterations)
-        .host_time_of("launch-path.graph.host-free", "As a graph, dispatch", move |batches| {
-            let batch = &batches[place];
-            batch.graph.launch()
-        })
-        .host_time_of("launch-path.graph.complete", "As a graph, completion", move |batches| {
-            let batch = &batches[place];
-            (0..iterations).try_for_each(|_| batch.graph.launch().and_then(|()| batch.synchronize()))
-        })
+        .host_time_of("launch-path.graph.host-free", "As a graph, dispatch", at(place, |batch| batch.graph.launch()))
+        .host_time_of("launch-path.graph.complete", "As a graph, completion", at(place, graph))
         .per(iterations)
-        .host_time_of("launch-path.graph.capture", "Capturing and instantiating the graph", move |batches| {
-            let batch = &batches[place];
-            let graph = batch.stream.capture(|| batch.launch_all())?.1;
-            batch.synchronize().map(|()| graph)
-        })
+        .host_time_of("launch-path.graph.capture", "Capturing and instantiating the graph", at(place, capture))
         .derived(
             "launch-path.graph.gain",
             "Batched / as a graph, completion",

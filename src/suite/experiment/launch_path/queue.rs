@@ -33,7 +33,7 @@ pub(super) fn run(elements: usize, patience: Duration) -> Group {
 }
 
 /// How many launches return behind a closed gate.
-fn depth(x: &Tensor<f32>, patience: Duration) -> Result<f64, DeviceError> {
+fn depth(x: &Tensor<f32>, patience: Duration) -> Result<f64> {
     let (gate, returned) = (x.stream().device().gate()?, AtomicU64::new(0));
     let (done, working) = mpsc::channel::<()>();
     std::thread::scope(|scope| {

@@ -30,67 +30,39 @@ pub(super) fn record(recorder: &mut TraceRecorder, elements: usize, steps: usize
 
 pub(super) fn run(engine: &str, elements: usize, steps: usize) -> Group {
     let kind = fastest_memory(engine);
-    let timed = |waits| {
-        move |pipeline: &Rc<Pipeline>| {
-            let pipeline = Rc::clone(pipeline);
-            Ok(move || pipeline.run(waits, None))
-        }
-    };
-    let wrong = |waits, slowed| {
-        move |pipeline: &Rc<Pipeline>| {
-            let pipeline = Rc::clone(pipeline);
-            Ok(move || Pipeline::wrong(&pipeline.run(waits, slowed)?))
-        }
-    };
+    let timed = |waits| move |pipeline: &Pipeline| pipeline.run(waits, None);
+    let wrong = |waits, slowed| move |pipeline: &Pipeline| Pipeline::wrong(&pipeline.run(waits, slowed)?);
     let bytes = (elements * size_of::<f32>()) as f64;
     let copies = || Work::to_device(bytes * (steps as f64 - 1.0), "width · elements · (steps − 1)", bytes);
-    let alone = [("copies", "overlap.double-buffer.copies"), ("computes", "overlap.double-buffer.computes")];
     Group::of(
         "Double buffering",
         [("elements", elements.into()), ("steps", steps.into()), ("memory", kind.to_string().into())],
     )
-    .setup(move |device| Pipeline::new(device, kind, elements, steps).map(Rc::new))
-    .host_time("overlap.double-buffer.total", "Two buffers, two dependencies", timed(Dependencies::BothWays))
+    .setup(move |device| Pipeline::new(device, kind, elements, steps))
+    .host_time_of("overlap.double-buffer.total", "Two buffers, two dependencies", timed(Dependencies::BothWays))
     .work(copies())
     .host_time_of("overlap.double-buffer.copies", "All copies alone", move |pipeline| pipeline.copies())
     .work(copies())
     .host_time_of("overlap.double-buffer.computes", "All kernels alone", move |pipeline| pipeline.computes(None))
     .work(Work::copy(2.0 * bytes * (steps as f64 - 1.0), "2 · width · elements · (steps − 1)", bytes))
-    .derived("overlap.double-buffer.sum", "Copies + kernels", Unit::Seconds, Formula::of("copies + computes", alone))
-    .derived(
-        "overlap.double-buffer.max",
-        "The longer of copies and kernels",
-        Unit::Seconds,
-        Formula::of("max(copies, computes)", alone),
-    )
-    .derived(
-        "overlap.double-buffer.efficiency",
-        "Overlap efficiency",
-        Unit::Ratio,
-        Formula::of(
-            "(sum − total) / (sum − max)",
-            [
-                ("sum", "overlap.double-buffer.sum"),
-                ("total", "overlap.double-buffer.total"),
-                ("max", "overlap.double-buffer.max"),
-            ],
-        ),
-    )
-    .observed(
+    .derived("overlap.double-buffer.sum", "Copies + kernels", Unit::Seconds, "copies + computes")
+    .derived("overlap.double-buffer.max", "The longer of copies and kernels", Unit::Seconds, "max(copies, computes)")
+    .derived("overlap.double-buffer.efficiency", "Overlap efficiency", Unit::Ratio, "(sum − total) / (sum − max)")
+    .value_of(
         "overlap.double-buffer.wrong",
         "Wrong elements, two dependencies",
         Unit::Number,
         wrong(Dependencies::BothWays, None),
     )
-    .host_time("overlap.one-way.total", "Two buffers, one dependency", timed(Dependencies::OneWay))
+    .host_time_of("overlap.one-way.total", "Two buffers, one dependency", timed(Dependencies::OneWay))
     .work(copies())
-    .observed(
+    .value_of(
         "overlap.one-way.overwritten",
         "Wrong elements, one dependency",
         Unit::Number,
         wrong(Dependencies::OneWay, None),
     )
-    .observed(
+    .value_of(
         "overlap.one-way.overwritten-slowed",
         "Wrong elements, one dependency, slower kernels",
         Unit::Number,

@@ -3,30 +3,27 @@
 //! A *blocking* copy is the copy and a stream synchronize behind it; a *non-blocking* one is the copy alone, which a driver
 //! may make the host wait for all the same: it may copy a small pageable buffer aside at once and wait for a large one.
 
-use super::implicit::{Asked, BUSY, Id};
+use super::implicit::{Asked, BUSY, Ids};
 use crate::experiment::prelude::*;
 
 /// A copy: its rows, the kind of memory, and what copies.
 struct Copying {
-    rows: [Id; 2],
+    label: &'static str,
+    ids: Ids,
     kind: HostKind,
-    copy: fn(&HostCopy) -> Result<(), DeviceError>,
+    copy: fn(&HostCopy) -> Result<()>,
 }
 
 const FROM: [Copying; 2] = [
     Copying {
-        rows: [
-            ["overlap.implicit.from-pageable.blocks", "Copy from pageable memory: blocked"],
-            ["overlap.implicit.from-pageable.stall", "Copy from pageable memory: stall"],
-        ],
+        label: "Copy from pageable memory",
+        ids: ["overlap.implicit.from-pageable.blocks", "overlap.implicit.from-pageable.stall"],
         kind: HostKind::Pageable,
         copy: HostCopy::to_device,
     },
     Copying {
-        rows: [
-            ["overlap.implicit.from-pinned.blocks", "Copy from pinned memory: blocked"],
-            ["overlap.implicit.from-pinned.stall", "Copy from pinned memory: stall"],
-        ],
+        label: "Copy from pinned memory",
+        ids: ["overlap.implicit.from-pinned.blocks", "overlap.implicit.from-pinned.stall"],
         kind: HostKind::Pinned,
         copy: HostCopy::to_device,
     },
@@ -34,18 +31,14 @@ const FROM: [Copying; 2] = [
 
 const TO: [Copying; 2] = [
     Copying {
-        rows: [
-            ["overlap.implicit.to-pageable.blocks", "Copy to pageable memory: blocked"],
-            ["overlap.implicit.to-pageable.stall", "Copy to pageable memory: stall"],
-        ],
+        label: "Copy to pageable memory",
+        ids: ["overlap.implicit.to-pageable.blocks", "overlap.implicit.to-pageable.stall"],
         kind: HostKind::Pageable,
         copy: HostCopy::to_host,
     },
     Copying {
-        rows: [
-            ["overlap.implicit.to-pinned.blocks", "Copy to pinned memory: blocked"],
-            ["overlap.implicit.to-pinned.stall", "Copy to pinned memory: stall"],
-        ],
+        label: "Copy to pinned memory",
+        ids: ["overlap.implicit.to-pinned.blocks", "overlap.implicit.to-pinned.stall"],
         kind: HostKind::Pinned,
         copy: HostCopy::to_host,
     },
@@ -73,11 +66,11 @@ pub(super) fn run(asked: Asked, sizes: &[usize]) -> Group {
 fn row(
     group: GroupBuilder<Device>,
     asked: Asked,
-    &Copying { rows, kind, copy }: &Copying,
+    &Copying { label, ids, kind, copy }: &Copying,
     elements: usize,
     waits: bool,
 ) -> GroupBuilder<Device> {
-    asked.row(group, rows, move |device| {
+    asked.row(group, label, ids, move |device| {
         let buffers: Rc<HostCopy> = HostCopy::new(device, kind, elements)?;
         let stream = buffers.stream.clone();
         Ok((stream, move || {

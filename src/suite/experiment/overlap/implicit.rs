@@ -18,76 +18,53 @@ const TRIALS: Count = count(3);
 /// Elements of the tensor that is read.
 const ELEMENTS: usize = 1 << 16;
 
-/// A row: its identifier and its label.
-pub(super) type Id = [&'static str; 2];
+/// The rows of a call, by what is asked of it.
+pub(super) type Ids = [&'static str; 2];
 
 /// A call on the fixture.
-type Call = fn(&Fixture) -> Result<(), DeviceError>;
+type Call = fn(&Fixture) -> Result<()>;
 
-const CALLS: &[(Id, Id, Call)] = &[
+const CALLS: &[(&str, Ids, Call)] = &[
+    ("Launch one kernel", ["overlap.implicit.launch.blocks", "overlap.implicit.launch.stall"], |f| {
+        f.x.add_scalar(1.0).map(discard)
+    }),
+    ("Index one element, unread", ["overlap.implicit.view.blocks", "overlap.implicit.view.stall"], |f| {
+        f.x.get([7]).map(discard)
+    }),
+    ("Read one element", ["overlap.implicit.item.blocks", "overlap.implicit.item.stall"], |f| {
+        f.x.get([7])?.item().map(discard)
+    }),
+    ("Host array", ["overlap.implicit.array.blocks", "overlap.implicit.array.stall"], |f| f.x.to_array().map(discard)),
+    ("Print one element", ["overlap.implicit.print.blocks", "overlap.implicit.print.stall"], |f| {
+        print_to(&mut null_device()?, &f.x.get([7])?)
+    }),
+    ("Branch on any(x)", ["overlap.implicit.any.blocks", "overlap.implicit.any.stall"], |f| f.x.any().map(discard)),
+    ("nonzero(x)", ["overlap.implicit.nonzero.blocks", "overlap.implicit.nonzero.stall"], |f| {
+        f.x.nonzero().map(discard)
+    }),
     (
-        ["overlap.implicit.launch.blocks", "Launch one kernel: blocked"],
-        ["overlap.implicit.launch.stall", "Launch one kernel: stall"],
-        |f| f.x.add_scalar(1.0).map(discard),
-    ),
-    (
-        ["overlap.implicit.view.blocks", "Index one element, unread: blocked"],
-        ["overlap.implicit.view.stall", "Index one element, unread: stall"],
-        |f| f.x.get([7]).map(discard),
-    ),
-    (
-        ["overlap.implicit.item.blocks", "Read one element: blocked"],
-        ["overlap.implicit.item.stall", "Read one element: stall"],
-        |f| f.x.get([7])?.item().map(discard),
-    ),
-    (
-        ["overlap.implicit.array.blocks", "Host array: blocked"],
-        ["overlap.implicit.array.stall", "Host array: stall"],
-        |f| f.x.to_array().map(discard),
-    ),
-    (
-        ["overlap.implicit.print.blocks", "Print one element: blocked"],
-        ["overlap.implicit.print.stall", "Print one element: stall"],
-        |f| print_to(&mut null_device()?, &f.x.get([7])?),
-    ),
-    (
-        ["overlap.implicit.any.blocks", "Branch on any(x): blocked"],
-        ["overlap.implicit.any.stall", "Branch on any(x): stall"],
-        |f| f.x.any().map(discard),
-    ),
-    (
-        ["overlap.implicit.nonzero.blocks", "nonzero(x): blocked"],
-        ["overlap.implicit.nonzero.stall", "nonzero(x): stall"],
-        |f| f.x.nonzero().map(discard),
-    ),
-    (
-        ["overlap.implicit.rows-from-host.blocks", "Rows by host indices: blocked"],
-        ["overlap.implicit.rows-from-host.stall", "Rows by host indices: stall"],
+        "Rows by host indices",
+        ["overlap.implicit.rows-from-host.blocks", "overlap.implicit.rows-from-host.stall"],
         |f| f.x.index_select(&[2, 0, 1]).map(discard),
     ),
     (
-        ["overlap.implicit.rows-on-device.blocks", "Rows by device indices: blocked"],
-        ["overlap.implicit.rows-on-device.stall", "Rows by device indices: stall"],
+        "Rows by device indices",
+        ["overlap.implicit.rows-on-device.blocks", "overlap.implicit.rows-on-device.stall"],
         |f| f.x.gather(&f.rows).map(discard),
     ),
-    (
-        ["overlap.implicit.sum.blocks", "Sum, left on the device: blocked"],
-        ["overlap.implicit.sum.stall", "Sum, left on the device: stall"],
-        |f| f.x.sum().map(discard),
-    ),
-    (
-        ["overlap.implicit.upload.blocks", "Tensor of host values: blocked"],
-        ["overlap.implicit.upload.stall", "Tensor of host values: stall"],
-        |f| f.x.stream().tensor(&[1.0f32; 16], [16]).map(discard),
-    ),
+    ("Sum, left on the device", ["overlap.implicit.sum.blocks", "overlap.implicit.sum.stall"], |f| {
+        f.x.sum().map(discard)
+    }),
+    ("Tensor of host values", ["overlap.implicit.upload.blocks", "overlap.implicit.upload.stall"], |f| {
+        f.x.stream().tensor(&[1.0f32; 16], [16]).map(discard)
+    }),
 ];
 
 /// The copy to the host, by the memory that the tensor was uploaded from.
-const COPY: (Id, Id, Call) = (
-    ["overlap.implicit.copy.blocks", "Copy to the host: blocked"],
-    ["overlap.implicit.copy.stall", "Copy to the host: stall"],
-    |f| f.x.to_vec().map(discard),
-);
+const COPY: (&str, Ids, Call) =
+    ("Copy to the host", ["overlap.implicit.copy.blocks", "overlap.implicit.copy.stall"], |f| {
+        f.x.to_vec().map(discard)
+    });
 
 fn discard<T>(value: T) {
     drop(std::hint::black_box(value));
@@ -101,13 +78,13 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(device: &Device) -> Result<Rc<Self>, DeviceError> {
+    fn new(device: &Device) -> Result<Rc<Self>> {
         let stream = device.stream()?;
         Ok(Rc::new(Self { x: stream.normal([ELEMENTS])?, rows: stream.tensor(&[2, 0, 1], [3])?, stream }))
     }
 
     /// With a tensor that was uploaded from a host buffer of this kind.
-    fn from(device: &Device, origin: HostKind) -> Result<Rc<Self>, DeviceError> {
+    fn from(device: &Device, origin: HostKind) -> Result<Rc<Self>> {
         let fixture = Self::new(device)?;
         fixture.x.copy_from(&device.host_buffer(origin, ELEMENTS)?)?;
         Ok(fixture)
@@ -147,10 +124,10 @@ pub(super) fn run(patience: Duration, sizes: &[usize]) -> Vec<Group> {
 fn row(
     group: GroupBuilder<Device>,
     asked: Asked,
-    (blocks, stall, call): (Id, Id, Call),
-    fixture: impl Fn(&Device) -> Result<Rc<Fixture>, DeviceError> + 'static,
+    (label, ids, call): (&str, Ids, Call),
+    fixture: impl Fn(&Device) -> Result<Rc<Fixture>> + 'static,
 ) -> GroupBuilder<Device> {
-    asked.row(group, [blocks, stall], move |device| {
+    asked.row(group, label, ids, move |device| {
         let fixture = fixture(device)?;
         Ok((fixture.stream.clone(), move || call(&fixture)))
     })
@@ -171,11 +148,12 @@ impl Asked {
     pub(super) fn row<C>(
         self,
         group: GroupBuilder<Device>,
-        [[blocked, blocked_label], [stall, stall_label]]: [Id; 2],
-        make: impl Fn(&Device) -> Result<(Stream, C), DeviceError> + 'static,
+        label: &str,
+        [blocks_id, stall_id]: Ids,
+        make: impl Fn(&Device) -> Result<(Stream, C)> + 'static,
     ) -> GroupBuilder<Device>
     where
-        C: Fn() -> Result<(), DeviceError> + 'static,
+        C: Fn() -> Result<()> + 'static,
     {
         let ready = move |device: &Device| {
             let (stream, call) = make(device)?;
@@ -184,11 +162,13 @@ impl Asked {
             Ok((stream, call))
         };
         match self {
-            Self::Blocks(patience) => group.observed(blocked, blocked_label, Unit::Ratio, move |device| {
-                let (stream, call) = ready(device)?;
-                Ok(move || Ok(f64::from(blocks(&stream, patience, &call)?)))
-            }),
-            Self::Stall => group.host_time_within(stall, stall_label, move |device| {
+            Self::Blocks(patience) => {
+                group.observed(blocks_id, &format!("{label}: blocked"), Unit::Ratio, move |device| {
+                    let (stream, call) = ready(device)?;
+                    Ok(move || Ok(f64::from(blocks(&stream, patience, &call)?)))
+                })
+            }
+            Self::Stall => group.host_time_within(stall_id, &format!("{label}: stall"), move |device| {
                 let (stream, call) = ready(device)?;
                 Ok(move |watch: &mut Stopwatch| {
                     stream.spin(BUSY)?;

@@ -53,6 +53,7 @@ impl Experiment for Overlap {
     const NAME: &'static str = "overlap";
     const SUMMARY: &'static str =
         "Which calls wait for the device, what transfers cost, and how far they overlap with kernels";
+    const ITERATIONS: Option<&'static str> = Some("steps");
 
     fn for_cpu() -> Self {
         Self {
@@ -63,10 +64,6 @@ impl Experiment for Overlap {
             sweep: count(100_000),
             ..Self::default()
         }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.steps)
     }
 
     fn groups(&self, engine: &str) -> Vec<Group> {
@@ -96,7 +93,7 @@ fn fp32_bytes(elements: usize) -> f64 {
 impl Overlap {
     fn execution(&self) -> [Group; 2] {
         let elements = self.draws.get();
-        let normal = move |stream: &Stream| -> Result<[Tensor<f32>; 3], DeviceError> {
+        let normal = move |stream: &Stream| -> Result<[Tensor<f32>; 3]> {
             Ok([stream.normal([elements])?, stream.normal([elements])?, stream.normal([elements])?])
         };
         let bytes = fp32_bytes(elements);
@@ -167,7 +164,6 @@ impl Overlap {
                 buffers.to_device()?;
                 buffers.stream.synchronize()
             })
-            .build()
     }
 
     fn nonzero(&self) -> Group {

@@ -26,7 +26,7 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn new(device: &Device, kind: HostKind, elements: usize, steps: usize) -> Result<Self, DeviceError> {
+    pub(super) fn new(device: &Device, kind: HostKind, elements: usize, steps: usize) -> Result<Self> {
         let (transfer, compute) = (device.stream()?, device.stream()?);
         let buffer = |step: usize| {
             let mut buffer = device.host_buffer::<f32>(kind, elements)?;
@@ -35,7 +35,7 @@ impl Pipeline {
         };
         let pair = || Ok::<_, DeviceError>([device.event()?, device.event()?]);
         Ok(Self {
-            host: (0..steps).map(buffer).collect::<Result<_, DeviceError>>()?,
+            host: (0..steps).map(buffer).collect::<Result<_>>()?,
             device: [transfer.zeros([elements])?, transfer.zeros([elements])?],
             transfer,
             compute,
@@ -46,7 +46,7 @@ impl Pipeline {
 
     /// Runs the loop to its end. The outputs of all iterations but the first: the kernel doubles. With `slowed`, a spin of
     /// that length goes before each.
-    pub(super) fn run(&self, waits: Dependencies, slowed: Option<Duration>) -> Result<Vec<Tensor<f32>>, DeviceError> {
+    pub(super) fn run(&self, waits: Dependencies, slowed: Option<Duration>) -> Result<Vec<Tensor<f32>>> {
         let mut outputs = Vec::with_capacity(self.host.len());
         for step in 0..self.host.len() {
             let (own, next) = (step % 2, (step + 1) % 2);
@@ -81,20 +81,20 @@ impl Pipeline {
     }
 
     /// How many elements of the outputs are not twice their iteration's data.
-    pub(super) fn wrong(outputs: &[Tensor<f32>]) -> Result<f64, DeviceError> {
+    pub(super) fn wrong(outputs: &[Tensor<f32>]) -> Result<f64> {
         (1..).zip(outputs).try_fold(0.0, |wrong, (step, output)| {
             Ok(wrong + output.add_scalar(-2.0 * step as f32)?.nonzero()?.len() as f64)
         })
     }
 
     /// All copies of the loop, and nothing beside them.
-    pub(super) fn copies(&self) -> Result<(), DeviceError> {
+    pub(super) fn copies(&self) -> Result<()> {
         self.host.iter().skip(1).try_for_each(|data| self.device[0].copy_from(data))?;
         self.transfer.device().synchronize()
     }
 
     /// All kernels of the loop, slowed as there, and nothing beside them.
-    pub(super) fn computes(&self, slowed: Option<Duration>) -> Result<(), DeviceError> {
+    pub(super) fn computes(&self, slowed: Option<Duration>) -> Result<()> {
         let x = [self.device[0].on(&self.compute)?, self.device[1].on(&self.compute)?];
         // The buffers alternate and all outputs are kept, as in the loop: nothing is fast because it is still in a cache.
         let kernel = |step: usize| {
@@ -117,7 +117,7 @@ pub(super) struct Single {
 }
 
 impl Single {
-    pub(super) fn new(device: &Device, kind: HostKind, elements: usize, steps: usize) -> Result<Self, DeviceError> {
+    pub(super) fn new(device: &Device, kind: HostKind, elements: usize, steps: usize) -> Result<Self> {
         let stream = device.stream()?;
         let mut data = device.host_buffer::<f32>(kind, elements)?;
         data.write()?.fill(1.0);
@@ -125,7 +125,7 @@ impl Single {
     }
 
     /// Runs the loop to its end; with `slowed`, a spin of that length goes before each kernel.
-    pub(super) fn run(&self, slowed: Option<Duration>) -> Result<(), DeviceError> {
+    pub(super) fn run(&self, slowed: Option<Duration>) -> Result<()> {
         (1..self.steps).try_for_each(|_| {
             self.x.copy_from(&self.data)?;
             slowed.map_or(Ok(()), |duration| self.stream.spin(duration))?;
@@ -135,10 +135,10 @@ impl Single {
     }
 
     /// The seconds of one copy and of one kernel, by events on the device: of several of each the shortest.
-    pub(super) fn times(&self) -> Result<[f64; 2], DeviceError> {
+    pub(super) fn times(&self) -> Result<[f64; 2]> {
         const TRIALS: usize = 25;
         let mut clock = DeviceClock::new(&self.stream)?;
-        let mut shortest = |work: &dyn Fn() -> Result<(), DeviceError>| {
+        let mut shortest = |work: &dyn Fn() -> Result<()>| {
             let mut times = (0..TRIALS).map(|_| clock.time(work).map(|((), seconds)| seconds));
             times.try_fold(f64::INFINITY, |least, time| Ok(least.min(time?)))
         };

@@ -13,40 +13,27 @@ use super::fp32_bytes;
 use super::pipeline::{Dependencies, Pipeline, Single};
 use crate::experiment::prelude::*;
 
-const ALONE: [(&str, &str); 2] = [("copies", "overlap.sweep.copies"), ("computes", "overlap.sweep.computes")];
-
 /// The loops with two buffers and with one, and the spin before each kernel that makes it last `ratio` times as long as a
 /// copy.
 struct Loops {
-    pipeline: Rc<Pipeline>,
-    single: Rc<Single>,
+    pipeline: Pipeline,
+    single: Single,
     slowed: Option<Duration>,
 }
 
 impl Loops {
-    fn new(device: &Device, kind: HostKind, elements: usize, steps: usize, ratio: f64) -> Result<Self, DeviceError> {
+    fn new(device: &Device, kind: HostKind, elements: usize, steps: usize, ratio: f64) -> Result<Self> {
         let (pipeline, single) =
             (Pipeline::new(device, kind, elements, steps)?, Single::new(device, kind, elements, steps)?);
         let [copy, kernel] = single.times()?;
         let spin = ratio * copy - kernel;
         let slowed = (spin > 0.0).then(|| Duration::from_secs_f64(spin));
-        Ok(Self { pipeline: Rc::new(pipeline), single: Rc::new(single), slowed })
+        Ok(Self { pipeline, single, slowed })
     }
-}
 
-fn total(loops: &Loops) -> Result<impl FnMut() -> Result<(), DeviceError> + use<>, DeviceError> {
-    let (pipeline, slowed) = (Rc::clone(&loops.pipeline), loops.slowed);
-    Ok(move || pipeline.run(Dependencies::BothWays, slowed).map(|outputs| drop(black_box(outputs))))
-}
-
-fn copies(loops: &Loops) -> Result<impl FnMut() -> Result<(), DeviceError> + use<>, DeviceError> {
-    let pipeline = Rc::clone(&loops.pipeline);
-    Ok(move || pipeline.copies())
-}
-
-fn computes(loops: &Loops) -> Result<impl FnMut() -> Result<(), DeviceError> + use<>, DeviceError> {
-    let (pipeline, slowed) = (Rc::clone(&loops.pipeline), loops.slowed);
-    Ok(move || pipeline.computes(slowed))
+    fn total(&self) -> Result<()> {
+        self.pipeline.run(Dependencies::BothWays, self.slowed).map(|outputs| drop(black_box(outputs)))
+    }
 }
 
 /// The work of all copies of a loop.
@@ -62,27 +49,19 @@ pub(super) fn run(engine: &str, elements: usize, steps: usize, ratio: f64) -> Gr
         [("elements", elements.into()), ("steps", steps.into()), ("kernel_ratio", ratio.into())],
     )
     .setup(move |device| Loops::new(device, kind, elements, steps, ratio))
-    .host_time("overlap.sweep.total", "Two buffers", total)
+    .host_time_of("overlap.sweep.total", "Two buffers", Loops::total)
     .work(copied(elements, steps))
-    .host_time("overlap.sweep.copies", "Copies alone", copies)
+    .host_time_of("overlap.sweep.copies", "Copies alone", |loops| loops.pipeline.copies())
     .work(copied(elements, steps))
-    .host_time("overlap.sweep.computes", "Kernels alone", computes)
-    .host_time("overlap.sweep.serial", "One buffer", |loops| {
-        let (single, slowed) = (Rc::clone(&loops.single), loops.slowed);
-        Ok(move || single.run(slowed))
-    })
+    .host_time_of("overlap.sweep.computes", "Kernels alone", |loops| loops.pipeline.computes(loops.slowed))
+    .host_time_of("overlap.sweep.serial", "One buffer", |loops| loops.single.run(loops.slowed))
     .work(copied(elements, steps))
-    .derived(
-        "overlap.sweep.sum",
-        "No overlap: copies + kernels",
-        Unit::Seconds,
-        Formula::of("copies + computes", ALONE),
-    )
+    .derived("overlap.sweep.sum", "No overlap: copies + kernels", Unit::Seconds, "copies + computes")
     .derived(
         "overlap.sweep.max",
         "Full overlap: the longer of copies and kernels",
         Unit::Seconds,
-        Formula::of("max(copies, computes)", ALONE),
+        "max(copies, computes)",
     )
     .build()
 }
@@ -95,10 +74,12 @@ pub(super) fn pageable(elements: usize, steps: usize) -> Group {
         [("elements", elements.into()), ("steps", steps.into()), ("kernel_ratio", RATIO.into())],
     )
     .setup(move |device| Loops::new(device, HostKind::Pageable, elements, steps, RATIO))
-    .host_time("overlap.pageable.total", "Two pageable buffers", total)
+    .host_time_of("overlap.pageable.total", "Two pageable buffers", Loops::total)
     .work(copied(elements, steps))
-    .host_time("overlap.pageable.copies", "Pageable copies alone", copies)
+    .host_time_of("overlap.pageable.copies", "Pageable copies alone", |loops| loops.pipeline.copies())
     .work(copied(elements, steps))
-    .host_time("overlap.pageable.computes", "Kernels of that length alone", computes)
+    .host_time_of("overlap.pageable.computes", "Kernels of that length alone", |loops| {
+        loops.pipeline.computes(loops.slowed)
+    })
     .build()
 }

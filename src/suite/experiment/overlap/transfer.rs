@@ -8,34 +8,22 @@ use crate::experiment::prelude::*;
 
 const KINDS: [HostKind; 3] = [HostKind::Pageable, HostKind::Pinned, HostKind::WriteCombined];
 
-/// A direction of copies: its rows, what copies, and its work.
-struct Direction {
-    free: [&'static str; 2],
-    done: [&'static str; 2],
-    rate: [&'static str; 2],
-    copy: fn(&HostCopy) -> Result<(), DeviceError>,
-    work: fn(f64, &str, f64) -> Work,
-}
-
-const DIRECTIONS: [Direction; 2] = [
-    Direction {
-        free: ["overlap.transfer.h2d.free", "Host to device, dispatch"],
-        done: ["overlap.transfer.h2d.done", "Host to device, completion"],
-        rate: ["overlap.transfer.h2d.rate", "Host to device, rate"],
-        copy: HostCopy::to_device,
-        work: Work::to_device,
-    },
-    Direction {
-        free: ["overlap.transfer.d2h.free", "Device to host, dispatch"],
-        done: ["overlap.transfer.d2h.done", "Device to host, completion"],
-        rate: ["overlap.transfer.d2h.rate", "Device to host, rate"],
-        copy: HostCopy::to_host,
-        work: Work::to_host,
-    },
+/// Each direction in words, with its rows.
+const DIRECTIONS: [(&str, [&str; 3], Direction); 2] = [
+    (
+        "Host to device",
+        ["overlap.transfer.h2d.free", "overlap.transfer.h2d.done", "overlap.transfer.h2d.rate"],
+        TO_DEVICE,
+    ),
+    (
+        "Device to host",
+        ["overlap.transfer.d2h.free", "overlap.transfer.d2h.done", "overlap.transfer.d2h.rate"],
+        TO_HOST,
+    ),
 ];
 
 /// What the copies of one kind of memory use; why there is none, where the engine has no such memory.
-type Made = Result<Rc<HostCopy>, DeviceError>;
+type Made = Result<Rc<HostCopy>>;
 
 /// Copies of `elements` elements, and of as many as each of `sizes` (bytes) holds.
 pub(super) fn run(elements: usize, sizes: &[usize]) -> Vec<Group> {
@@ -49,7 +37,7 @@ pub(super) fn run(elements: usize, sizes: &[usize]) -> Vec<Group> {
 fn copies(elements: usize) -> Group {
     let bytes = elements * size_of::<f32>();
     let amount = bytes as f64;
-    let case = |kind: usize, copy: fn(&HostCopy) -> Result<(), DeviceError>, wait: bool| {
+    let case = |kind: usize, copy: fn(&HostCopy) -> Result<()>, wait: bool| {
         move |made: &[Made; KINDS.len()]| {
             let buffers = made[kind].clone()?;
             Ok(move || {
@@ -63,13 +51,12 @@ fn copies(elements: usize) -> Group {
     for (place, kind) in KINDS.into_iter().enumerate() {
         for mode in ["non-blocking", "blocking"] {
             group = group.with_parameters([("memory", kind.to_string().into()), ("mode", mode.into())]);
-            for direction in &DIRECTIONS {
-                let Direction { free, done, rate, copy, work } = *direction;
+            for (words, [free, done, rate], (copy, work)) in DIRECTIONS {
                 group = group
-                    .host_time(free[0], free[1], case(place, copy, mode == "blocking"))
-                    .host_time(done[0], done[1], case(place, copy, true))
+                    .host_time(free, &format!("{words}, dispatch"), case(place, copy, mode == "blocking"))
+                    .host_time(done, &format!("{words}, completion"), case(place, copy, true))
                     .work(work(amount, "bytes", amount))
-                    .derived(rate[0], rate[1], Unit::BytesPerSecond, Formula::of("bytes / done", [("done", done[0])]))
+                    .derived(rate, &format!("{words}, rate"), Unit::BytesPerSecond, "bytes / done")
                     .work(work(amount, "bytes", amount));
             }
         }

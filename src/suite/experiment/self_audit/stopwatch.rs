@@ -67,7 +67,7 @@ pub(super) fn run(seconds: f64) -> [Group; 2] {
         .per(iterations)
         .build();
     let recorded = group(seconds)
-        .recorded()
+        .measured_in(Part::Recorded)
         .value_of("self-audit.stopwatch.span", "Span of a recording", Unit::Seconds, move |(stream, _)| {
             span(stream, spin)
         })
@@ -80,12 +80,12 @@ fn group(seconds: f64) -> GroupBuilder<Streams> {
         .setup(|device| Ok((device.stream()?, device.stream()?)))
 }
 
-fn pair(device: &Device) -> Result<[Event; 2], DeviceError> {
+fn pair(device: &Device) -> Result<[Event; 2]> {
     Ok([device.timing_event()?, device.timing_event()?])
 }
 
 /// The seconds between two events around a spin, where neither the events nor the spin wait for the host.
-fn behind_pending_work(stream: &Stream, [start, end]: &[Event; 2], spin: Duration) -> Result<f64, DeviceError> {
+fn behind_pending_work(stream: &Stream, [start, end]: &[Event; 2], spin: Duration) -> Result<f64> {
     held(&[stream], |_| {
         stream.spin(PENDING)?;
         stream.record(start)?;
@@ -97,16 +97,11 @@ fn behind_pending_work(stream: &Stream, [start, end]: &[Event; 2], spin: Duratio
 }
 
 /// The seconds of all kernels of a loop, each by events of its own, with the cache flushed before each.
-fn flushed(
-    stream: &Stream,
-    spin: Duration,
-    iterations: usize,
-) -> Result<impl FnMut() -> Result<f64, DeviceError> + use<>, DeviceError> {
+fn flushed(stream: &Stream, spin: Duration, iterations: usize) -> Result<impl FnMut() -> Result<f64> + use<>> {
     let device = stream.device();
     if device.properties().engine == "cpu" {
-        let (what, device) = ("flushing the device's cache".to_owned(), device.name().to_owned());
-        let reason = "the workers share the host's caches".to_owned();
-        return Err(DeviceError::NotApplicable { what, device, reason });
+        let (what, reason) = ("flushing the device's cache", "the workers share the host's caches");
+        return Err(DeviceError::not_applicable(what, device.name(), reason));
     }
     let (stream, buffer) = (stream.clone(), stream.zeros::<f32>([FLUSHED])?);
     let pairs = (0..iterations).map(|_| pair(device)).collect::<Result<Vec<_>, _>>()?;
@@ -123,13 +118,10 @@ fn flushed(
 }
 
 /// The length of the kernel's span in a recording.
-fn span(stream: &Stream, spin: Duration) -> Result<f64, DeviceError> {
+fn span(stream: &Stream, spin: Duration) -> Result<f64> {
     let device = stream.device();
     let ((), timeline) = device.record(|| stream.spin(spin))?;
     let kernel = timeline.spans.iter().find(|span| span.kind == crate::timeline::Kind::Kernel);
-    kernel.map(|span| span.duration_ns() as f64 * 1e-9).ok_or_else(|| DeviceError::CallFailed {
-        device: device.name().to_owned(),
-        call: "record",
-        reason: "the recording holds no kernel".to_owned(),
-    })
+    let none = || DeviceError::call_failed(device.name(), "record", "the recording holds no kernel");
+    kernel.map(|span| span.duration_ns() as f64 * 1e-9).ok_or_else(none)
 }

@@ -10,23 +10,21 @@ use crate::experiment::prelude::*;
 pub(super) fn run<T: Float>(n: usize, iters: usize) -> Group {
     let share = move |synchronize: bool| {
         move |(stream, x, w): &(Stream, Tensor<T>, Tensor<T>)| {
-            let (x, w, device) = (x.clone(), w.clone(), stream.device().clone());
-            Ok(move || {
-                let region = || {
-                    (0..iters).try_for_each(|_| {
-                        black_box(x.matmul(&w)?);
-                        if synchronize { device.synchronize() } else { Ok(()) }
-                    })
-                };
-                device.record(region).map(|((), timeline)| idle_share(&timeline))
-            })
+            let device = stream.device();
+            let region = || {
+                (0..iters).try_for_each(|_| {
+                    black_box(x.matmul(w)?);
+                    if synchronize { device.synchronize() } else { Ok(()) }
+                })
+            };
+            device.record(region).map(|((), timeline)| idle_share(&timeline))
         }
     };
     Group::of("Idle device", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
         .setup(move |device| operands::<T>(device, n))
-        .recorded()
-        .observed("sync-points.idle.each", "Idle share, synchronize each iteration", Unit::Ratio, share(true))
-        .observed("sync-points.idle.none", "Idle share, no synchronize in the loop", Unit::Ratio, share(false))
+        .measured_in(Part::Recorded)
+        .value_of("sync-points.idle.each", "Idle share, synchronize each iteration", Unit::Ratio, share(true))
+        .value_of("sync-points.idle.none", "Idle share, no synchronize in the loop", Unit::Ratio, share(false))
         .build()
 }
 

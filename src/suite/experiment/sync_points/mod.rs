@@ -48,6 +48,8 @@ parameters! {
 impl Experiment for SyncPoints {
     const NAME: &'static str = "sync-points";
     const SUMMARY: &'static str = "What explicit and implicit synchronization costs, for large and small matmuls";
+    const ITERATIONS: Option<&'static str> = Some("iters");
+    const ELEMENT_TYPES: Option<&'static str> = Some("dtypes");
 
     /// The document's parameters; smaller ones on the CPU, where its large matmul would take minutes.
     fn for_cpu() -> Self {
@@ -61,14 +63,6 @@ impl Experiment for SyncPoints {
             after: [5e-6, 5e-3].map(Bounded).to_vec(),
             ..Self::default()
         }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iters)
-    }
-
-    fn element_types(&mut self) -> Option<&mut Vec<FloatType>> {
-        Some(&mut self.dtypes)
     }
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
@@ -120,18 +114,10 @@ impl Experiment for SyncPoints {
 }
 
 /// The rows of a loop without and with a synchronize in each iteration, and their difference.
-#[derive(Clone, Copy)]
-struct Loops {
-    without: &'static str,
-    each: &'static str,
-    delta: &'static str,
-}
+type Loops = [&'static str; 3];
 
-const BIG: Loops =
-    Loops { without: "sync-points.big.async", each: "sync-points.big.forced", delta: "sync-points.big.delta" };
-
-const SMALL: Loops =
-    Loops { without: "sync-points.small.async", each: "sync-points.small.forced", delta: "sync-points.small.delta" };
+const BIG: Loops = ["sync-points.big.async", "sync-points.big.forced", "sync-points.big.delta"];
+const SMALL: Loops = ["sync-points.small.async", "sync-points.small.forced", "sync-points.small.delta"];
 
 fn dtype<T: Float>() -> (&'static str, Parameter) {
     ("dtype", T::DTYPE.name().into())
@@ -143,7 +129,7 @@ fn matmul(n: usize) -> Work {
 }
 
 /// Two square operands and their stream.
-fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>, Tensor<T>), DeviceError> {
+fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>, Tensor<T>)> {
     let stream = device.stream()?;
     let (x, w) = (stream.normal([size, size])?, stream.normal([size, size])?);
     Ok((stream, x, w))
@@ -151,6 +137,7 @@ fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>
 
 /// The loops of one size and one type.
 fn loops<T: Float>(group: GroupBuilder<Device>, rows: Loops, n: usize, iters: usize) -> GroupBuilder<Device> {
+    let [without, each, delta] = rows;
     let iterate = move |synchronize: bool| {
         move |device: &Device| {
             let (device, (stream, x, w)) = (device.clone(), operands::<T>(device, n)?);
@@ -167,13 +154,13 @@ fn loops<T: Float>(group: GroupBuilder<Device>, rows: Loops, n: usize, iters: us
         }
     };
     group
-        .device_time(rows.without, "No synchronize in the loop", iterate(false))
+        .device_time(without, "No synchronize in the loop", iterate(false))
         .per(iters)
         .work(matmul(n))
-        .device_time(rows.each, "Synchronize each iteration", iterate(true))
+        .device_time(each, "Synchronize each iteration", iterate(true))
         .per(iters)
         .work(matmul(n))
-        .difference(rows.delta, "Cost of a synchronize", [rows.each, rows.without])
+        .difference(delta, "Cost of a synchronize", [each, without])
 }
 
 impl SyncPoints {
@@ -199,13 +186,11 @@ impl SyncPoints {
                     device.synchronize()
                 })
             })
-            .build()
     }
 
     fn training_loop<T: Float>(&self, model: &'static str, n: usize) -> Group {
         let steps = self.steps.get();
-        let extrapolated =
-            |name: &str, of| Formula::of(format!("{name} × 1000 / steps"), [(name, of)]).is(Derivation::Extrapolation);
+        let extrapolated = |text: &str| Formula::from(text).is(Derivation::Extrapolation);
         let matmuls = || Work::matmul(matmul_flops(n) * steps as f64, "2 · size³ · steps");
         Group::of(
             "Training-like loop",
@@ -226,13 +211,13 @@ impl SyncPoints {
             "sync-points.training-loop.each-step.extrapolated",
             "Loss read each iteration, 1000 iterations",
             Unit::Seconds,
-            extrapolated("each-step", "sync-points.training-loop.each-step"),
+            extrapolated("each-step × 1000 / steps"),
         )
         .derived(
             "sync-points.training-loop.accumulated.extrapolated",
             "Loss kept on the device, 1000 iterations",
             Unit::Seconds,
-            extrapolated("accumulated", "sync-points.training-loop.accumulated"),
+            extrapolated("accumulated × 1000 / steps"),
         )
         .build()
     }
@@ -248,7 +233,7 @@ impl SyncPoints {
                 let input = |_| stream.normal([width])?.to_vec();
                 // One by one, and as one batch.
                 room_for::<T>(samples.saturating_mul(width).saturating_mul(2))?;
-                let inputs = (0..samples).map(input).collect::<Result<Vec<Vec<T>>, DeviceError>>()?;
+                let inputs = (0..samples).map(input).collect::<Result<Vec<Vec<T>>>>()?;
                 Ok((stream, w, inputs))
             })
             .host_time_of(

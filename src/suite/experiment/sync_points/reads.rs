@@ -4,7 +4,7 @@ use super::{SyncPoints, dtype, operands};
 use crate::experiment::prelude::*;
 
 /// Reads a tensor.
-type Read<T> = fn(&Tensor<T>) -> Result<(), DeviceError>;
+type Read<T> = fn(&Tensor<T>) -> Result<()>;
 
 /// Two operands of a matmul.
 type Operands<T> = (Tensor<T>, Tensor<T>);
@@ -97,23 +97,17 @@ impl SyncPoints {
         let bytes = (n * n * size_of::<T>()) as f64;
         let to_host = || Work::to_host(bytes, "width · size²", bytes);
         let pending = |read: Read<T>| {
-            move |((x, w), large): &(Operands<T>, Operands<T>)| {
-                let (x, w, large) = (x.clone(), w.clone(), large.clone());
-                Ok(move |watch: &mut Stopwatch| {
-                    black_box(large.0.matmul(&large.1)?);
-                    let y = x.matmul(&w)?;
-                    watch.time(|| read(&y))
-                })
+            move |((x, w), large): &(Operands<T>, Operands<T>), watch: &mut Stopwatch| {
+                black_box(large.0.matmul(&large.1)?);
+                let y = x.matmul(w)?;
+                watch.time(|| read(&y))
             }
         };
         let ready = |read: Read<T>| {
-            move |((x, w), _): &(Operands<T>, Operands<T>)| {
-                let (x, w) = (x.clone(), w.clone());
-                Ok(move |watch: &mut Stopwatch| {
-                    let y = x.matmul(&w)?;
-                    y.stream().device().synchronize()?;
-                    watch.time(|| read(&y))
-                })
+            move |((x, w), _): &(Operands<T>, Operands<T>), watch: &mut Stopwatch| {
+                let y = x.matmul(w)?;
+                y.stream().device().synchronize()?;
+                watch.time(|| read(&y))
             }
         };
         Group::of("Other implicit synchronization", [dtype::<T>(), ("size", n.into()), ("behind", behind.into())])
@@ -121,16 +115,16 @@ impl SyncPoints {
                 let (stream, x, w) = operands::<T>(device, n)?;
                 Ok(((x, w), (stream.normal([behind, behind])?, stream.normal([behind, behind])?)))
             })
-            .host_time_within("sync-points.other.copy.pending", "Copy to the host, matmul pending", pending(copy))
-            .host_time_within("sync-points.other.array.pending", "Host array, matmul pending", pending(array))
-            .host_time_within("sync-points.other.any.pending", "Branch on any(x > 0), matmul pending", pending(any))
-            .host_time_within("sync-points.other.index.pending", "Rows by host indices, matmul pending", pending(index))
-            .host_time_within("sync-points.other.copy.ready", "Copy to the host, nothing pending", ready(copy))
+            .stopwatch_of("sync-points.other.copy.pending", "Copy to the host, matmul pending", pending(copy))
+            .stopwatch_of("sync-points.other.array.pending", "Host array, matmul pending", pending(array))
+            .stopwatch_of("sync-points.other.any.pending", "Branch on any(x > 0), matmul pending", pending(any))
+            .stopwatch_of("sync-points.other.index.pending", "Rows by host indices, matmul pending", pending(index))
+            .stopwatch_of("sync-points.other.copy.ready", "Copy to the host, nothing pending", ready(copy))
             .work(to_host())
-            .host_time_within("sync-points.other.array.ready", "Host array, nothing pending", ready(array))
+            .stopwatch_of("sync-points.other.array.ready", "Host array, nothing pending", ready(array))
             .work(to_host())
-            .host_time_within("sync-points.other.any.ready", "Branch on any(x > 0), nothing pending", ready(any))
-            .host_time_within("sync-points.other.index.ready", "Rows by host indices, nothing pending", ready(index))
+            .stopwatch_of("sync-points.other.any.ready", "Branch on any(x > 0), nothing pending", ready(any))
+            .stopwatch_of("sync-points.other.index.ready", "Rows by host indices, nothing pending", ready(index))
             .build()
     }
 }

@@ -14,28 +14,24 @@ pub(super) fn two_matmuls<T: Float>(model: &'static str, n: usize) -> Group {
             device.synchronize()?;
             Ok(((x, w), same, (v, u)))
         })
-        .host_time("sync-points.multi-stream.one-stream", "Two matmuls on one stream", |(own, same, _)| {
-            Ok(both(own.clone(), same.clone()))
+        .host_time_of("sync-points.multi-stream.one-stream", "Two matmuls on one stream", |(own, same, _)| {
+            both(own, same)
         })
         .work(matmuls())
-        .host_time("sync-points.multi-stream.two-streams", "Two matmuls on two streams", |(own, _, other)| {
-            Ok(both(own.clone(), other.clone()))
+        .host_time_of("sync-points.multi-stream.two-streams", "Two matmuls on two streams", |(own, _, other)| {
+            both(own, other)
         })
         .work(matmuls())
         .build()
 }
 
 /// Two matmuls, each on the stream of its operands, and a synchronize of the device.
-fn both<T: Float>(
-    (x, w): (Tensor<T>, Tensor<T>),
-    (v, u): (Tensor<T>, Tensor<T>),
-) -> impl FnMut() -> Result<(Tensor<T>, Tensor<T>), DeviceError> {
-    let device: Device = x.stream().device().clone();
-    move || {
-        let results = (x.matmul(&w)?, v.matmul(&u)?);
-        device.synchronize().map(|()| results)
-    }
+fn both<T: Float>((x, w): &Pair<T>, (v, u): &Pair<T>) -> Result<Pair<T>> {
+    let results = (x.matmul(w)?, v.matmul(u)?);
+    x.stream().device().synchronize().map(|()| results)
 }
+
+type Pair<T> = (Tensor<T>, Tensor<T>);
 
 /// For how long the other stream is kept busy: well above what a small matmul and a synchronize take.
 const BUSY: Duration = Duration::from_millis(5);

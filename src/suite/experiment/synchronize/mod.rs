@@ -35,13 +35,10 @@ parameters! {
 impl Experiment for Synchronize {
     const NAME: &'static str = "synchronize";
     const SUMMARY: &'static str = "What each kind of synchronization waits for, and what it costs in a loop";
+    const ITERATIONS: Option<&'static str> = Some("iters");
 
     fn for_cpu() -> Self {
         Self { size: count(128), iters: count(50), elements: count(1 << 16), ..Self::default() }
-    }
-
-    fn iterations(&mut self) -> Option<&mut Count> {
-        Some(&mut self.iters)
     }
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
@@ -107,20 +104,15 @@ impl Synchronize {
     fn clocks(&self) -> Group {
         let mut group = Group::of("Clocks", []).setup(|device| device.stream()?.zeros::<f32>([1024]));
         for Bounded(spin) in self.spins.iter().copied() {
-            let launch = move |x: &Tensor<f32>| {
-                let (x, spin) = (x.clone(), Duration::from_secs_f64(spin));
-                // Without a spin the kernel is there all the same: the launches do not differ.
-                move || x.affine_in_place(1.0, 1.0).and_then(|()| x.stream().spin(spin))
-            };
+            let length = Duration::from_secs_f64(spin);
+            // Without a spin the kernel is there all the same: the launches do not differ.
+            let launch = move |x: &Tensor<f32>| x.affine_in_place(1.0, 1.0).and_then(|()| x.stream().spin(length));
             group = group
                 .with_parameters([("spin_seconds", spin.into())])
-                .host_time("synchronize.clock.without", "A launch and a spin, without a synchronize", move |x| {
-                    Ok(launch(x))
-                })
+                .host_time_of("synchronize.clock.without", "A launch and a spin, without a synchronize", launch)
                 .work(Work::launches(2.0, "2"))
-                .host_time("synchronize.clock.with", "A launch and a spin, with a device synchronize", move |x| {
-                    let (launch, device) = (launch(x), x.stream().device().clone());
-                    Ok(move || launch().and_then(|()| device.synchronize()))
+                .host_time_of("synchronize.clock.with", "A launch and a spin, with a device synchronize", move |x| {
+                    launch(x).and_then(|()| x.stream().device().synchronize())
                 });
         }
         group.build()
@@ -134,7 +126,6 @@ impl Synchronize {
             .twice(["synchronize.same.a", "synchronize.same.b", "synchronize.same.ratio"], move |stream| {
                 random_matmul(stream, n).and_then(|y| stream.device().synchronize().map(|()| y))
             })
-            .build()
     }
 
     fn loops(&self) -> Group {
@@ -187,7 +178,7 @@ struct Handover {
 }
 
 impl Handover {
-    fn new(device: &Device, elements: usize) -> Result<Self, DeviceError> {
+    fn new(device: &Device, elements: usize) -> Result<Self> {
         let (writer, reader) = (device.stream()?, device.stream()?);
         let shared = writer.zeros::<f32>([elements])?;
         let (read, copy) = (shared.on(&reader)?, reader.zeros::<f32>([elements])?);
@@ -195,7 +186,7 @@ impl Handover {
     }
 
     /// Makes the shared elements 0, then has one stream write 1 after a while and the other copy them.
-    fn run(&self, order: Order, busy: Duration) -> Result<(), DeviceError> {
+    fn run(&self, order: Order, busy: Duration) -> Result<()> {
         self.shared.affine_in_place(0.0, 0.0)?;
         self.writer.synchronize()?;
         self.writer.spin(busy)?;
@@ -213,7 +204,7 @@ impl Handover {
     }
 
     /// How many elements of the copy are not what was written.
-    fn stale(&self) -> Result<f64, DeviceError> {
+    fn stale(&self) -> Result<f64> {
         Ok(self.copy.add_scalar(-1.0)?.nonzero()?.len() as f64)
     }
 }

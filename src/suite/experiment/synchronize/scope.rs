@@ -21,7 +21,7 @@ struct Scope {
 }
 
 impl Scope {
-    fn new(device: &Device) -> Result<Self, DeviceError> {
+    fn new(device: &Device) -> Result<Self> {
         let (held, own) = (device.stream()?, device.stream()?);
         let (x, event) = (own.ones([8])?, device.event()?);
         own.record(&event)?;
@@ -30,7 +30,7 @@ impl Scope {
 }
 
 fn gated(patience: Duration) -> Group {
-    type Wait = fn(&Scope) -> Result<(), DeviceError>;
+    type Wait = fn(&Scope) -> Result<()>;
     let rows: [(&'static str, &str, Wait); 4] = [
         ("synchronize.scope.device.blocks", "Device synchronize, another stream held: blocked", |s| {
             s.own.device().synchronize()

@@ -1,6 +1,7 @@
 //! Suites: what stands for nothing, or contradicts itself.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -85,13 +86,12 @@ fn left_out(suite: &Suite) -> Option<(Way, String)> {
             "it leaves experiments out of all, and the suite has no `all: true`".to_owned(),
         ));
     }
-    let is_named = |engine, name: &str| suite.experiments_on(engine).iter().any(|own| own.name() == name);
     suite.except.iter().enumerate().find_map(|(place, name)| {
         let why = if suite.except[..place].contains(name) {
             "stands there twice"
         } else if OF_EVERY_RUN.contains(&name.as_str()) {
             "is in every run"
-        } else if ENGINES.iter().all(|engine| is_named(engine, name)) {
+        } else if ENGINES.iter().all(|engine| suite.names(name, engine)) {
             "is named in `experiments`, and runs"
         } else {
             return None;
@@ -110,7 +110,7 @@ fn of_sampling(source: &Value, message: &str) -> Way {
 }
 
 /// The first experiment that has a row of another one, or one row twice.
-fn measured_twice(experiments: &[Box<dyn AnyExperiment>], engine: &str) -> Option<(usize, String)> {
+fn measured_twice(experiments: &[Arc<dyn AnyExperiment>], engine: &str) -> Option<(usize, String)> {
     let mut titles = HashMap::new();
     experiments.iter().enumerate().find_map(|(place, experiment)| {
         let plan = experiment.plan(engine).into_iter().map(|spec| spec.title());

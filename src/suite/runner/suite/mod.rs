@@ -5,6 +5,7 @@ mod check;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -34,7 +35,7 @@ pub struct Suite {
     pub sampling: Protocol,
     /// The experiments on the devices of each engine: those of `engines`, else `experiments`. A parameter that is not stated
     /// is the one that suits the engine.
-    on: BTreeMap<&'static str, Vec<Box<dyn AnyExperiment>>>,
+    on: BTreeMap<&'static str, Vec<Arc<dyn AnyExperiment>>>,
     /// Whether the other experiments of the registry run, too, with the parameters that suit the engine.
     pub all: bool,
     /// Experiments that do not run with `all`.
@@ -143,8 +144,13 @@ impl Suite {
     }
 
     /// The experiments for a device of `engine`.
-    pub fn experiments_on(&self, engine: &str) -> &[Box<dyn AnyExperiment>] {
+    pub fn experiments_on(&self, engine: &str) -> &[Arc<dyn AnyExperiment>] {
         self.on.get(engine).or_else(|| self.on.get(ENGINES[0])).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether it names an experiment for devices of `engine`.
+    pub fn names(&self, name: &str, engine: &str) -> bool {
+        self.experiments_on(engine).iter().any(|own| own.name() == name)
     }
 }
 
@@ -154,7 +160,7 @@ fn listed(
     list: &[Value],
     engine: &str,
     registry: &Registry,
-) -> Result<Vec<Box<dyn AnyExperiment>>, SuiteFault> {
+) -> Result<Vec<Arc<dyn AnyExperiment>>, SuiteFault> {
     let one = |(place, item): (usize, &Value)| {
         let way = way.item(place);
         let only =

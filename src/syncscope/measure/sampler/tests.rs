@@ -1,6 +1,7 @@
 //! The sampler over scripted cases and, where time matters, a scripted clock.
 
 use std::cell::{Cell, RefCell};
+use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
 use super::*;
@@ -144,7 +145,7 @@ fn fewer_samples_than_the_minimum_are_taken_where_the_plan_says_so() {
 #[test]
 fn a_time_limit_leaves_as_few_samples_as_the_plan_says() {
     let log = RefCell::new(Vec::new());
-    let sampler = Sampler::new(Protocol::samples(20).with_time_limit(2.0).with_fewest(3));
+    let sampler = Sampler::new(Protocol { fewest: NonZeroUsize::new(3), ..Protocol::samples(20).with_time_limit(2.0) });
     let sampled = sampler.sample_by(logged(&log), &mut ticking(60.0)).unwrap();
     assert_eq!((sampled.stopped_by, sampled.sets[0].len()), (StoppedBy::TimeLimit, 3));
 }
