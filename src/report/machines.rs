@@ -48,7 +48,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     recorded::some_in(&arguments.store, &index)?;
     let different = fleet.different();
     if let Some(file) = own_page {
-        file.write(page(&fleet, &different).as_bytes())?;
+        file.write(page(&fleet, &different)?.as_bytes())?;
     }
     let (machines, rows) = (fleet.members.len(), fleet.rows.len());
     // The machines of models that have too few for a judgement.

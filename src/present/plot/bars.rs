@@ -3,8 +3,8 @@
 //! Short labels are beside their bars, long ones above them. Where two bars are compared, the second is hatched.
 
 use super::axis::{Axis, Spacing, round_ticks};
-use super::svg::{Paint, Pattern, Side, Svg};
-use super::text::{MARGIN, Picture, WIDTH, Weight, height, room, title_height};
+use super::svg::{Paint, Pattern, Side, Svg, picture};
+use super::text::{MARGIN, WIDTH, Weight, height, room, title_height};
 use crate::units::Unit;
 
 /// A panel of bars.
@@ -100,14 +100,8 @@ impl BarPlot {
 
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
     pub fn to_svg(&self, id: &str) -> String {
-        let picture = Picture {
-            id,
-            title: &self.title,
-            description: &self.description(),
-            height: title_height(&self.title) + AXIS + self.rows_height().ceil() as i32,
-            patterns: &[HATCH],
-        };
-        picture.svg(|svg| self.draw(svg))
+        let height = title_height(&self.title) + AXIS + self.rows_height().ceil() as i32;
+        picture(id, &[HATCH], (&self.title, &self.description()), height, |svg| self.draw(svg))
     }
 
     /// What the picture shows, in words.
@@ -268,7 +262,7 @@ struct Horizontal {
 impl Horizontal {
     fn draw_axis(&self, svg: &mut Svg<'_>) {
         let (top, bottom, right) = (self.row(0.0), self.row(self.height), self.right());
-        let axis = svg.size.1 - AXIS;
+        let axis = self.top + self.height.ceil() as i32;
         // In a small chart the ticks are short.
         let length = (0.05 * f64::from((right + 1 - self.left).min(axis - self.top))).round().min(5.0) as i32;
         match &self.decades {
