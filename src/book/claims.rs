@@ -2,36 +2,32 @@
 
 use minijinja::{Value, context};
 
+use super::book::Book;
 use super::document::{Claim, Document};
 use super::predicate::{CaseResult, ClaimVerdict, Found, Judgement};
-use super::tables::{Machines, machine_labels, verdict_totals};
-use super::templates::{Templates, safe_html};
+use super::tables::{Machines, verdict_totals};
+use super::templates::safe_html;
 use crate::error::BookError;
 use crate::present::escape;
-use crate::results::Results;
 
 /// A document with its claims judged by all runs.
 pub(super) type Judged<'a> = (&'a Document, Vec<Vec<Judgement>>);
 
 /// The page of all claims as Markdown.
-pub(super) fn render(
-    templates: &Templates<'_>,
-    judged: &[Judged<'_>],
-    results: &[Results],
-) -> Result<String, BookError> {
+pub(super) fn render(book: &Book<'_>, judged: &[Judged<'_>]) -> Result<String, BookError> {
     let documents = judged.iter().filter(|(document, _)| !document.claims.is_empty()).map(|(document, judged)| {
         let rows = document.claims.iter().zip(judged).map(|(claim, judgements)| row(document, claim, judgements));
         context! { title => document.title.as_str(), rows => rows.collect::<Vec<Value>>() }
     });
-    let machines = machine_labels(results).into_iter().zip(results).enumerate().map(|(place, (label, results))| {
+    let machines = book.machines.named().enumerate().map(|(place, (results, label))| {
         context! { label, own => results.run().system.as_str(), totals => totals(judged, place) }
     });
     let context = context! {
-        columns => 1 + 2 * results.len(),
+        columns => 1 + 2 * book.results.len(),
         machines => machines.collect::<Vec<Value>>(),
         documents => documents.collect::<Vec<Value>>(),
     };
-    templates.render("claims.md.j2", context)
+    book.templates.render("claims.md.j2", context)
 }
 
 /// How many claims have which verdict on the machine at this place.

@@ -2,9 +2,10 @@
 
 use minijinja::{Value, context};
 
+use super::book::Book;
 use super::in_order::{each_once, grouped};
-use super::tables::{Lacks, absence, lacking_of, machine_labels, versions};
-use super::templates::{Templates, safe_html};
+use super::tables::{Lacks, absence, lacking_of, versions};
+use super::templates::safe_html;
 use super::warning::Warning;
 use crate::error::BookError;
 use crate::measure::{Estimate, Protocol};
@@ -16,8 +17,8 @@ use crate::results::{
 use crate::units::{Scale, Unit};
 
 /// The page as Markdown. `catalog` says in which unit a row was declared.
-pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &Catalog) -> Result<String, BookError> {
-    let machines = results.iter().zip(machine_labels(results)).map(|(results, machine)| {
+pub(super) fn render(book: &Book<'_>, catalog: &Catalog) -> Result<String, BookError> {
+    let machines = book.machines.named().map(|(results, machine)| {
         let has = |name: &str| results.run().order.iter().any(|experiment| experiment.name == name);
         let own = results.run().system.as_str();
         let others = results.systems().into_iter().filter(|other| *other != own);
@@ -41,17 +42,16 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &C
             work => work(results).map(|table| safe_html(table.to_html())),
         }
     });
-    let list = results.iter().zip(machine_labels(results)).map(|(results, machine)| listed(results, machine));
-    let list = list.collect::<Vec<Value>>();
+    let list = book.machines.named().map(|(results, machine)| listed(results, machine)).collect::<Vec<Value>>();
     // One file alone has its own count.
-    let of_all = (results.len() > 1).then(|| same_code(SameCode::of_all(results))).flatten();
+    let of_all = (book.results.len() > 1).then(|| same_code(SameCode::of_all(book.results))).flatten();
     let context = context! {
         list,
         same_code => of_all,
-        widths => widths(results),
+        widths => widths(book.results),
         machines => machines.collect::<Vec<Value>>(),
     };
-    templates.render("machine.md.j2", context)
+    book.templates.render("machine.md.j2", context)
 }
 
 /// How wide the published intervals of measured times are, by the length of the time.
@@ -81,7 +81,7 @@ fn widths(results: &[Results]) -> Vec<Value> {
 }
 
 /// A results file in the list of all.
-fn listed(results: &Results, machine: String) -> Value {
+fn listed(results: &Results, machine: &str) -> Value {
     let environment = results.environment();
     let rows = results.rows.len();
     context! {

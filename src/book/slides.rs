@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use minijinja::{Value, context};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
+use super::book::Book;
 use super::document::{Document, DocumentFigure, Effect, Piece, Sentence};
 use super::emulation::is_emulated;
 use super::folder::at;
 use super::in_order::each_once;
-use super::notebooks::{self, Notebook};
 use super::place::{OutputPlace, SLIDES};
 use super::policy;
 use super::project::BookProject;
 use super::source::has_rows;
-use super::syllabus::{self, CourseLesson};
+use super::syllabus::CourseLesson;
 use super::tables::{Machines, drawn};
-use super::templates::{Templates, safe_html};
+use super::templates::safe_html;
 use super::{data, render_text};
 use crate::error::BookError;
 use crate::present::{escape, styled_once};
@@ -70,19 +70,9 @@ fn decks(
     let results = if is_kept { &kept } else { results };
     let described = project.documents(&catalog.clone().with_results(results))?;
     let documents: Vec<Document> = described.iter().map(|document| document.with_tables(results, &described)).collect();
-    let lessons = syllabus::lessons(project, &documents)?;
-    let deck = Deck {
-        templates: Templates::of(project)?,
-        documents: &documents,
-        lessons: &lessons,
-        notebooks: notebooks::of(project)?,
-        titles: documents.iter().map(|document| (document.id.clone(), document.title.clone())).collect(),
-        results,
-        machines: Machines::of(results),
-        is_kept,
-    };
+    let deck = Deck { book: Book::of(results, project, &documents)?, is_kept };
     let mut files = BTreeMap::from([("index.html".to_owned(), deck.index()?.into_bytes())]);
-    for number in 1..=lessons.len() {
+    for number in 1..=deck.book.lessons.len() {
         files.insert(page_of(number), deck.lesson(number)?.into_bytes());
     }
     files.insert("syncscope.css".to_owned(), project.text("templates/syncscope.css")?.into());
@@ -98,13 +88,7 @@ fn page_of(number: usize) -> String {
 
 /// What the decks are made of.
 struct Deck<'a> {
-    templates: Templates<'a>,
-    documents: &'a [Document],
-    lessons: &'a [CourseLesson],
-    notebooks: Vec<Notebook>,
-    titles: BTreeMap<String, String>,
-    results: &'a [Results],
-    machines: Machines<'a>,
+    book: Book<'a>,
     /// Whether the results are those that come with the program.
     is_kept: bool,
 }
@@ -122,17 +106,18 @@ impl Deck<'_> {
                 chapters => chapters.collect::<Vec<Value>>(),
             }
         };
-        let lessons = (1..).zip(self.lessons).map(lesson).collect::<Vec<Value>>();
-        let text = self.templates.render("slides/index.md.j2", context! { lessons })?;
+        let lessons = (1..).zip(&self.book.lessons).map(lesson).collect::<Vec<Value>>();
+        let text = self.book.templates.render("slides/index.md.j2", context! { lessons })?;
         self.framed("Slides", &text, false)
     }
 
     /// The deck of a lesson.
     fn lesson(&self, number: usize) -> Result<String, BookError> {
-        let lesson = &self.lessons[number - 1];
+        let lesson = &self.book.lessons[number - 1];
         let chapters = self.taught(lesson).map(|document| self.chapter(document));
-        let labs = lesson.labs.iter().filter_map(|name| self.notebooks.iter().find(|notebook| notebook.name == *name));
-        let next = self.lessons.get(number).map(|next| {
+        let labs =
+            lesson.labs.iter().filter_map(|name| self.book.notebooks.iter().find(|notebook| notebook.name == *name));
+        let next = self.book.lessons.get(number).map(|next| {
             context! { page => safe_html(page_of(number + 1)), title => next.title.as_str() }
         });
         let context = context! {
@@ -142,30 +127,30 @@ impl Deck<'_> {
             labs => labs.map(|lab| context! { name => lab.name.as_str(), title => lab.title.as_str() }).collect::<Vec<_>>(),
             next,
         };
-        let text = self.templates.render("slides/deck.md.j2", context)?;
+        let text = self.book.templates.render("slides/deck.md.j2", context)?;
         self.framed(&format!("{number}. {}", lesson.title), &text, true)
     }
 
     fn taught<'b>(&'b self, lesson: &CourseLesson) -> impl Iterator<Item = &'b Document> + use<'b> {
-        lesson.taught(self.documents).into_iter()
+        lesson.taught(self.book.documents).into_iter()
     }
 
     fn chapter(&self, document: &Document) -> Value {
         // A machine that measured nothing of a chapter has no slides in it. The files that come with the program are of one
         // machine.
-        let most = if self.is_kept { 1 } else { self.results.len() };
-        let measured = self.machines.named().filter(|(results, _)| has_rows(results, document)).take(most);
+        let most = if self.is_kept { 1 } else { self.book.results.len() };
+        let measured = self.book.machines.named().filter(|(results, _)| has_rows(results, document)).take(most);
         let measured = measured.map(|(results, label)| (results.clone(), self.called(results, label).to_owned()));
         let (measured, labels): (Vec<Results>, Vec<String>) = measured.unzip();
         let (measured, machines) = (&measured, &Machines::of(&measured).called(labels));
         let figures = shown_figures(document).into_iter().flat_map(|figure| slides_of(document, figure, machines));
-        let texts = if measured.is_empty() { &self.machines } else { machines };
+        let texts = if measured.is_empty() { &self.book.machines } else { machines };
         let exercises = render_text::exercises(document, texts);
         context! {
             id => safe_html(document.id.as_str()),
             title => document.title.as_str(),
             question => safe_html(document.question.trim()),
-            lesson => render_text::lesson(document, texts, &self.titles),
+            lesson => render_text::lesson(document, texts, &self.book.titles),
             answers => machines.named().map(|machine| answer(document, machine)).collect::<Vec<Value>>(),
             figures => figures.collect::<Vec<Value>>(),
             exercise => exercises.into_iter().next(),
@@ -179,7 +164,7 @@ impl Deck<'_> {
 
     /// A page of slides, made of Markdown.
     fn framed(&self, title: &str, text: &str, is_deck: bool) -> Result<String, BookError> {
-        let machines = each_once(self.machines.named().map(|(results, label)| {
+        let machines = each_once(self.book.machines.named().map(|(results, label)| {
             let day = results.run().started.split('T').next();
             context! { machine => self.called(results, label), day, is_emulated => is_emulated(results) }
         }));
@@ -190,7 +175,7 @@ impl Deck<'_> {
             machines,
             content => safe_html(self.html(text)),
         };
-        self.templates.render("slides/frame.html.j2", context)
+        self.book.templates.render("slides/frame.html.j2", context)
     }
 
     /// Markdown as HTML. A link to a chapter leads to its slides; one to another page of the book is its words alone, as is a
@@ -218,11 +203,11 @@ impl Deck<'_> {
             return Some(link.to_owned());
         }
         let is_page = |name: &String| name == link;
-        if (1..=self.lessons.len()).map(page_of).any(|page| is_page(&page)) || link == "index.html" {
+        if (1..=self.book.lessons.len()).map(page_of).any(|page| is_page(&page)) || link == "index.html" {
             return Some(link.to_owned());
         }
         let id = link.split('#').next()?.strip_suffix(".md")?;
-        let place = self.lessons.iter().position(|lesson| lesson.chapters.iter().any(|chapter| chapter == id))?;
+        let place = self.book.lessons.iter().position(|lesson| lesson.chapters.iter().any(|chapter| chapter == id))?;
         Some(format!("{}#{id}", page_of(place + 1)))
     }
 }
