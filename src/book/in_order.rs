@@ -1,24 +1,23 @@
 //! Lists in the order in which things come first.
 
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
 /// Each item once.
-pub(super) fn each_once<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut found: Vec<T> = Vec::new();
-    for item in items {
-        if !found.contains(&item) {
-            found.push(item);
-        }
-    }
-    found
+pub(super) fn each_once<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = HashSet::new();
+    items.into_iter().filter(|item| seen.insert(item.clone())).collect()
 }
 
 /// The items of each key.
-pub(super) fn grouped<K: PartialEq, T>(items: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
-    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+pub(super) fn grouped<K: Clone + Eq + Hash, T>(items: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
+    let (mut groups, mut places): (Vec<(K, Vec<T>)>, HashMap<K, usize>) = Default::default();
     for (key, item) in items {
-        match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, items)) => items.push(item),
-            None => groups.push((key, vec![item])),
-        }
+        let place = *places.entry(key).or_insert_with_key(|key| {
+            groups.push((key.clone(), Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(item);
     }
     groups
 }

@@ -11,7 +11,7 @@ use crate::error::BookError;
 use crate::measure::{Estimate, Protocol};
 use crate::present::{Cell, Column, Missing, Role, Table, TableGroup, TableRow};
 use crate::results::{
-    Catalog, Comparisons, ExperimentRun, HalfWidths, MissingReason, Results, Run, SameCode, TelemetrySample,
+    Catalog, Comparisons, ExperimentRun, HalfWidths, Limit, MissingReason, Results, Run, SameCode, TelemetrySample,
     throttle_reasons,
 };
 use crate::units::{Scale, Unit};
@@ -206,13 +206,16 @@ fn range(unit: &str, values: impl Iterator<Item = f64>) -> Cell {
 /// The least work that lies in each row, where that is known, and what limits it.
 fn work(results: &Results) -> Option<Table> {
     let lookup = results.lookup();
-    let rows = lookup.specs().filter_map(|spec| {
+    let works = each_once(lookup.specs().filter_map(|spec| {
         let work = spec.work.as_ref()?;
-        let limit = format!("{} by {}", work.limit.counts(), work.limit.name());
-        let cells = vec![Cell::Text(work.formula.clone()), Cell::Text(limit)];
-        Some(TableRow::new(&spec.id, cells).of(&spec.id))
-    });
-    table("The least work of each row", "row", &["work of a sample", "unit and peak rate"], each_once(rows))
+        Some((&spec.id, &work.formula, work.limit))
+    }));
+    let row = |(id, formula, limit): (&String, &String, Limit)| {
+        let limit = format!("{} by {}", limit.counts(), limit.name());
+        TableRow::new(id, vec![Cell::Text(formula.clone()), Cell::Text(limit)]).of(id)
+    };
+    let rows = works.into_iter().map(row).collect();
+    table("The least work of each row", "row", &["work of a sample", "unit and peak rate"], rows)
 }
 
 /// So many runs of those that were to be made.

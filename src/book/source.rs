@@ -161,7 +161,13 @@ impl Source {
             judged.iter().map(|all| shown.iter().map(|place| all[*place].clone()).collect()).collect();
         // A machine has one name in the whole book.
         let labels = shown.iter().map(|place| book.machines.labels[*place].clone()).collect();
-        let results: &[Results] = &shown.iter().map(|place| book.results[*place].clone()).collect::<Vec<_>>();
+        let some: Vec<Results>;
+        let results = if shown.len() == book.results.len() {
+            book.results
+        } else {
+            some = shown.iter().map(|place| book.results[*place].clone()).collect();
+            &some
+        };
         let machines = Machines::of(results).called(labels);
         let text = chapter::render(book, &(document, judged), &machines)?;
         for (path, content) in data::files(document, results)?.into_iter().chain(data::timelines(document, results)?) {
@@ -317,7 +323,7 @@ fn summary(book: &Book<'_>, audits: Vec<Value>) -> Result<String, BookError> {
 /// Whether the results hold rows that the document shows.
 pub(super) fn has_rows(results: &Results, document: &Document) -> bool {
     let names = document.experiments();
-    results.rows.iter().any(|row| names.contains(&row.spec.experiment()))
+    names.iter().any(|name| results.rows.of_experiment(name).next().is_some())
 }
 
 /// The places of the results that hold rows that the document shows; of all where none do, so that the chapter says so.

@@ -4,7 +4,7 @@
 //! asked for. What else differs (the program, the host, a library) may be the very thing that is to be compared: it is
 //! said, and does not refuse.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -46,7 +46,7 @@ impl fmt::Display for Mismatch {
 pub fn mismatches(a: &Results, b: &Results) -> Vec<Mismatch> {
     let (one, other) = (&a.environment().device, &b.environment().device);
     let (first, second) = (experiments(a), experiments(b));
-    let names = |of: &BTreeSet<String>| of.iter().cloned().collect::<Vec<_>>().join(", ");
+    let names = |of: &BTreeMap<&str, _>| of.keys().copied().collect::<Vec<_>>().join(", ");
     let of_file = [
         Mismatch::of("engine", &one.engine, &other.engine),
         Mismatch::of("device model", &one.model, &other.model),
@@ -54,14 +54,14 @@ pub fn mismatches(a: &Results, b: &Results) -> Vec<Mismatch> {
         Mismatch::of("sampling of the suite", sampling(a), sampling(b)),
         Mismatch::of("list of experiments of the suite", names(&first), names(&second)),
     ];
-    let of_rows = first.intersection(&second).filter_map(|name| {
-        let (one, other) = (parameters(a, name), parameters(b, name));
+    let of_rows = first.iter().filter_map(|(name, one)| {
+        let other = second.get(name)?;
         let only = |of: &BTreeSet<String>, less: &BTreeSet<String>| {
             let first = of.difference(less).next().cloned();
             first.unwrap_or_else(|| "rows of them all".to_owned())
         };
         let what = format!("set of parameters of `{name}`");
-        (one != other).then(|| Mismatch { what, a: only(&one, &other), b: only(&other, &one) })
+        (one != other).then(|| Mismatch { what, a: only(one, other), b: only(other, one) })
     });
     of_file.into_iter().flatten().chain(of_rows).collect()
 }
@@ -114,11 +114,11 @@ fn sampling(results: &Results) -> String {
     filled.unwrap_or_else(|_| stated.to_string())
 }
 
-fn experiments(results: &Results) -> BTreeSet<String> {
-    results.lookup().specs().map(|spec| spec.experiment().to_owned()).collect()
-}
-
-/// The sets of parameters that the rows of an experiment have. Rows that were derived share those of their operands.
-fn parameters(results: &Results, experiment: &str) -> BTreeSet<String> {
-    results.lookup().specs().filter(|spec| spec.experiment() == experiment).map(|spec| spec.title()).collect()
+/// The experiments with the sets of parameters that their rows have. Rows that were derived share those of their operands.
+fn experiments(results: &Results) -> BTreeMap<&str, BTreeSet<String>> {
+    let mut found: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for spec in results.lookup().specs() {
+        found.entry(spec.experiment()).or_default().insert(spec.title());
+    }
+    found
 }

@@ -24,19 +24,26 @@ impl Results {
     /// Those of one system.
     pub fn diagnoses_of(&self, system: &str) -> Vec<Diagnosed<'_>> {
         let lookup = self.lookup_of(system);
-        let floors = Floors::of(&lookup);
-        let mut all = Vec::new();
-        for metric in lookup.metrics().filter_map(|(_, metric)| metric.ok()) {
-            let spec = metric.spec;
-            let coarse = |diagnosis: &Diagnosis| matches!(diagnosis, Diagnosis::FewValues { .. });
-            let by_itself = metric.diagnose().into_iter().filter(|found| !(spec.floor.is_some() && coarse(found)));
-            all.extend(by_itself.chain(floors.near(&metric)).map(|diagnosis| (spec, diagnosis)));
-        }
-        all
+        let of_row = |row| lookup.diagnoses(row).iter().map(move |diagnosis| (&row.spec, diagnosis.clone()));
+        lookup.rows().flat_map(of_row).collect()
     }
 }
 
 impl<'a> Lookup<'a> {
+    /// The diagnoses of the samples of each row, by its place.
+    pub(super) fn diagnosed(&self) -> Vec<Vec<Diagnosis>> {
+        let floors = Floors::of(self);
+        let of_row = |row| {
+            let Ok(metric) = self.metric(row) else { return Vec::new() };
+            let coarse = |diagnosis: &Diagnosis| matches!(diagnosis, Diagnosis::FewValues { .. });
+            let by_itself = metric.diagnose().into_iter().filter(|found| !(row.spec.floor.is_some() && coarse(found)));
+            by_itself.chain(floors.near(&metric)).collect()
+        };
+        let mut all = vec![Vec::new(); self.rows.len()];
+        self.rows().for_each(|row| all[self.rows.place(row)] = of_row(row));
+        all
+    }
+
     /// The rows that are near the floor of their clock.
     pub(super) fn near_floor(&self) -> Vec<&'a MetricSpec> {
         let floors = Floors::of(self);

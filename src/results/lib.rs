@@ -15,6 +15,7 @@
 //! | `spelled` | how an expression writes a row's name |
 //! | `diagnose` | the diagnoses of the samples |
 //! | `steady` | whether what a row came to has an interval |
+//! | `sources` | what a computed row has of the measured rows that it comes of |
 //! | `agreement` | how well two sets of runs agree |
 //! | `compare`, `comparability` | two files, row by row, and whether they may be compared |
 
@@ -45,6 +46,7 @@ mod rows;
 mod run;
 mod same_code;
 mod selection;
+mod sources;
 mod spelled;
 pub mod statistics;
 mod steady;

@@ -9,13 +9,16 @@
 //! observations of yes and no, take no time of the host, and stay.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
 
 use super::metric::{Metric, are_yes_or_no};
 use super::missing::{Lacking, MissingReason};
-use super::row::{MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Sample};
+use super::roofline::Peaks;
+use super::row::{MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
 use super::rows::Rows;
-use crate::measure::{Clock, Estimate};
+use super::sources::Sources;
+use crate::measure::{Clock, Diagnosis, Estimate};
 use crate::units::Unit;
 
 /// Up to how many times its best a piece of work takes on a host that nothing slows.
@@ -24,17 +27,32 @@ const FULL_SPEED: f64 = 1.3;
 /// Rows of one system to find things in.
 #[derive(Clone, Debug)]
 pub struct Lookup<'a> {
-    rows: &'a Rows,
+    pub(super) rows: &'a Rows,
     runs: Vec<&'a str>,
     /// The place of each run among them.
     places: HashMap<&'a str, usize>,
+    known: Arc<Known>,
+}
+
+/// What is found out once about the rows of a system.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    sources: OnceLock<Sources>,
+    peaks: OnceLock<Peaks>,
+    diagnoses: OnceLock<Vec<Vec<Diagnosis>>>,
 }
 
 impl<'a> Lookup<'a> {
     /// A lookup among `rows`, for the runs with these identifiers.
     pub fn new(rows: &'a Rows, runs: Vec<&'a str>) -> Self {
         let places = runs.iter().enumerate().map(|(place, run)| (*run, place)).collect();
-        Self { rows, runs, places }
+        let known = rows.known(&runs);
+        Self { rows, runs, places, known }
+    }
+
+    /// How many runs it sees.
+    pub fn runs(&self) -> usize {
+        self.runs.len()
     }
 
     /// The rows that these runs left, in the order of the file.
@@ -76,7 +94,12 @@ impl<'a> Lookup<'a> {
 
     /// The rows with this identifier whose parameters hold all of `select`.
     pub fn specs_of<'b>(&'b self, id: &'b str, select: &'b Parameters) -> impl Iterator<Item = &'a MetricSpec> + 'b {
-        self.rows_of(id, select).map(|row| &row.spec)
+        self.rows.having(id, select).filter(|row| self.left(row)).map(|row| &row.spec)
+    }
+
+    /// The rows with this identifier that have no other value of a parameter of `select`.
+    pub fn agreeing<'b>(&'b self, id: &'b str, select: &'b Parameters) -> impl Iterator<Item = &'a Row> + 'b {
+        self.rows.agreeing(id, select).filter(|row| self.left(row))
     }
 
     /// The row with this identifier and these parameters. Of several, the one that also holds all of `prefer` or is nearest to
@@ -111,32 +134,39 @@ impl<'a> Lookup<'a> {
         self.find(id, select, &Parameters::new())?.estimate()
     }
 
-    fn rows_of<'b>(&'b self, id: &'b str, select: &'b Parameters) -> impl Iterator<Item = &'a Row> + 'b {
-        self.all_of(id).filter(move |row| holds(&row.spec.parameters, select))
-    }
-
-    /// The rows with this identifier.
-    fn all_of(&self, id: &str) -> impl Iterator<Item = &'a Row> {
-        self.rows.of(id).filter(|row| self.left(row))
-    }
-
     /// The row with this identifier and these parameters.
-    pub(super) fn at(&self, id: &str, parameters: &Parameters) -> Option<&'a Row> {
+    pub fn at(&self, id: &str, parameters: &Parameters) -> Option<&'a Row> {
         self.rows.at(id, parameters).find(|row| self.left(row))
     }
 
-    /// Of so many rounds that these rows share in a run, those at full speed of the host in all of them, and in the rows that
-    /// they are computed from; all where none is left.
-    pub fn shared_at_full_speed(&self, rows: &[&'a Row], run: &str, rounds: usize) -> Vec<usize> {
-        let sources: Vec<&Row> = rows.iter().flat_map(|row| self.operands(row)).collect();
-        rounds_at_full_speed(&sources, run, rounds).unwrap_or_else(|| (0..rounds).collect())
+    /// Of so many rounds that these rows share in the run with this place, those at full speed of the host in all of them, and
+    /// in the rows that they are computed from; all where none is left.
+    pub fn shared_at_full_speed(&self, rows: &[&'a Row], place: usize, rounds: usize) -> Vec<usize> {
+        let sources = || rows.iter().filter_map(|row| self.sources().at(self.rows.place(row)).slowed(place));
+        let left: Vec<usize> = (0..rounds).filter(|round| !sources().any(|slowed| slowed.contains(round))).collect();
+        if left.is_empty() { (0..rounds).collect() } else { left }
     }
 
-    fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {
+    fn sources(&self) -> &Sources {
+        self.known.sources.get_or_init(|| Sources::of(self))
+    }
+
+    /// The diagnoses of the samples of a row.
+    pub fn diagnoses(&self, row: &Row) -> &[Diagnosis] {
+        &self.known.diagnoses.get_or_init(|| self.diagnosed())[self.rows.place(row)]
+    }
+
+    /// The peak rates of the system.
+    pub(super) fn peaks(&self) -> &Peaks {
+        self.known.peaks.get_or_init(|| Peaks::of(self))
+    }
+
+    pub(super) fn metric(&self, row: &'a Row) -> Result<Metric<'a>, MissingReason> {
         let (mut runs, mut places, mut lacking): (Vec<Cow<'a, [f64]>>, Vec<usize>, Vec<Lacking<'a>>) =
             Default::default();
+        let own = self.rows.place(row);
         let is_computed = matches!(row.spec.provenance, Provenance::Derived { .. });
-        let sources = if is_computed { self.operands(row) } else { vec![row] };
+        let source = is_computed.then(|| self.sources().at(own));
         let (mut left_out, mut slowed_runs) = (0, 0);
         for (place, (run, outcome)) in self.outcomes(row).enumerate() {
             let reason = match outcome {
@@ -146,13 +176,19 @@ impl<'a> Lookup<'a> {
                         let reason = format!("`{}` is marked as measured and holds no samples", row.spec.id);
                         return Err(MissingReason::Inconsistent(reason));
                     }
+                    let slowed = match source {
+                        Some(source) => source.slowed(place).map(Cow::Borrowed).unwrap_or_default(),
+                        None => Cow::Owned(slowed_rounds(&row.spec, outcome)),
+                    };
                     let all = samples.len();
-                    let kept = match rounds_at_full_speed(&sources, run, all) {
-                        Some(rounds) if rounds.len() < all => rounds.into_iter().map(|round| samples[round]).collect(),
-                        rounds => {
-                            slowed_runs += usize::from(rounds.is_none());
+                    let left = || samples.iter().enumerate().filter(|(round, _)| !slowed.contains(round));
+                    let kept = match left().count() {
+                        0 => {
+                            slowed_runs += 1;
                             samples
                         }
+                        count if count < all => left().map(|(_, sample)| *sample).collect(),
+                        _ => samples,
                     };
                     left_out += all - kept.len();
                     runs.push(kept);
@@ -172,27 +208,28 @@ impl<'a> Lookup<'a> {
             let known = reasons.reduce(|first, next| if first == MissingReason::NotInRun { next } else { first });
             return Err(known.unwrap_or(MissingReason::NotInRun));
         }
-        let operands =
-            sources.into_iter().filter(|_| is_computed).filter_map(|operand| self.metric(operand).ok()).collect();
-        Ok(Metric { spec: &row.spec, runs, left_out, slowed_runs, places, lacking, operands })
+        let count = runs.iter().map(|run| run.len()).sum::<usize>() + left_out;
+        let of_longer = source.and_then(|_| self.sources().unsteady(self, own, count));
+        let observed = match (&row.spec.provenance, source) {
+            (Provenance::Measured { clock, .. }, _) => *clock == Clock::Observed,
+            (_, source) => source.is_some_and(|source| source.observed == Some(true)),
+        };
+        Ok(Metric { spec: &row.spec, runs, left_out, slowed_runs, places, lacking, observed, of_longer })
     }
 }
 
-/// Of so many rounds of a run those in which no sample of these measured rows is of a slowed host; `None` where none is left.
-fn rounds_at_full_speed(rows: &[&Row], run: &str, rounds: usize) -> Option<Vec<usize>> {
-    let takes_time = |row: &&&Row| {
-        let is_observed = matches!(row.spec.provenance, Provenance::Measured { clock: Clock::Observed, .. });
-        let are_yes_or_no = || row.outcome(run).and_then(Outcome::values).is_some_and(|values| are_yes_or_no(&values));
-        !(is_observed && (row.spec.unit == Unit::Number || are_yes_or_no()))
-    };
-    let all = rows.iter().filter(takes_time).filter_map(|row| row.outcome(run)).map(Outcome::samples);
-    let is_slowed = |sample: &Sample| sample.slowdown.is_some_and(|times| times > FULL_SPEED);
-    let slowed: HashSet<usize> = all
-        .flat_map(|samples| samples.iter().enumerate().filter(|(_, sample)| is_slowed(sample)))
+/// The rounds of a measured row in which its sample is of a slowed host. What takes no time of the host has none.
+pub(super) fn slowed_rounds(spec: &MetricSpec, outcome: &Outcome) -> BTreeSet<usize> {
+    let is_observed = matches!(spec.provenance, Provenance::Measured { clock: Clock::Observed, .. });
+    let are_yes_or_no = || outcome.values().is_some_and(|values| are_yes_or_no(&values));
+    if is_observed && (spec.unit == Unit::Number || are_yes_or_no()) {
+        return BTreeSet::new();
+    }
+    let samples = outcome.samples().iter().enumerate();
+    samples
+        .filter(|(_, sample)| sample.slowdown.is_some_and(|times| times > FULL_SPEED))
         .map(|(round, _)| round)
-        .collect();
-    let left: Vec<usize> = (0..rounds).filter(|round| !slowed.contains(round)).collect();
-    (rounds == 0 || !left.is_empty()).then_some(left)
+        .collect()
 }
 
 /// What rows there are to choose from: those that hold all of `prefer`, else those whose numbers are nearest to it; of these
@@ -217,8 +254,13 @@ pub fn preferred<'a>(specs: impl Iterator<Item = &'a MetricSpec>, prefer: &Param
     plain.map_or_else(|| found.clone(), |plain| vec![plain])
 }
 
-fn holds(parameters: &Parameters, select: &Parameters) -> bool {
+pub(super) fn holds(parameters: &Parameters, select: &Parameters) -> bool {
     select.iter().all(|(name, value)| parameters.get(name) == Some(value))
+}
+
+/// Whether they have no other value of one of `select`.
+pub(super) fn agrees(parameters: &Parameters, select: &Parameters) -> bool {
+    select.iter().all(|(name, wanted)| parameters.get(name).is_none_or(|value| value == wanted))
 }
 
 #[cfg(test)]
@@ -339,7 +381,7 @@ mod tests {
         assert_eq!((of("o").left_out, of("f").slices()), (0, vec![&[10.0][..]]), "an observed time is one");
         let shared = |ids: [&str; 2]| {
             let rows = ids.map(|id| lookup.rows().find(|row| row.spec.id == id).unwrap());
-            lookup.shared_at_full_speed(&rows, "1", 4)
+            lookup.shared_at_full_speed(&rows, 0, 4)
         };
         assert_eq!((shared(["p", "q"]), shared(["e", "s"])), (vec![0, 2], vec![0]));
     }

@@ -1,6 +1,7 @@
 //! A row that has samples, and what they come to.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::missing::{Lacking, MissingReason};
 use super::row::{Derivation, MetricSpec, Provenance};
@@ -21,12 +22,14 @@ pub struct Metric<'a> {
     pub left_out: usize,
     /// How many of these runs have samples of a slowed host alone.
     pub slowed_runs: usize,
-    /// Which runs these are: the place of each among those of its system.
+    /// Which runs these are: the place of each among those of its system, in their order.
     pub(super) places: Vec<usize>,
     /// The runs that have none, and why.
     pub lacking: Vec<Lacking<'a>>,
-    /// The measured rows that it was computed from, where it is derived.
-    pub(super) operands: Vec<Metric<'a>>,
+    /// Whether its samples are observations and no times, or were computed from observations alone.
+    pub(super) observed: bool,
+    /// Why a measured row with more samples that it comes of has no interval, where one has none.
+    pub(super) of_longer: Option<Arc<str>>,
 }
 
 impl<'a> Metric<'a> {
@@ -34,7 +37,7 @@ impl<'a> Metric<'a> {
     /// place among those of their system: those were neighbours.
     #[must_use]
     pub fn paired(&self, other: &Metric<'_>) -> Self {
-        let both = self.places.iter().zip(&self.runs).filter(|(place, _)| other.places.contains(place));
+        let both = self.places.iter().zip(&self.runs).filter(|(place, _)| other.places.binary_search(place).is_ok());
         let (places, runs) = both.map(|(place, run)| (*place, run.clone())).unzip();
         Self { runs, places, ..self.clone() }
     }
@@ -89,10 +92,7 @@ impl<'a> Metric<'a> {
 
     /// Whether its samples are observations and no times, or were computed from observations alone.
     pub fn is_observed(&self) -> bool {
-        match self.spec.provenance {
-            Provenance::Measured { clock, .. } => clock == Clock::Observed,
-            Provenance::Derived { .. } => !self.operands.is_empty() && self.operands.iter().all(Self::is_observed),
-        }
+        self.observed
     }
 
     /// Whether it was observed and is neither a time nor a share of one, which scatter as what a clock took does.
@@ -121,11 +121,6 @@ impl<'a> Metric<'a> {
     /// rows of its run.
     pub fn diagnose(&self) -> Vec<Diagnosis> {
         if self.clock().is_some() { diagnose(&self.slices()) } else { Vec::new() }
-    }
-
-    /// The measured rows that it was computed from.
-    pub(super) fn operands(&self) -> &[Metric<'a>] {
-        &self.operands
     }
 
     /// Whether it is a difference, which may be indistinguishable from 0.

@@ -12,7 +12,7 @@ use std::fmt;
 /// assert_eq!(skipped.to_string(), "skipped: there is one GPU");
 /// assert_eq!(MissingReason::NotInRun.reason(), None);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MissingReason {
     /// There is no such row.

@@ -12,6 +12,8 @@
 //! The share is the work by the peak rate over the row's time. The peak is no upper bound of the hardware: a faster way may
 //! exist that no row took.
 
+use std::collections::HashMap;
+
 use super::lookup::Lookup;
 use super::metric::Metric;
 use super::row::{MetricSpec, Parameter};
@@ -35,8 +37,8 @@ pub struct PeakShare {
 /// What share of its measured peak rate a row came to; `None` where its work is not known, where it is itself a peak, or
 /// where its run measured none.
 pub fn share_of_peak(lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estimate) -> Option<PeakShare> {
-    let (spec, work) = (metric.spec, metric.spec.work.as_ref().filter(|work| !work.peak)?);
-    let peak = peak(lookup, spec, work)?;
+    let work = metric.spec.work.as_ref().filter(|work| !work.peak)?;
+    let peak = lookup.peaks().peak(metric.spec, work)?;
     let (rate, interval) = rate_of(metric, estimate, work)?;
     let interval = interval.ok().map(|(low, high)| (low / peak, high / peak));
     Some(PeakShare { limit: work.limit, share: rate / peak, interval })
@@ -110,25 +112,61 @@ fn width(dtype: &str) -> Option<f64> {
     }
 }
 
-/// The best rate that the run reached of what limits a row; `None` where no row of the run searched for it.
-fn peak(lookup: &Lookup<'_>, spec: &MetricSpec, own: &Work) -> Option<f64> {
-    let mut rates: Vec<(&Work, f64)> = Vec::new();
-    let is_limited_so = |other: &MetricSpec| {
-        let same = other.work.as_ref().is_some_and(|work| work.limit == own.limit);
-        same && (own.limit != Limit::Matmul || dtype(other) == dtype(spec))
-    };
-    for metric in lookup.measured_of(is_limited_so) {
-        let Some(work) = &metric.spec.work else { continue };
-        let rate = work.rate(mean(&metric.run_medians()), metric.spec.unit);
-        if rate.is_finite() && rate > 0.0 {
-            rates.push((work, rate));
+/// The best rates of a run, by what limits them, those of matmuls by the element type.
+#[derive(Debug)]
+pub(super) struct Peaks(HashMap<(Limit, Option<String>), Roof>);
+
+/// The best rates of what one thing limits.
+#[derive(Debug, Default)]
+struct Roof {
+    /// By the size of a tensor, the best rate of those at least as large.
+    by_size: Vec<(f64, f64)>,
+    /// The best rate of the largest tensors for which the run searched for a peak; none where it searched for none.
+    of_largest: Option<f64>,
+}
+
+impl Peaks {
+    pub(super) fn of(lookup: &Lookup<'_>) -> Self {
+        let mut rates: HashMap<_, Vec<(f64, f64, bool)>> = HashMap::new();
+        for metric in lookup.measured_of(|spec| spec.work.is_some()) {
+            let Some(work) = &metric.spec.work else { continue };
+            let rate = work.rate(mean(&metric.run_medians()), metric.spec.unit);
+            if rate.is_finite() && rate > 0.0 {
+                let size = work.bytes.unwrap_or(f64::INFINITY);
+                rates.entry(limit(metric.spec, work)).or_default().push((size, rate, work.peak));
+            }
         }
+        Self(rates.into_iter().map(|(limit, rates)| (limit, Roof::of(rates))).collect())
     }
-    // Where no peak was searched for with tensors as large, those of the largest stand for it.
-    let size = |work: &Work| work.bytes.unwrap_or(f64::INFINITY);
-    let largest = rates.iter().filter(|(work, _)| work.peak).map(|(work, _)| size(work)).max_by(f64::total_cmp)?;
-    let shares = |work: &Work| size(work) >= own.bytes.unwrap_or(0.0) || (work.peak && size(work) == largest);
-    rates.into_iter().filter(|(work, _)| shares(work)).map(|(_, rate)| rate).reduce(f64::max)
+
+    /// The best rate that the run reached of what limits a row; `None` where no row of the run searched for it.
+    fn peak(&self, spec: &MetricSpec, own: &Work) -> Option<f64> {
+        let Roof { by_size, of_largest } = self.0.get(&limit(spec, own))?;
+        let from = by_size.partition_point(|(size, _)| *size < own.bytes.unwrap_or(0.0));
+        // Where no peak was searched for with tensors as large, those of the largest stand for it.
+        let largest = (*of_largest)?;
+        Some(by_size.get(from).map_or(largest, |(_, rate)| rate.max(largest)))
+    }
+}
+
+impl Roof {
+    /// Of sizes, rates and whether they were searched for.
+    fn of(mut rates: Vec<(f64, f64, bool)>) -> Self {
+        rates.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
+        let peaks = || rates.iter().filter(|(.., peak)| *peak).map(|(size, rate, _)| (*size, *rate));
+        let largest = peaks().map(|(size, _)| size).next_back();
+        let of_largest = peaks().filter(|(size, _)| Some(*size) == largest).map(|(_, rate)| rate).reduce(f64::max);
+        let mut by_size: Vec<(f64, f64)> = rates.iter().map(|(size, rate, _)| (*size, *rate)).collect();
+        for place in (1..by_size.len()).rev() {
+            by_size[place - 1].1 = by_size[place - 1].1.max(by_size[place].1);
+        }
+        Self { by_size, of_largest }
+    }
+}
+
+/// What limits a row; of a matmul, for its element type.
+fn limit(spec: &MetricSpec, work: &Work) -> (Limit, Option<String>) {
+    (work.limit, (work.limit == Limit::Matmul).then(|| dtype(spec).to_owned()))
 }
 
 /// The element type of a row; fp32 where it names none.

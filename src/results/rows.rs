@@ -1,57 +1,136 @@
-//! The rows of a results file, and where those of an identifier stand.
+//! The rows of a results file, and where those of an identifier and of given parameters stand.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::ops::{Deref, DerefMut};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::row::{Parameters, Row};
+use super::lookup::{Known, agrees, holds};
+use super::row::{Parameter, Parameters, Row};
 
 /// Rows, in the order in which they were measured first. A book looks up thousands of quantities among them, so where they
-/// stand is found once, and again after a change.
+/// stand, and what a lookup finds out about all of them, is found once, and again after a change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Rows {
     rows: Vec<Row>,
-    /// The places of the rows, sorted by identifier; those of one identifier, in the order of the file.
     #[serde(skip)]
-    by_id: OnceLock<Vec<usize>>,
-    /// The places of the rows, in the order of the file, by a hash of their identifier and parameters.
+    index: OnceLock<Index>,
+    /// By the runs of the lookup.
     #[serde(skip)]
-    by_spec: OnceLock<(RandomState, HashMap<u64, Vec<usize>>)>,
+    known: Arc<Mutex<HashMap<Vec<String>, Arc<Known>>>>,
+}
+
+/// The places of rows, in the order of the file, by a hash of what they are asked for by.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    hasher: RandomState,
+    places: HashMap<u64, Vec<usize>>,
+}
+
+/// What rows are asked for by: their experiment, or their identifier, alone or with all parameters, the name of one or its
+/// value.
+#[derive(Hash)]
+enum Key<'a> {
+    Experiment(&'a str),
+    Id(&'a str),
+    Spec(&'a str, &'a Parameters),
+    Name(&'a str, &'a str),
+    Value(&'a str, &'a str, &'a Parameter),
+}
+
+impl Index {
+    fn at(&self, key: Key<'_>) -> &[usize] {
+        self.places.get(&self.hasher.hash_one(key)).map_or(&[], Vec::as_slice)
+    }
+
+    fn put(&mut self, place: usize, key: Key<'_>) {
+        self.places.entry(self.hasher.hash_one(key)).or_default().push(place);
+    }
 }
 
 impl Rows {
     /// The rows with this identifier, in the order of the file.
-    pub fn of<'a>(&'a self, id: &str) -> impl Iterator<Item = &'a Row> + use<'a> {
-        let id_at = |place: &usize| self.rows[*place].spec.id.as_str();
-        let sorted = self.by_id.get_or_init(|| {
-            let mut places: Vec<usize> = (0..self.rows.len()).collect();
-            places.sort_by_key(id_at);
-            places
-        });
-        let start = sorted.partition_point(|place| id_at(place) < id);
-        let count = sorted[start..].partition_point(|place| id_at(place) == id);
-        sorted[start..start + count].iter().map(|place| &self.rows[*place])
+    pub fn of<'a, 'b>(&'a self, id: &'b str) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
+        self.among(self.index().at(Key::Id(id)), id)
     }
 
-    /// The rows with this identifier and these parameters, in the order of the file.
+    /// The rows of an experiment, in the order of the file.
+    pub fn of_experiment<'a, 'b>(&'a self, name: &'b str) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
+        let places = self.index().at(Key::Experiment(name)).iter();
+        places.map(|place| &self.rows[*place]).filter(move |row| row.spec.experiment() == name)
+    }
+
+    /// Those whose parameters hold all of `select`.
+    pub(super) fn having<'a, 'b>(
+        &'a self,
+        id: &'b str,
+        select: &'b Parameters,
+    ) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
+        let index = self.index();
+        let of_values = select.iter().map(|(name, value)| index.at(Key::Value(id, name, value)));
+        let fewest = of_values.min_by_key(|places| places.len()).unwrap_or_else(|| index.at(Key::Id(id)));
+        self.among(fewest, id).filter(move |row| holds(&row.spec.parameters, select))
+    }
+
+    /// Those that have no other value of a parameter of `select`.
+    pub(super) fn agreeing<'a, 'b>(
+        &'a self,
+        id: &'b str,
+        select: &'b Parameters,
+    ) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
+        let (index, all) = (self.index(), self.index().at(Key::Id(id)));
+        // Where some rows lack the parameter, those agree, too.
+        let is_of_all = |name: &String| index.at(Key::Name(id, name)).len() == all.len();
+        let of_values = select
+            .iter()
+            .filter(|(name, _)| is_of_all(name))
+            .map(|(name, value)| index.at(Key::Value(id, name, value)));
+        let fewest = of_values.min_by_key(|places| places.len()).unwrap_or(all);
+        self.among(fewest, id).filter(move |row| agrees(&row.spec.parameters, select))
+    }
+
+    /// Those with these parameters.
     pub(super) fn at<'a, 'b>(
         &'a self,
         id: &'b str,
         parameters: &'b Parameters,
     ) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
-        let (hasher, places) = self.by_spec.get_or_init(|| {
-            let (hasher, mut places) = (RandomState::new(), HashMap::<u64, Vec<usize>>::new());
+        self.among(self.index().at(Key::Spec(id, parameters)), id).filter(move |row| row.spec.parameters == *parameters)
+    }
+
+    /// The place of one of these rows.
+    pub(super) fn place(&self, row: &Row) -> usize {
+        (std::ptr::from_ref(row).addr() - self.rows.as_ptr().addr()) / size_of::<Row>()
+    }
+
+    /// What is found out once for all lookups of these runs.
+    pub(super) fn known(&self, runs: &[&str]) -> Arc<Known> {
+        let runs = runs.iter().map(|run| (*run).to_owned()).collect();
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(runs).or_default().clone()
+    }
+
+    fn among<'a, 'b>(&'a self, places: &'a [usize], id: &'b str) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
+        places.iter().map(|place| &self.rows[*place]).filter(move |row| row.spec.id == id)
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let mut index = Index::default();
             for (place, Row { spec, .. }) in self.rows.iter().enumerate() {
-                places.entry(hasher.hash_one((spec.id.as_str(), &spec.parameters))).or_default().push(place);
+                let id = spec.id.as_str();
+                index.put(place, Key::Experiment(spec.experiment()));
+                index.put(place, Key::Id(id));
+                index.put(place, Key::Spec(id, &spec.parameters));
+                for (name, value) in &spec.parameters {
+                    index.put(place, Key::Name(id, name));
+                    index.put(place, Key::Value(id, name, value));
+                }
             }
-            (hasher, places)
-        });
-        let found = places.get(&hasher.hash_one((id, parameters))).into_iter().flatten();
-        found.map(|place| &self.rows[*place]).filter(move |row| row.spec.is(id, parameters))
+            index
+        })
     }
 }
 
@@ -65,7 +144,7 @@ impl Deref for Rows {
 
 impl DerefMut for Rows {
     fn deref_mut(&mut self) -> &mut Vec<Row> {
-        (self.by_id, self.by_spec) = Default::default();
+        (self.index, self.known) = Default::default();
         &mut self.rows
     }
 }
@@ -120,7 +199,7 @@ mod tests {
     use super::*;
     use crate::measure::Clock;
     use crate::units::Unit;
-    use crate::{MetricSpec, Parameter, Provenance};
+    use crate::{MetricSpec, Provenance};
 
     fn row(id: &str, label: &str) -> Row {
         let (group, parameters) = (String::new(), Parameters::new());

@@ -34,14 +34,7 @@ impl<'a> Metric<'a> {
     /// those of a row with more samples that it was computed from.
     pub fn unsteady(&self) -> Option<String> {
         let own = self.is_scattered().then(|| no_interval_of(&self.slices(), self.spec.unit)).flatten();
-        own.or_else(|| {
-            let all = |metric: &Metric<'_>| metric.count() + metric.left_out;
-            let longer = |operand: &&Metric<'_>| all(operand) > all(self);
-            self.operands().iter().filter(longer).find_map(|operand| {
-                let what = operand.unsteady()?;
-                Some(what.replacen("no interval:", &format!("no interval: {}:", operand.spec.id), 1))
-            })
-        })
+        own.or_else(|| self.of_longer.as_deref().map(str::to_owned))
     }
 
     /// Whether its samples scatter as times do: times, shares of them, and what was computed from such.
@@ -88,26 +81,6 @@ pub fn no_interval_of(runs: &[&[f64]], unit: Unit) -> Option<String> {
 }
 
 impl<'a> Lookup<'a> {
-    /// The measured rows that a derived row was computed from, also by way of other derived ones.
-    pub(super) fn operands(&self, row: &'a Row) -> Vec<&'a Row> {
-        let (mut seen, mut measured) = (vec![row], Vec::new());
-        let mut place = 0;
-        while let Some(row) = seen.get(place).copied() {
-            match &row.spec.provenance {
-                Provenance::Derived { operands, .. } => {
-                    for operand in operands.iter().filter_map(|operand| self.operand(operand, row)) {
-                        if !seen.iter().any(|known| std::ptr::eq(*known, operand)) {
-                            seen.push(operand);
-                        }
-                    }
-                }
-                Provenance::Measured { .. } => measured.push(row),
-            }
-            place += 1;
-        }
-        measured
-    }
-
     /// The row that the formula of `row` names.
     pub(super) fn operand(&self, operand: &FormulaOperand, row: &Row) -> Option<&'a Row> {
         self.at(&operand.id, operand.parameters.as_ref().unwrap_or(&row.spec.parameters))
@@ -143,10 +116,6 @@ mod tests {
         row
     }
 
-    fn derived(id: &str, operands: &[&str]) -> Row {
-        derived_of(id, operands, &[1.0])
-    }
-
     fn derived_of(id: &str, operands: &[&str], samples: &[f64]) -> Row {
         let operand = |id: &&str| FormulaOperand { name: (*id).to_owned(), id: (*id).to_owned(), parameters: None };
         let operands = operands.iter().map(operand).collect();
@@ -154,24 +123,49 @@ mod tests {
         row(id, Provenance::Derived { derivation, formula, operands }, samples)
     }
 
-    fn operands(rows: &Rows, id: &str) -> Vec<String> {
+    /// Why a row has no interval, where it has none.
+    fn unsteady(rows: &Rows, id: &str) -> Option<String> {
         let lookup = Lookup::new(rows, vec!["1"]);
-        let row = rows.iter().find(|row| row.spec.id == id).unwrap();
-        lookup.operands(row).iter().map(|row| row.spec.id.clone()).collect()
+        lookup.find(id, &Parameters::new(), &Parameters::new()).unwrap().unsteady()
+    }
+
+    /// The values of 40 rounds with two regimes.
+    fn two_regimes() -> Vec<f64> {
+        (0..40).map(|round| 1.0 + f64::from(round * 11 % 40) * 1e-3 + f64::from(round % 2)).collect()
     }
 
     #[test]
-    fn a_derived_row_leads_to_the_measured_rows_also_by_way_of_derived_ones() {
-        let mut rows = Rows::from(vec![time("a.copies", &[1.0]), time("a.computes", &[1.0]), time("a.total", &[1.0])]);
-        rows.push(derived("a.sum", &["a.copies", "a.computes"]));
-        rows.push(derived("a.gain", &["a.sum", "a.total", "a.copies"]));
-        assert_eq!(operands(&rows, "a.gain"), ["a.total", "a.copies", "a.computes"]);
+    fn a_derived_row_is_asked_of_the_measured_rows_also_by_way_of_derived_ones() {
+        let two = two_regimes();
+        let (sum, gain) = (
+            derived_of("a.sum", &["a.copies", "a.computes"], &[1.0]),
+            derived_of("a.gain", &["a.sum", "a.total"], &[1.0]),
+        );
+        let with = |total: &[f64]| {
+            let times = [time("a.copies", &[1.0; 40]), time("a.computes", &two), time("a.total", total)];
+            times.into_iter().chain([gain.clone(), sum.clone()]).collect::<Rows>()
+        };
+        let begins = |rows: Rows, with: &str| {
+            let reason = unsteady(&rows, "a.gain").unwrap();
+            assert!(reason.starts_with(with), "{reason}");
+        };
+        begins(with(&[1.0; 40]), "no interval: a.computes: two regimes");
+        begins(with(&two), "no interval: a.total: two regimes");
     }
 
     #[test]
     fn rows_that_name_each_other_come_to_an_end() {
-        let rows = Rows::from(vec![derived("a.x", &["a.y"]), derived("a.y", &["a.x"])]);
-        assert!(operands(&rows, "a.x").is_empty());
+        let rows = Rows::from(vec![derived_of("a.x", &["a.y"], &[1.0]), derived_of("a.y", &["a.x"], &[1.0])]);
+        assert_eq!((unsteady(&rows, "a.x"), unsteady(&rows, "a.y")), (None, None));
+    }
+
+    #[test]
+    fn a_long_chain_of_computed_rows_is_followed_to_its_end() {
+        let computed = |place: u32| derived_of(&format!("a.{place}"), &[&format!("a.{}", place + 1)], &[1.0]);
+        let rows: Rows = (0..20_000).map(computed).chain([time("a.20000", &two_regimes())]).collect();
+        let lookup = Lookup::new(&rows, vec!["1"]);
+        let reasons: Vec<_> = lookup.metrics().map(|(_, metric)| metric.unwrap().unsteady().unwrap()).collect();
+        assert!(reasons[..20_000].iter().all(|reason| reason.starts_with("no interval: a.20000: two regimes")));
     }
 
     #[test]

@@ -226,6 +226,18 @@ fn cases_that_are_to_be_compared_judge_nothing_where_there_are_not_two() {
 }
 
 #[test]
+fn more_cases_than_can_be_compared_with_each_other_judge_nothing() {
+    let one = about(1.0);
+    let of = |count: usize| {
+        let cases: Vec<(usize, &[f64])> = (1..=count).map(|size| (size, &one[..])).collect();
+        verdict("kind: always, on: pytorch, each: size, compare: ratio, tests: [0.9 <= t.a <= 1.1]", &sized(&cases))
+    };
+    assert_eq!(of(12), ClaimVerdict::Confirmed);
+    let many = of(101);
+    assert!(matches!(&many, ClaimVerdict::NotJudged(reason) if reason.contains("compares 101 cases")), "{many:?}");
+}
+
+#[test]
 fn a_case_of_an_open_claim_counts_alone_on_the_side_on_which_all_have_to_lie() {
     let sized = sized(&[(1, &about(1.0)), (2, &[1.75, 1.95, 1.8, 1.98, 1.85]), (3, &[0.1, 4.0, 2.0, 3.5, 0.4])]);
     let lie = |kind: &str, test: &str| -> Vec<&'static str> {

@@ -5,7 +5,7 @@
 //! them; rows of one heading that differ in other parameters make tables of their own. A table is drawn as lines where a
 //! number has three values or more, and as bars where its rows have one unit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
@@ -17,6 +17,8 @@ use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_word
 /// How many lines and how many bars a plot has room for.
 const LINES: usize = 4;
 const BARS: usize = 16;
+/// The most rows of a table.
+const ROWS: usize = 256;
 /// The most letters of a name that is made of a title: of two, files are named.
 const MAX_LETTERS: usize = 80;
 
@@ -44,20 +46,19 @@ impl Document {
     }
 
     fn completed(mut self, experiment: &str, results: &[Results], documents: &[Self]) -> Self {
-        let mut rows: Vec<&MetricSpec> = Vec::new();
-        for spec in results.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
-            let is_shown = || self.shows(&spec.id) || documents.iter().any(|document| document.shows(&spec.id));
-            let is_known = || rows.iter().any(|known| known.is(&spec.id, &spec.parameters));
-            if spec.experiment() == experiment && !is_shown() && !is_known() {
-                rows.push(spec);
-            }
-        }
+        let shown: HashSet<String> = documents.iter().chain([&self]).flat_map(Self::shown).map(str::to_owned).collect();
+        let mut known = HashSet::new();
+        let specs = results.iter().flat_map(|results| results.rows.of_experiment(experiment)).map(|row| &row.spec);
+        let others = specs.filter(|spec| !shown.contains(&spec.id));
+        let rows: Vec<&MetricSpec> = others.filter(|spec| known.insert((&spec.id, &spec.parameters))).collect();
         let timelines = self.timelines(experiment, results);
-        let headings = each_once(rows.iter().map(|spec| spec.group.as_str()));
+        let headings = grouped(rows.iter().map(|spec| (spec.group.as_str(), *spec)));
         let mut taken: Vec<String> = Vec::new();
-        for heading in headings {
+        let mut rows_of: HashMap<&str, Vec<&MetricSpec>> = HashMap::new();
+        rows.iter().for_each(|spec| rows_of.entry(&spec.id).or_default().push(spec));
+        for (heading, rows) in headings {
             let name = untaken(&anchor(heading), &taken);
-            let tables = tables(heading, &name, &rows);
+            let tables = tables(heading, &name, &rows, &rows_of);
             let panels: Vec<Panel> = tables.iter().flat_map(panels).collect();
             let (id, title) = (format!("{name}-plot"), format!("{heading}, drawn"));
             taken.push(name);
@@ -71,13 +72,12 @@ impl Document {
 
     /// The recorded timelines of an experiment that no figure draws, each with the label of the row that it is of.
     fn timelines(&self, experiment: &str, results: &[Results]) -> Option<DocumentFigure> {
-        let mut known: Vec<&str> = self.panels().filter_map(|panel| panel.timeline.as_deref()).collect();
+        let mut known: HashSet<&str> = self.panels().filter_map(|panel| panel.timeline.as_deref()).collect();
         let mut panels = Vec::new();
         for (results, recorded) in results.iter().flat_map(|one| one.timelines.iter().map(move |own| (one, own))) {
             let name = recorded.name.as_str();
-            if begins(name, experiment) && !known.contains(&name) {
-                known.push(name);
-                let row = results.rows.iter().find(|row| row.spec.id == name);
+            if begins(name, experiment) && known.insert(name) {
+                let row = results.rows.of(name).next();
                 let title = row.map(|row| row.spec.label.clone());
                 let timeline = Some(name.to_owned());
                 panels.push(Panel { title, timeline, ..Panel::default() });
@@ -97,29 +97,25 @@ fn title(name: &str) -> String {
     letters.into_iter().collect()
 }
 
-/// The tables of a heading, which is called `name` in links: one for all rows that are told apart by the same cases.
-fn tables(heading: &str, name: &str, rows: &[&MetricSpec]) -> Vec<DocumentTable> {
-    let mut tables: Vec<DocumentTable> = Vec::new();
-    let mut ids: Vec<&str> = Vec::new();
-    for spec in rows.iter().filter(|spec| spec.group == heading) {
-        if ids.contains(&spec.id.as_str()) {
-            continue;
-        }
-        ids.push(&spec.id);
-        let same: Vec<&MetricSpec> = rows.iter().copied().filter(|other| other.id == spec.id).collect();
-        let (cases, shown) = (cases(&same), document_row(spec));
-        match tables.iter_mut().find(|table| table.cases == cases) {
-            Some(table) => table.rows.push(shown),
-            None => tables.push(DocumentTable {
-                id: format!("{name}-{}", tables.len() + 1),
-                title: told_apart(heading, &cases),
-                cases,
-                rows: vec![shown],
-                ..DocumentTable::default()
-            }),
-        }
-    }
-    tables
+/// The tables of the rows of a heading, which is called `name` in links: one for those that are told apart by the same cases,
+/// in as many parts as their rows take. `rows_of` has the rows of each identifier, under any heading.
+fn tables(
+    heading: &str,
+    name: &str,
+    rows: &[&MetricSpec],
+    rows_of: &HashMap<&str, Vec<&MetricSpec>>,
+) -> Vec<DocumentTable> {
+    let mut seen = HashSet::new();
+    let new = rows.iter().filter(|spec| seen.insert(&spec.id));
+    let of_cases = grouped(new.map(|spec| (selects(&rows_of[spec.id.as_str()]), document_row(spec))));
+    let parts = of_cases.iter().flat_map(|(selects, rows)| rows.chunks(ROWS).map(move |rows| (selects, rows)));
+    let table = |(place, (selects, rows)): (usize, (&Vec<Parameters>, &[DocumentRow]))| {
+        let case = |select: &Parameters| TableCase { label: in_words(select), select: select.clone() };
+        let cases: Vec<TableCase> = selects.iter().map(case).collect();
+        let (id, title) = (format!("{name}-{place}"), told_apart(heading, &cases));
+        DocumentTable { id, title, cases, rows: rows.to_vec(), ..DocumentTable::default() }
+    };
+    (1..).zip(parts).map(table).collect()
 }
 
 /// A heading with the parameters that tell the rows of one of its tables apart.
@@ -142,17 +138,16 @@ fn document_row(spec: &MetricSpec) -> DocumentRow {
     }
 }
 
-/// A case for each set of values of the parameters that differ among the rows; none where none does.
-fn cases(rows: &[&MetricSpec]) -> Vec<TableCase> {
+/// The sets of values of the parameters that differ among the rows, each a case; none where none does.
+fn selects(rows: &[&MetricSpec]) -> Vec<Parameters> {
     let values = grouped(each_once(rows.iter().flat_map(|row| &row.parameters)));
-    let differ: Vec<&String> =
+    let differ: HashSet<&String> =
         values.into_iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name).collect();
     let select = |row: &&MetricSpec| -> Parameters {
         let own = row.parameters.iter().filter(|(name, _)| differ.contains(name));
         own.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
-    let selects = each_once(rows.iter().map(select).filter(|select| !select.is_empty())).into_iter();
-    selects.map(|select| TableCase { label: in_words(&select), select }).collect()
+    each_once(rows.iter().map(select).filter(|select| !select.is_empty()))
 }
 
 /// The plot of a table: of the rows that share the first one's unit, in as many panels as they take.

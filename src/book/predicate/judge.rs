@@ -23,6 +23,9 @@ use crate::results::{MissingReason, Parameters, Results};
 /// The system that the texts are about.
 const PYTORCH: &str = "PyTorch";
 
+/// The most cases that a claim compares with each other: of so many there are 4,950 pairs.
+const MAX_COMPARED: usize = 100;
+
 /// A verdict with what decided it.
 ///
 /// ```
@@ -160,8 +163,13 @@ impl Claim {
     /// A test, made for each of its cases, with what is known of each that was measured.
     fn made(&self, text: &str, document: &Document, results: &Results, system: &str) -> Vec<CaseResult> {
         let Ok(test) = Test::parse(text) else { return Vec::new() };
-        let of = |select: &Parameters| ResolvedExpression::of(&test.quantity, document, results, system, select);
-        let selects = self.selects(&test, document, results);
+        let operands = operands_of(&test.quantity, document).map_err(|unknown| unknown.message);
+        let lookup = results.lookup_of(system);
+        let of = |select: &Parameters| {
+            let operands = operands.as_ref().map_err(String::clone)?;
+            ResolvedExpression::of_operands((&test.quantity, operands), document, lookup.clone(), select)
+        };
+        let selects = self.selects(operands.as_deref().unwrap_or_default(), document, results);
         let found = |quantity: Result<ResolvedExpression<'_>, String>, case: String, select: &Parameters| {
             let found = quantity.and_then(|quantity| quantity.found());
             CaseResult::of(&test, case, select, found)
@@ -169,6 +177,11 @@ impl Claim {
         let Some(compare) = self.compare else {
             return selects.iter().map(|select| found(of(select), named(select), select)).collect();
         };
+        if selects.len() > MAX_COMPARED {
+            let select = Parameters::new();
+            let many = format!("it compares {} cases with each other, and {MAX_COMPARED} are the most", selects.len());
+            return vec![CaseResult::of(&test, named(&select), &select, Err(many))];
+        }
         if let [only] = &selects[..] {
             let found = of(only).and_then(|quantity| quantity.found());
             let none = found.and_then(|_| Err(format!("it compares cases, and there is {}", alone(only))));
@@ -184,10 +197,9 @@ impl Claim {
     }
 
     /// What the cases of a test select: of the parameters that its rows have.
-    fn selects(&self, test: &Test, document: &Document, results: &Results) -> Vec<Parameters> {
-        let operands = operands_of(&test.quantity, document).unwrap_or_default();
+    fn selects(&self, operands: &[(String, Operand)], document: &Document, results: &Results) -> Vec<Parameters> {
         let ids: Vec<&str> = operands.iter().filter_map(|(_, operand)| operand.measured()).collect();
-        let has = |name: &str| document.names.rows.parameters(&ids).contains_key(name);
+        let known = document.names.rows.parameters(&ids);
         let mut selects: Vec<Parameters> = match &self.each {
             Some(name) => {
                 let values = values_of(name, std::slice::from_ref(results), |id| ids.contains(&id));
@@ -196,7 +208,7 @@ impl Claim {
             None => self.cases.clone(),
         };
         for select in &mut selects {
-            select.retain(|name, _| has(name));
+            select.retain(|name, _| known.contains_key(name.as_str()));
         }
         selects.dedup();
         if selects.is_empty() { vec![Parameters::new()] } else { selects }
@@ -260,7 +272,7 @@ pub(crate) fn holds(text: &str, document: &Document, results: &Results, system: 
 pub(crate) fn is_foreign(tests: &str, document: &Document, results: &Results) -> bool {
     let lookup = results.lookup();
     let foreign = |operand: &Operand| {
-        matches!(source(operand, results, &lookup, &Parameters::new()), Err(MissingReason::NotApplicable(_)))
+        matches!(source(operand, &lookup, &Parameters::new()), Err(MissingReason::NotApplicable(_)))
     };
     let names_foreign = |test: &Test| {
         let operands = operands_of(&test.quantity, document);

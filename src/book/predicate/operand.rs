@@ -202,7 +202,7 @@ pub(crate) fn twins(
 }
 
 /// Whether a row has no other value of a parameter.
-pub(super) fn agrees(spec: &MetricSpec, select: &Parameters) -> bool {
+fn agrees(spec: &MetricSpec, select: &Parameters) -> bool {
     select.iter().all(|(name, wanted)| spec.parameters.get(name).is_none_or(|value| value == wanted))
 }
 

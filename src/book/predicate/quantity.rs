@@ -10,10 +10,10 @@ use std::borrow::Cow;
 
 use super::case::Found;
 use super::operand::{Operand, operands_of};
-use super::source::{OperandSource, Resolved, samples_of, source};
+use super::source::{OperandSource, Resolved, source};
 use crate::document::{Compare, Document};
 use crate::measure::{Observations, median};
-use crate::results::{Expression, Lookup, Metric, Parameters, Results, Row, Run, no_interval_of};
+use crate::results::{Expression, Lookup, Metric, Outcome, Parameters, Results, Row, no_interval_of};
 use crate::units::Unit;
 
 /// A quantity with what its names stand for.
@@ -23,8 +23,8 @@ pub(crate) struct ResolvedExpression<'a> {
     compared: Option<Compare>,
     operands: Vec<Resolved<'a>>,
     lookup: Lookup<'a>,
-    /// The runs that measured all of it.
-    runs: Vec<&'a Run>,
+    /// The places, among the runs of the system, of those that measured all of it.
+    runs: Vec<usize>,
     /// How many runs of the system there are.
     of_runs: usize,
 }
@@ -46,15 +46,24 @@ impl<'a> ResolvedExpression<'a> {
         select: &Parameters,
     ) -> Result<Self, String> {
         let operands = operands_of(expression, document).map_err(|unknown| unknown.message)?;
-        let lookup = results.lookup_of(system);
+        Self::of_operands((expression, &operands), document, results.lookup_of(system), select)
+    }
+
+    /// The same, with what the names in the expression stand for.
+    pub(super) fn of_operands(
+        (expression, operands): (&Expression, &[(String, Operand)]),
+        document: &Document,
+        lookup: Lookup<'a>,
+        select: &Parameters,
+    ) -> Result<Self, String> {
         let mut resolved: Vec<Resolved<'a>> = Vec::new();
-        for (name, operand) in &operands {
-            let source = source(operand, results, &lookup, select);
+        for (name, operand) in operands {
+            let source = source(operand, &lookup, select);
             let source =
                 source.map_err(|reason| format!("{} was not measured: {reason}", labelled(name, operand, document)))?;
             resolved.extend(source.map(|source| Resolved { name: name.clone(), source }));
         }
-        for (name, operand) in &operands {
+        for (name, operand) in operands {
             let Operand::Parameter(parameter) = operand else { continue };
             let value = resolved.iter().find_map(|operand| operand.row()?.0.spec.parameters.get(parameter)?.number());
             let value = value.ok_or_else(|| format!("no row has a number as `{name}`"))?;
@@ -63,22 +72,24 @@ impl<'a> ResolvedExpression<'a> {
             let source = OperandSource::Fixed { value, unit, written, is_count: false };
             resolved.push(Resolved { name: name.clone(), source });
         }
-        let runs: Vec<&Run> = results.runs.iter().filter(|run| run.system == system).collect();
-        let (expression, of_runs) = (expression.clone(), runs.len());
+        let (expression, of_runs) = (expression.clone(), lookup.runs());
+        let runs = (0..of_runs).collect();
         Self { expression, compared: None, operands: resolved, lookup, of_runs, runs }.in_common()
     }
 
     /// With what its rows have in the runs that measured all of them.
     fn in_common(mut self) -> Result<Self, String> {
-        let rows: Vec<&Row> = self.rows().collect();
-        self.runs.retain(|run| rows.iter().all(|row| samples_of(row, run).is_some()));
+        let rows: Vec<&Resolved<'a>> = self.operands.iter().filter(|operand| operand.row().is_some()).collect();
+        let has_samples = |place, row: &&Resolved<'_>| row.outcome(place).and_then(Outcome::values).is_some();
+        self.runs.retain(|place| rows.iter().all(|row| has_samples(*place, row)));
+        let is_measured = !rows.is_empty();
         let metrics: Vec<Metric<'a>> = self.metrics().cloned().collect();
         for operand in &mut self.operands {
-            if let OperandSource::Row(_, metric) = &mut operand.source {
+            if let OperandSource::Row { metric, .. } = &mut operand.source {
                 *metric = metrics.iter().fold(metric.clone(), |own, other| own.paired(other));
             }
         }
-        match self.runs.is_empty() && !rows.is_empty() {
+        match self.runs.is_empty() && is_measured {
             true => Err("no run measured all of it".to_owned()),
             false => Ok(self),
         }
@@ -140,7 +151,7 @@ impl<'a> ResolvedExpression<'a> {
         if self.rows().next().is_none() {
             return Ok(Found { runs: 0, ..found(Observations::Exact(self.value(&middles)?), None, false) });
         }
-        if let [Resolved { source: OperandSource::Row(_, metric), .. }] = self.operands.as_slice()
+        if let [Resolved { source: OperandSource::Row { metric, .. }, .. }] = self.operands.as_slice()
             && metric.is_observed()
             && (metric.is_share() || metric.spec.unit == Unit::Number)
         {
@@ -150,14 +161,14 @@ impl<'a> ResolvedExpression<'a> {
             let known = if is_count { Observations::Faults(trials) } else { Observations::Trials(trials) };
             return Ok(found(known, None, false));
         }
-        let rounds_of = |run: &&Run| -> Result<Option<Vec<f64>>, String> {
-            let samples = |operand: &Resolved<'a>| samples_of(operand.row()?.0, run);
+        let rounds_of = |place: &usize| -> Result<Option<Vec<f64>>, String> {
+            let samples = |operand: &Resolved<'a>| operand.outcome(*place)?.values();
             let sets: Vec<Option<Cow<'_, [f64]>>> = self.operands.iter().map(samples).collect();
             let in_round = |round: usize| {
                 let values = self.operands.iter().zip(&sets).map(|(operand, set)| operand.in_round(set, round));
                 self.value(&values.collect::<Vec<f64>>())
             };
-            self.rounds(run).map(|rounds| rounds.into_iter().map(in_round).collect()).transpose()
+            self.rounds(*place).map(|rounds| rounds.into_iter().map(in_round).collect()).transpose()
         };
         let rounds = runs.iter().map(rounds_of).collect::<Result<Vec<Option<Vec<f64>>>, _>>()?;
         let in_run = |(place, rounds): (usize, &Option<Vec<f64>>)| match rounds {
@@ -226,15 +237,17 @@ impl<'a> ResolvedExpression<'a> {
         Ok(if is_time { Unit::Seconds } else { Unit::Ratio })
     }
 
-    /// The rounds that its rows share in a run, where there are several of them, without those of a slowed host.
-    fn rounds(&self, run: &Run) -> Option<Vec<usize>> {
-        let mut rows: Vec<&Row> = self.rows().collect();
-        rows.dedup_by(|a, b| std::ptr::eq(*a, *b));
-        let mut counts = rows.iter().map(|row| samples_of(row, run).map_or(0, |samples| samples.len()));
+    /// The rounds that its rows share in the run with this place, where there are several of them, without those of a slowed host.
+    fn rounds(&self, place: usize) -> Option<Vec<usize>> {
+        let of_operand = |operand: &Resolved<'a>| Some((operand.row()?.0, operand.outcome(place)?));
+        let mut found: Vec<(&Row, &Outcome)> = self.operands.iter().filter_map(of_operand).collect();
+        found.dedup_by(|a, b| std::ptr::eq(a.0, b.0));
+        let mut counts = found.iter().map(|(_, outcome)| outcome.values().map_or(0, |samples| samples.len()));
         let count = counts.next()?;
-        let in_turn = |pair: &[&Row]| pair[0].in_turn(pair[1], &run.id) == Some(true);
-        let is_shared = rows.len() > 1 && counts.all(|other| other == count) && rows.windows(2).all(in_turn);
-        is_shared.then(|| self.lookup.shared_at_full_speed(&rows, &run.id, count))
+        let in_turn = |pair: &[(&Row, &Outcome)]| pair[0].1.in_turn(pair[1].1) == Some(true);
+        let is_shared = found.len() > 1 && counts.all(|other| other == count) && found.windows(2).all(in_turn);
+        let rows: Vec<&Row> = found.iter().map(|(row, _)| *row).collect();
+        is_shared.then(|| self.lookup.shared_at_full_speed(&rows, place, count))
     }
 }
 

@@ -3,17 +3,15 @@
 use std::borrow::Cow;
 
 use super::case::whole;
-use super::operand::{Operand, Several, agrees, is_selected};
+use super::operand::{Operand, Several, is_selected};
 use crate::measure::{mean, median};
-use crate::results::{
-    Extreme, Lookup, Metric, MetricSpec, MissingReason, Outcome, Parameters, Results, Row, Run, in_another_unit,
-};
+use crate::results::{Extreme, Lookup, Metric, MissingReason, Outcome, Parameters, Row, in_another_unit};
 use crate::units::Unit;
 
 /// What a name stands for, as it was found.
 pub(super) enum OperandSource<'a> {
-    /// What was measured.
-    Row(&'a Row, Metric<'a>),
+    /// What was measured, and what each run of the system left of it.
+    Row { row: &'a Row, metric: Metric<'a>, outcomes: Vec<Option<&'a Outcome>> },
     /// A number, with its unit and how it is written; a count also in a sentence.
     Fixed { value: f64, unit: Unit, written: String, is_count: bool },
 }
@@ -27,15 +25,13 @@ pub(super) struct Resolved<'a> {
 /// What an operand is in the results; nothing for a parameter, which is that of another operand's row.
 pub(super) fn source<'a>(
     operand: &Operand,
-    results: &'a Results,
     lookup: &Lookup<'a>,
     select: &Parameters,
 ) -> Result<Option<OperandSource<'a>>, MissingReason> {
     Ok(Some(match operand {
         Operand::Measured { id, unit, selectors, of_several } => {
-            let fits = |spec: &&MetricSpec| is_selected(spec, selectors) && agrees(spec, select);
-            let all = Parameters::new();
-            let mut found = lookup.specs_of(id, &all).filter(fits).map(|spec| lookup.of(spec));
+            let fits = lookup.agreeing(id, select).filter(|row| is_selected(&row.spec, selectors));
+            let mut found = fits.map(|row| lookup.of(&row.spec));
             let metric = match of_several {
                 Some(Several::Count) => return counted(found.collect()).map(Some),
                 Some(Several::One(extreme)) => extreme_of(found, *extreme)?,
@@ -44,8 +40,9 @@ pub(super) fn source<'a>(
             if let Some(reason) = in_another_unit(metric.spec, *unit) {
                 return Err(MissingReason::Inconsistent(reason));
             }
-            let row = results.rows.iter().find(|row| std::ptr::eq(&row.spec, metric.spec));
-            OperandSource::Row(row.ok_or(MissingReason::NotInRun)?, metric)
+            let row = lookup.at(id, &metric.spec.parameters).ok_or(MissingReason::NotInRun)?;
+            let outcomes = lookup.outcomes(row).map(|(_, outcome)| outcome).collect();
+            OperandSource::Row { row, metric, outcomes }
         }
         Operand::Published(figure, unit) => {
             let written = format!("{} (published)", unit.format(figure.value, figure.digits));
@@ -90,7 +87,15 @@ fn counted<'a>(found: Vec<Result<Metric<'a>, MissingReason>>) -> Result<OperandS
 impl<'a> Resolved<'a> {
     pub(super) fn row(&self) -> Option<(&'a Row, &Metric<'a>)> {
         match &self.source {
-            OperandSource::Row(row, metric) => Some((*row, metric)),
+            OperandSource::Row { row, metric, .. } => Some((*row, metric)),
+            OperandSource::Fixed { .. } => None,
+        }
+    }
+
+    /// What the run with this place left of its row.
+    pub(super) fn outcome(&self, place: usize) -> Option<&'a Outcome> {
+        match &self.source {
+            OperandSource::Row { outcomes, .. } => outcomes[place],
             OperandSource::Fixed { .. } => None,
         }
     }
@@ -98,8 +103,8 @@ impl<'a> Resolved<'a> {
     /// What it came to in one of the runs that all of the quantity has, by its place among them.
     pub(super) fn middle_in(&self, place: usize) -> f64 {
         match &self.source {
-            OperandSource::Row(_, metric) if metric.is_share() => mean(&metric.runs[place]),
-            OperandSource::Row(_, metric) => median(metric.runs[place].to_vec()),
+            OperandSource::Row { metric, .. } if metric.is_share() => mean(&metric.runs[place]),
+            OperandSource::Row { metric, .. } => median(metric.runs[place].to_vec()),
             OperandSource::Fixed { value, .. } => *value,
         }
     }
@@ -114,14 +119,16 @@ impl<'a> Resolved<'a> {
 
     pub(super) fn middle(&self) -> Result<f64, String> {
         match &self.source {
-            OperandSource::Row(_, metric) => metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string()),
+            OperandSource::Row { metric, .. } => {
+                metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string())
+            }
             OperandSource::Fixed { value, .. } => Ok(*value),
         }
     }
 
     pub(super) fn unit(&self) -> Unit {
         match &self.source {
-            OperandSource::Row(_, metric) => metric.spec.unit,
+            OperandSource::Row { metric, .. } => metric.spec.unit,
             OperandSource::Fixed { unit, .. } => *unit,
         }
     }
@@ -129,7 +136,7 @@ impl<'a> Resolved<'a> {
     /// The value in its unit; a difference whose interval holds 0 is not written as a number.
     pub(super) fn in_words(&self) -> String {
         match &self.source {
-            OperandSource::Row(_, metric)
+            OperandSource::Row { metric, .. }
                 if metric.is_difference() && metric.estimate().is_ok_and(|estimate| !estimate.excludes_zero()) =>
             {
                 "an amount not distinguishable from 0".to_owned()
@@ -151,13 +158,8 @@ impl<'a> Resolved<'a> {
     /// The value with its interval.
     pub(super) fn written(&self) -> String {
         match &self.source {
-            OperandSource::Row(_, metric) => metric.written().unwrap_or_else(|reason| reason.to_string()),
+            OperandSource::Row { metric, .. } => metric.written().unwrap_or_else(|reason| reason.to_string()),
             OperandSource::Fixed { written, .. } => written.clone(),
         }
     }
-}
-
-/// The samples of a row in a run.
-pub(super) fn samples_of<'a>(row: &'a Row, run: &Run) -> Option<Cow<'a, [f64]>> {
-    row.outcome(&run.id).and_then(Outcome::values)
 }

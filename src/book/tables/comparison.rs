@@ -7,8 +7,8 @@ use crate::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
 use crate::measure::{Clock, Estimate, Ratio};
 use crate::present::{Cell, Column, Missing, Precision, Role, Sampled, Share, Table, TableGroup, TableRow, Value};
 use crate::results::{
-    Derivation, DeviceDescription, Diagnosed, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program,
-    Provenance, Results, Run, share_of_peak,
+    Derivation, DeviceDescription, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program, Provenance, Results,
+    Run, share_of_peak,
 };
 use crate::units::{Unit, counted};
 
@@ -43,8 +43,6 @@ pub struct Machines<'a> {
     pub results: &'a [Results],
     /// What to call the machine of each.
     pub labels: Vec<String>,
-    /// The diagnoses of the samples of each.
-    diagnosed: Vec<Vec<Diagnosed<'a>>>,
     /// Of each, the systems with the first run and the rows of each; the one that the results are about stands first.
     pub(super) systems: Vec<Vec<SystemRows<'a>>>,
 }
@@ -55,13 +53,12 @@ pub(super) type SystemRows<'a> = (&'a Run, Lookup<'a>);
 impl<'a> Machines<'a> {
     /// The machines of `results`.
     pub fn of(results: &'a [Results]) -> Self {
-        let diagnosed = results.iter().map(Results::diagnoses).collect();
         let systems = |results: &'a Results| {
             let first = |system| Some((results.runs_of(system).next()?, results.lookup_of(system)));
             results.systems().into_iter().filter_map(first).collect()
         };
         let systems = results.iter().map(systems).collect();
-        Self { results, labels: machine_labels(results), diagnosed, systems }
+        Self { results, labels: machine_labels(results), systems }
     }
 
     /// The same, with these names, one for each.
@@ -124,12 +121,12 @@ fn entry_row(
     if published {
         cells.push(published_cell(entry));
     }
-    for (place, (results, diagnosed)) in machines.results.iter().zip(&machines.diagnosed).enumerate() {
+    for (place, results) in machines.results.iter().enumerate() {
         let lookup = &machines.systems[place][0].1;
         let (measured, (has_own, beside)) = (entry.measured(lookup), &beside[place]);
         if *has_own {
             cells.push(match &measured {
-                Ok(measured) => Cell::Value(Box::new(marked_value(measured, lookup, diagnosed))),
+                Ok(measured) => Cell::Value(Box::new(marked_value(measured, lookup))),
                 Err(absence) => missing(absence),
             });
         }
@@ -160,7 +157,7 @@ fn published_cell(entry: TableEntry<'_>) -> Cell {
 
 /// A measured value with its share of the peak rate that limits it, and the names of what is odd about its samples; the
 /// page on the machine says more.
-fn marked_value(measured: &Measured<'_>, lookup: &Lookup<'_>, diagnosed: &[Diagnosed<'_>]) -> Value {
+fn marked_value(measured: &Measured<'_>, lookup: &Lookup<'_>) -> Value {
     let mut value = measured_value(measured);
     let of_peak = share_of_peak(lookup, &measured.metric, &measured.estimate);
     value.share = value.share.or(of_peak.map(|found| Share {
@@ -171,8 +168,9 @@ fn marked_value(measured: &Measured<'_>, lookup: &Lookup<'_>, diagnosed: &[Diagn
         of: found.limit.name().to_owned(),
     }));
     let spec = measured.metric.spec;
-    let own = diagnosed.iter().filter(|(of, _)| of.is(&spec.id, &spec.parameters));
-    value.notes.extend(own.map(|(_, diagnosis)| format!("⚠ {}", diagnosis.name())));
+    let row = lookup.at(&spec.id, &spec.parameters);
+    let diagnoses = row.map_or(&[][..], |row| lookup.diagnoses(row));
+    value.notes.extend(diagnoses.iter().map(|diagnosis| format!("⚠ {}", diagnosis.name())));
     value
 }
 

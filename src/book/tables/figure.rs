@@ -7,6 +7,7 @@ use super::comparison::measured_value;
 use super::left_out::{LeftOut, Unmeasured};
 use super::matrix::matrix;
 use crate::document::{DocumentTable, Lines, Panel, PanelSeries, Shows, Systems, TableCase, TableEntry};
+use crate::in_order::each_once;
 use crate::present::{Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Ticks, Value};
 use crate::results::{Lookup, MatmulRate, MissingReason, Parameter, Parameters, Results, matmul_rates, memory_rate};
 use crate::units::Unit;
@@ -89,8 +90,13 @@ pub(crate) fn drawn_cases<'a>(
 pub(crate) fn pictures<'r>(table: Option<&DocumentTable>, panel: &Panel, results: &'r Results) -> Vec<Vec<&'r str>> {
     let draws = |system: &&str| {
         let lookup = results.lookup_of(system);
-        let mut own = lookup.metrics().filter(|(spec, _)| table.is_none_or(|table| table.row(&spec.id).is_some()));
-        own.any(|(_, metric)| metric.is_ok())
+        let all = Parameters::new();
+        match table {
+            Some(table) => {
+                table.rows.iter().flat_map(|row| lookup.specs_of(&row.id, &all)).any(|spec| lookup.of(spec).is_ok())
+            }
+            None => lookup.metrics().any(|(_, metric)| metric.is_ok()),
+        }
     };
     let mut all = results.systems();
     let others = all.split_off(1).into_iter().filter(draws);
@@ -123,7 +129,7 @@ pub fn bar_plot(
                 match (TableEntry { table, row, case }).drawn(lookup) {
                     Ok(measured) => {
                         unit = Some(measured.metric.spec.unit);
-                        note_size(&mut sizes, &measured.metric.spec.parameters);
+                        sizes.extend(size(&measured.metric.spec.parameters));
                         let value = measured_value(&measured);
                         bars.push(Bar::new(label, value.value, value.interval, value.formatted().main));
                     }
@@ -154,7 +160,7 @@ pub fn bar_plot(
         groups = vec![BarGroup { label: String::new(), bars: named.collect() }];
     }
     let unit = unit.unwrap_or(Unit::Seconds);
-    let title = title + &sized(&sizes) + &of_system(panel, results, systems);
+    let title = title + &sized(sizes) + &of_system(panel, results, systems);
     let left_out = LeftOut::collapsed(left_out, table.cases_in(std::slice::from_ref(results)).len() * systems.len());
     (BarPlot { title, machine: machine.to_owned(), unit, spacing: panel.values, groups }, left_out)
 }
@@ -200,7 +206,7 @@ pub fn line_plot(
                     Ok(measured) => {
                         unit = Some(lines.shown_unit(measured.metric.spec.unit));
                         if lines.x != "size" {
-                            note_size(&mut sizes, &measured.metric.spec.parameters);
+                            sizes.extend(size(&measured.metric.spec.parameters));
                         }
                         let value = shown(lines.shows, x, measured_value(&measured));
                         let text = value.formatted().main;
@@ -225,7 +231,7 @@ pub fn line_plot(
         }
     }
     let plot = LinePlot {
-        title: title(table, panel) + &sized(&sizes) + &of_system(panel, results, systems),
+        title: title(table, panel) + &sized(sizes) + &of_system(panel, results, systems),
         machine: machine.to_owned(),
         x: lines.name.as_ref().unwrap_or(&lines.x).clone(),
         x_unit: lines.unit,
@@ -282,14 +288,13 @@ fn title(table: &DocumentTable, panel: &Panel) -> String {
     panel.title.as_ref().unwrap_or(&table.title).clone()
 }
 
-fn note_size(sizes: &mut Vec<String>, parameters: &Parameters) {
-    let size = parameters.get("size").map(ToString::to_string);
-    sizes.extend(size.filter(|size| !sizes.contains(size)));
+fn size(parameters: &Parameters) -> Option<String> {
+    parameters.get("size").map(ToString::to_string)
 }
 
 /// What a title says of the sizes that were measured.
-fn sized(sizes: &[String]) -> String {
-    if sizes.is_empty() { String::new() } else { format!(", size {}", sizes.join(" and ")) }
+fn sized(sizes: Vec<String>) -> String {
+    if sizes.is_empty() { String::new() } else { format!(", size {}", each_once(sizes).join(" and ")) }
 }
 
 /// What a title says of the system, where each has a picture of its own.

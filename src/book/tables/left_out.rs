@@ -4,7 +4,7 @@
 //! And what else stands beside a table: how many cases say yes, and whether its rows were sampled in turn. Rows of different groups
 //! are sampled one after the other, so that what drifts, such as a clock rate, may look like a difference between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::comparison::{Machines, SystemRows};
 use crate::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
@@ -62,9 +62,10 @@ impl LeftOut {
 
     /// The same with one entry in place of those of all `cases` of a row.
     pub(crate) fn collapsed(all: Vec<Self>, cases: usize) -> Vec<Self> {
-        let count =
-            |one: &Self| all.iter().filter(|other| other.what == one.what && other.reason == one.reason).count();
-        let is_whole: Vec<bool> = all.iter().map(|one| cases > 1 && count(one) >= cases).collect();
+        let mut count: HashMap<(&str, &str), usize> = HashMap::new();
+        all.iter().for_each(|one| *count.entry((&one.what, &one.reason)).or_default() += 1);
+        let is_whole = |one: &Self| cases > 1 && count[&(one.what.as_str(), one.reason.as_str())] >= cases;
+        let is_whole: Vec<bool> = all.iter().map(is_whole).collect();
         let with = |(one, whole): (Self, bool)| if whole { Self::new(one.what, one.reason) } else { one };
         all.into_iter().zip(is_whole).map(with).collect()
     }
@@ -244,23 +245,21 @@ pub(crate) fn sampled(table: &DocumentTable, results: &Results, machine: &str) -
     for entry in TableEntry::all(table, &cases) {
         let Ok(measured) = entry.measured(&lookup) else { continue };
         let spec = measured.metric.spec;
-        let found = results.rows.iter().find(|row| row.spec.is(&spec.id, &spec.parameters));
+        let found = lookup.at(&spec.id, &spec.parameters);
         rows.extend(found.filter(|row| is_measured(row)).map(|row| (entry.case.label.as_str(), row)));
     }
-    let pairs = || rows.iter().enumerate().flat_map(|(place, one)| rows[..place].iter().map(move |other| (one, other)));
-    pairs().next()?;
-    let apart = |of_one_case: bool| {
-        let of_case = move |((case, _), (other, _)): &(&(&str, &Row), &(&str, &Row))| (case == other) == of_one_case;
-        pairs().filter(of_case).any(|((_, one), (_, other))| together(one, other) == Some(false))
-    };
-    Some(if pairs().any(|((_, one), (_, other))| together(one, other).is_none()) {
+    let all: Vec<&Row> = rows.iter().map(|(_, row)| *row).collect();
+    if all.len() < 2 {
+        return None;
+    }
+    Some(if !is_told(&all) {
         format!("The results from {machine} do not say whether the rows of this table were sampled in turn.")
-    } else if apart(true) {
+    } else if grouped(rows).iter().any(|(_, of_case)| are_apart(of_case)) {
         format!(
             "On {machine}, not all rows of this table were sampled in turn: a drift between two of them may look like a \
              difference."
         )
-    } else if apart(false) {
+    } else if are_apart(&all) {
         format!(
             "On {machine}, the rows of each case were sampled in turn, and the cases one after the other: a drift between \
              two cases may look like a difference."
@@ -274,10 +273,27 @@ fn is_measured(row: &Row) -> bool {
     row.series.iter().any(|series| matches!(series.outcome, Outcome::Measured { .. }))
 }
 
-/// Whether two rows were sampled in turn in every run that measured both; `None` where no run says when.
-fn together(one: &Row, other: &Row) -> Option<bool> {
-    let runs = one.series.iter().filter_map(|series| one.in_turn(other, &series.run));
-    runs.reduce(|all, in_turn| all && in_turn)
+/// Whether two of some rows were not sampled in turn in a run that measured both.
+fn are_apart(rows: &[&Row]) -> bool {
+    let of_runs = grouped(rows.iter().flat_map(|row| &row.series).map(|series| (series.run.as_str(), &series.outcome)));
+    of_runs.iter().any(|(_, outcomes)| {
+        let passes = outcomes[0].began();
+        let differ = outcomes.iter().any(|outcome| outcome.began() != passes);
+        if differ || !passes.is_empty() {
+            return differ;
+        }
+        // Where all times have a moment in common, each two overlap.
+        let windows = outcomes.iter().filter_map(|outcome| outcome.window());
+        let common = windows.reduce(|one, other| [one[0].max(other[0]), one[1].min(other[1])]);
+        common.is_some_and(|[start, end]| start > end)
+    })
+}
+
+/// Whether a run says of all of some rows when they were sampled.
+fn is_told(rows: &[&Row]) -> bool {
+    let series = rows.iter().flat_map(|row| &row.series);
+    let told = series.filter(|series| !series.outcome.passes().is_empty() || series.outcome.window().is_some());
+    grouped(told.map(|series| (series.run.as_str(), ()))).iter().any(|(_, told)| told.len() == rows.len())
 }
 
 /// The counts of a table that asks for them, of each system that measured it.

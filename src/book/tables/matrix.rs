@@ -1,5 +1,7 @@
 //! A matrix of a document's plot for the results of one machine.
 
+use std::collections::HashSet;
+
 use super::figure::Drawn;
 use super::left_out::Unmeasured;
 use crate::document::{Matrix, MatrixColumn, MatrixTime};
@@ -73,7 +75,7 @@ pub(crate) fn shown_rows<'a>(matrix: &'a Matrix, lookup: &Lookup<'a>) -> Vec<Fou
     let ids = matrix.columns.iter().filter_map(|column| column.id.as_ref()).filter(|id| **id != matrix.id);
     let columns = ids.flat_map(|id| selected(id, &matrix.select, lookup));
     let mut found: Vec<Found<'a>> = selected(&matrix.id, &matrix.select, lookup).into_iter().chain(columns).collect();
-    let cells = found.len();
+    let mut times_of = HashSet::new();
     let times = matrix.beside.iter().map(|time| (time, true)).chain(matrix.below.iter().map(|time| (time, false)));
     for (time, has_column) in times {
         let select = matrix.select.iter().chain(&time.select).map(|(name, value)| (name.clone(), value.clone()));
@@ -84,8 +86,7 @@ pub(crate) fn shown_rows<'a>(matrix: &'a Matrix, lookup: &Lookup<'a>) -> Vec<Fou
         if of_time.iter().any(is_preferred) {
             of_time.retain(is_preferred);
         }
-        let is_new = |(spec, _): &Found<'_>| !found[cells..].iter().any(|(known, _)| std::ptr::eq(*known, *spec));
-        of_time.retain(is_new);
+        of_time.retain(|(spec, _)| times_of.insert(std::ptr::from_ref(*spec)));
         // What has no meaning takes no place below the cells.
         of_time.retain(|(_, metric)| has_column || !matches!(metric, Err(MissingReason::NotApplicable(_))));
         found.extend(of_time);

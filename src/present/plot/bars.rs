@@ -138,18 +138,19 @@ impl BarPlot {
     }
 
     /// The height of a bar with the room below it: a label above the next one must not seem to belong to this one.
-    fn bar_height(&self) -> f64 {
-        if self.has_labels_beside() { BAR + 4.0 } else { BAR + 8.0 }
+    fn bar_height(is_beside: bool) -> f64 {
+        if is_beside { BAR + 4.0 } else { BAR + 8.0 }
     }
 
     /// What stands above a bar or a group of them.
-    fn above(&self, label: &str, weight: Weight) -> Vec<String> {
-        if self.has_labels_beside() { Vec::new() } else { weight.lines(label, room(MARGIN)) }
+    fn above(label: &str, weight: Weight, is_beside: bool) -> Vec<String> {
+        if is_beside { Vec::new() } else { weight.lines(label, room(MARGIN)) }
     }
 
     fn rows_height(&self) -> f64 {
-        let above = |label: &str, weight| f64::from(height(&self.above(label, weight)));
-        let bar = |bar: &Bar| above(&bar.label, Weight::Regular) + self.bar_height();
+        let is_beside = self.has_labels_beside();
+        let above = |label: &str, weight| f64::from(height(&Self::above(label, weight, is_beside)));
+        let bar = |bar: &Bar| above(&bar.label, Weight::Regular) + Self::bar_height(is_beside);
         let group =
             |group: &BarGroup| above(&group.label, Weight::Bold) + group.bars.iter().map(bar).sum::<f64>() + GROUP_GAP;
         self.groups.iter().map(group).sum()
@@ -194,16 +195,16 @@ impl BarPlot {
         chart.draw_axis(svg);
         let mut top = GROUP_GAP / 2.0;
         for group in &self.groups {
-            let above = self.above(&group.label, Weight::Bold);
+            let above = Self::above(&group.label, Weight::Bold, is_beside);
             if is_beside {
-                let middle = chart.row(top + self.bar_height() * group.bars.len() as f64 / 2.0);
+                let middle = chart.row(top + Self::bar_height(is_beside) * group.bars.len() as f64 / 2.0);
                 svg.text(&group.label, (MARGIN, middle), Weight::Bold, Paint::Text, Side::Left);
             }
             Weight::Bold.draw(svg, &above, (MARGIN, chart.row(top)), Paint::Text);
             top += f64::from(height(&above));
             for (index, bar) in group.bars.iter().enumerate() {
                 let hatched = index == 1 && group.bars.len() == 2;
-                let above = self.above(&bar.label, Weight::Regular);
+                let above = Self::above(&bar.label, Weight::Regular, is_beside);
                 if is_beside {
                     let place = (BESIDE - 6, chart.row(top + BAR / 2.0));
                     svg.text(&bar.label, place, Weight::Regular, Paint::Text, Side::Right);
@@ -211,7 +212,7 @@ impl BarPlot {
                 Weight::Regular.draw(svg, &above, (MARGIN, chart.row(top)), Paint::Text);
                 top += f64::from(height(&above));
                 draw_bar(svg, &chart, bar, hatched, top);
-                top += self.bar_height();
+                top += Self::bar_height(is_beside);
             }
             top += GROUP_GAP;
         }

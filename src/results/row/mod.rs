@@ -181,27 +181,6 @@ impl Row {
     pub fn outcome(&self, run: &str) -> Option<&Outcome> {
         self.series.iter().find(|series| series.run == run).map(|series| &series.outcome)
     }
-
-    /// Whether it was sampled in turn with another row in a run: rows of one group are sampled round by round. `None` where the
-    /// run does not say when. A run that does not say how it was divided into passes had one: there the times in which such
-    /// rows were sampled overlap.
-    pub fn in_turn(&self, other: &Self, run: &str) -> Option<bool> {
-        let (own, other) = (self.outcome(run)?, other.outcome(run)?);
-        let began = |outcome: &Outcome| outcome.passes().iter().map(|pass| pass.began).collect::<Vec<_>>();
-        let (passes, others) = (began(own), began(other));
-        if !(passes.is_empty() && others.is_empty()) {
-            return Some(passes == others);
-        }
-        let (own, [start, end]) = (window(own)?, window(other)?);
-        Some(own[0] <= end && start <= own[1])
-    }
-}
-
-/// When the first and when the last sample began; a single sample is no stretch of time.
-fn window(outcome: &Outcome) -> Option<[f64; 2]> {
-    let samples = outcome.samples();
-    let [first, .., last] = samples else { return None };
-    Some([first.started?, last.started?])
 }
 
 fn one() -> u64 {

@@ -247,6 +247,29 @@ impl Outcome {
         }
     }
 
+    /// When its passes began; empty where that was not recorded.
+    pub fn began(&self) -> Vec<f64> {
+        self.passes().iter().map(|pass| pass.began).collect()
+    }
+
+    /// When the first and when the last sample began; a single sample is no stretch of time.
+    pub fn window(&self) -> Option<[f64; 2]> {
+        let [first, .., last] = self.samples() else { return None };
+        Some([first.started?, last.started?])
+    }
+
+    /// Whether it was sampled in turn with another row in the same run: rows of one group are sampled round by round. `None`
+    /// where the run does not say when. A run that does not say how it was divided into passes had one: there the times in
+    /// which such rows were sampled overlap.
+    pub fn in_turn(&self, other: &Self) -> Option<bool> {
+        let (passes, others) = (self.began(), other.began());
+        if !(passes.is_empty() && others.is_empty()) {
+            return Some(passes == others);
+        }
+        let (own, [start, end]) = (self.window()?, other.window()?);
+        Some(own[0] <= end && start <= own[1])
+    }
+
     /// Whether there is nothing left to do for it: an interrupt neither came before it nor cut its sampling short.
     pub fn is_finished(&self) -> bool {
         !matches!(self, Outcome::Interrupted | Outcome::Measured(Measured { stopped_by: StoppedBy::Interrupt, .. }))

@@ -1,10 +1,15 @@
-//! How the time of what reads files grows with their size: `cargo bench --bench growth`.
+//! How the time of what reads files grows with their size: `cargo bench --bench growth`, with words behind `--` of those
+//! that hold them alone.
 //!
 //! Each is timed at sizes that double; the exponent is the slope of the logarithms (least squares). n log n has one of
-//! about 1.1 here. It ends with 1 where an exponent is above 1.35.
+//! about 1.1 here. It ends with 1 where an exponent is above 1.2.
 
 #![allow(clippy::unwrap_used)]
 
+mod commands;
+mod files;
+
+use std::fmt;
 use std::hint::black_box;
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,16 +17,13 @@ use std::process::ExitCode;
 use rustix::time::{ClockId, clock_gettime};
 use syncscope::measure::Samples;
 use syncscope::timeline::Timeline;
-use syncscope_audit::AuditReport;
-use syncscope_book::{self as book, BookProject, Warning};
+use syncscope_book::Warning;
 use syncscope_results::{
     Catalog, Derivation, ExperimentRun, FormulaOperand, Outcome, Parameter, Parameters, Provenance, Results, Row,
     Sample, Tolerance, compare,
 };
-use syncscope_suite::experiment::Registry;
-use syncscope_suite::runner::{Suite, length, planned};
 
-const MOST: f64 = 1.35;
+const MOST: f64 = 1.2;
 
 fn main() -> ExitCode {
     let sizes = |first: usize| (0..6).map(move |doubled| first << doubled).collect::<Vec<usize>>();
@@ -36,17 +38,6 @@ fn main() -> ExitCode {
     let estimate = |n| {
         let samples: Vec<f64> = (0..n).map(|i| 1.0 + ((i * 7919) % n) as f64).collect();
         time(|| Samples::new("a", samples.clone()).unwrap().estimate())
-    };
-    let suite = |n| {
-        let (text, registry) = (suite_of(n), Registry::builtin());
-        time(|| {
-            let suite = Suite::parse(&text, "s.yaml", &registry).unwrap();
-            length(&planned(&suite, &registry, "cuda"), &suite.sampling, "cuda")
-        })
-    };
-    let audit = |n| {
-        let text = trace_of(n);
-        time(|| AuditReport::of_trace(&text, "t.json").unwrap())
     };
     let lookup = |n| {
         let (mut results, none) = (rows_of(n), Parameters::new());
@@ -75,31 +66,58 @@ fn main() -> ExitCode {
         let results = computed_rows_of(n);
         time(|| Warning::of(&results))
     };
-    let (project, registry) = (BookProject::of_source_tree().unwrap(), Registry::builtin());
-    let rendered = |n| {
-        let results = [rows_of(n)];
-        let catalog = registry.catalog("cuda").with_results(&results);
-        let out = tempfile::tempdir().unwrap();
-        time(|| book::render(&results, &project, &catalog, out.path()).unwrap())
-    };
-    let grown = [
-        ("the picture of a timeline of n spans", exponent(&sizes(8_000), picture)),
-        ("the critical path of n spans", exponent(&sizes(8_000), path)),
-        ("the estimate of n samples", exponent(&sizes(32_000), estimate)),
-        ("the plan of a suite of n values", exponent(&sizes(250), suite)),
-        ("what n rows of one identifier differ in", exponent(&sizes(8_000), lookup)),
-        ("the audit of a trace of n calls", exponent(&sizes(4_000), audit)),
+    // Behind what cargo adds.
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
+    let timed: [(&str, &[usize], &dyn Fn(usize) -> f64); 8] = [
+        ("the picture of a timeline of n spans", &sizes(8_000), &picture),
+        ("the critical path of n spans", &sizes(8_000), &path),
+        ("the estimate of n samples", &sizes(32_000), &estimate),
+        ("what n rows of one identifier differ in", &sizes(8_000), &lookup),
         // A million at the largest.
-        ("the comparison of two rows of n samples", exponent(&sizes(32_000), compared)),
-        ("reading n samples of a row", exponent(&sizes(32_000), samples_read)),
-        ("reading n rows", exponent(&sizes(1_000), rows_read)),
-        ("the warnings of n computed rows of as many experiments", exponent(&sizes(1_000), warned)),
-        ("the whole book, of n rows of one experiment", exponent(&sizes(250), rendered)),
+        ("the comparison of two rows of n samples", &sizes(32_000), &compared),
+        ("reading n samples of a row", &sizes(32_000), &samples_read),
+        ("reading n rows", &sizes(1_000), &rows_read),
+        ("the warnings of n computed rows of as many experiments", &sizes(1_000), &warned),
     ];
-    for (what, (exponent, last)) in &grown {
-        println!("{what}: n^{exponent:.2}, {:.0} ms at the largest", last * 1e3);
+    let timed = timed.into_iter().filter(|(what, ..)| what.contains(&wanted));
+    let timed =
+        timed.map(|(what, sizes, time)| Growth::of(what.to_owned(), sizes.iter().map(|n| (*n, time(*n))).collect()));
+    let mut steepest: f64 = 0.0;
+    for grown in timed.chain(commands::grown(&wanted)) {
+        println!("{grown}");
+        steepest = steepest.max(grown.exponent.unwrap_or_default());
     }
-    ExitCode::from(u8::from(grown.iter().any(|(_, (exponent, _))| *exponent > MOST)))
+    ExitCode::from(u8::from(steepest > MOST))
+}
+
+/// How a time grows.
+struct Growth {
+    what: String,
+    /// Sizes, and the seconds at each.
+    points: Vec<(usize, f64)>,
+    /// None where too few take long enough.
+    exponent: Option<f64>,
+}
+
+impl Growth {
+    fn of(what: String, points: Vec<(usize, f64)>) -> Self {
+        let logarithms: Vec<(f64, f64)> = points.iter().map(|(n, time)| ((*n as f64).ln(), time.ln())).collect();
+        let mean = |of: fn(&(f64, f64)) -> f64| logarithms.iter().map(of).sum::<f64>() / logarithms.len() as f64;
+        let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+        let slope = logarithms.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>()
+            / logarithms.iter().map(|point| (point.0 - x).powi(2)).sum::<f64>();
+        Self { what, exponent: (points.len() > 2).then_some(slope), points }
+    }
+}
+
+impl fmt::Display for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let times: Vec<String> = self.points.iter().map(|(n, time)| format!("{n}: {:.0} ms", time * 1e3)).collect();
+        match self.exponent {
+            Some(exponent) => write!(f, "{}: n^{exponent:.2} ({})", self.what, times.join(", ")),
+            None => write!(f, "{}: too short to tell", self.what),
+        }
+    }
 }
 
 /// The least of three times, in seconds of this thread's processor: what else the machine does is in none.
@@ -114,17 +132,6 @@ fn time<T>(run: impl Fn() -> T) -> f64 {
         now() - begun
     };
     (0..3).map(|_| once()).fold(f64::INFINITY, f64::min)
-}
-
-/// The exponent of the growth, and the time at the largest size.
-fn exponent(sizes: &[usize], time: impl Fn(usize) -> f64) -> (f64, f64) {
-    let times: Vec<f64> = sizes.iter().map(|n| time(*n)).collect();
-    let points: Vec<(f64, f64)> = sizes.iter().zip(&times).map(|(n, t)| ((*n as f64).ln(), t.ln())).collect();
-    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / points.len() as f64;
-    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
-    let slope = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>()
-        / points.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>();
-    (slope, times.last().copied().unwrap_or_default())
 }
 
 /// Measured rows that differ in a parameter, and of each a row that is computed from it, in `n` experiments.
@@ -188,27 +195,6 @@ fn samples_of(n: usize, factor: f64) -> Results {
         }
     }
     results
-}
-
-/// A suite with a row for each of `n` values.
-fn suite_of(n: usize) -> String {
-    let values: Vec<String> = (1..=n).map(|value| value.to_string()).collect();
-    format!(
-        "title: N\nsampling: {{ samples: 3 }}\nexperiments: [launch-path: {{ operations: [{}], elements: 8 }}]\n",
-        values.join(", ")
-    )
-}
-
-/// A trace of `n` calls that wait, each for a kernel.
-fn trace_of(n: usize) -> String {
-    let event = |category: &str, name: &str, place: (u64, u64), i: usize| {
-        let arguments = serde_json::json!({ "correlation": i, "stream": 7 });
-        serde_json::json!({ "ph": "X", "cat": category, "name": name, "pid": place.0, "tid": place.1, "ts": i * 3, "dur": 1,
-            "args": arguments })
-    };
-    let both = |i| [event("kernel", "k", (0, 7), i), event("cuda_runtime", "cudaStreamSynchronize", (1, 1), i)];
-    let events: Vec<serde_json::Value> = (0..n).flat_map(both).collect();
-    serde_json::json!({ "schemaVersion": 1, "traceEvents": events }).to_string()
 }
 
 /// A timeline of about `n` spans on eight streams, with many names, waits and synchronization points.
