@@ -27,6 +27,7 @@ pub(super) fn render(
 ) -> Result<String, BookError> {
     let listings = document.listings.iter().map(|name| Ok(listing(name, book.project.text(&format!("src/{name}"))?)));
     let section = |table: &DocumentTable| {
+        let in_turn = machines.named().filter_map(|(results, machine)| sampled(table, results, machine));
         let compared = comparison_table(document, table, machines);
         let nothing = nothing_of(table, machines);
         let is_shown = nothing.is_none() && !compared.groups.is_empty();
@@ -41,7 +42,7 @@ pub(super) fn render(
             counts => counts_table(table, machines).map(|counts| safe_html(counts.to_html())),
             left_out => nothing.or_else(left_out),
             parameters => parameters(table, machines),
-            notes => [columns_left_out(table, machines), in_turn(table, machines)].concat(),
+            notes => columns_left_out(table, machines).into_iter().chain(in_turn).collect::<Vec<String>>(),
         }
     };
     let (main, more) = document.divided_figures();
@@ -141,11 +142,6 @@ fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
         }
     }
     found
-}
-
-/// For each run, whether its rows of a table were sampled in turn.
-fn in_turn(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
-    machines.named().filter_map(|(results, machine)| sampled(table, results, machine)).collect()
 }
 
 /// Which runs the chapter shows, the command that made each, and what limits the times of its experiments.

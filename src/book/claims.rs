@@ -20,7 +20,8 @@ pub(super) fn render(book: &Book<'_>, judged: &[Judged<'_>]) -> Result<String, B
         context! { title => document.title.as_str(), rows => rows.collect::<Vec<Value>>() }
     });
     let machines = book.machines.named().enumerate().map(|(place, (results, label))| {
-        context! { label, own => results.run().system.as_str(), totals => totals(judged, place) }
+        let verdicts = judged.iter().flat_map(|(_, claims)| claims).filter_map(|of| Some(&of.get(place)?.verdict));
+        context! { label, own => results.run().system.as_str(), totals => verdict_totals(verdicts) }
     });
     let context = context! {
         columns => 1 + 2 * book.results.len(),
@@ -28,12 +29,6 @@ pub(super) fn render(book: &Book<'_>, judged: &[Judged<'_>]) -> Result<String, B
         documents => documents.collect::<Vec<Value>>(),
     };
     book.templates.render("claims.md.j2", context)
-}
-
-/// How many claims have which verdict on the machine at this place.
-fn totals(judged: &[Judged<'_>], place: usize) -> String {
-    let verdicts = judged.iter().flat_map(|(_, claims)| claims).filter_map(|of| of.get(place)).map(|of| &of.verdict);
-    verdict_totals(verdicts)
 }
 
 /// A claim with its verdict for each machine: of the system that decides, and of the one that the file is about.

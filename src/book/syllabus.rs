@@ -48,8 +48,11 @@ pub(super) fn schema() -> schemars::Schema {
 /// The file describes no lessons, or names a chapter, a page or a notebook that there is not; the message says where.
 pub(super) fn lessons(project: &BookProject, documents: &[Document]) -> Result<Vec<CourseLesson>, FileError> {
     let Some((origin, text)) = project.lessons() else {
-        let own = documents.iter().filter(|document| document.lesson.is_some());
-        return Ok(own.map(of_chapter).collect());
+        let own = documents.iter().filter(|document| document.lesson.is_some()).map(|document| {
+            let (title, chapters) = (document.title.clone(), vec![document.id.clone()]);
+            CourseLesson { title, chapters, read: Vec::new(), labs: Vec::new() }
+        });
+        return Ok(own.collect());
     };
     let mut lessons: Vec<CourseLesson> = yaml::parse_filled(text, &origin, None)?;
     // A course may leave all notebooks out; one that has some names its own.
@@ -104,9 +107,4 @@ fn title_of<'a>(book: &'a Book<'_>, page: &'a str) -> &'a str {
     let text = || book.project.text(&format!("src/{page}.md")).ok();
     let heading = || text()?.lines().find_map(|line| line.strip_prefix("# "));
     notebook.map(|notebook| notebook.title.as_str()).or_else(heading).unwrap_or(page)
-}
-
-fn of_chapter(document: &Document) -> CourseLesson {
-    let (title, chapters) = (document.title.clone(), vec![document.id.clone()]);
-    CourseLesson { title, chapters, read: Vec::new(), labs: Vec::new() }
 }

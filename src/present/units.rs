@@ -13,11 +13,12 @@ use std::time::Duration;
 ///
 /// assert_eq!(Unit::BytesPerSecond.base(), "B/s");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Unit {
     /// Seconds.
+    #[default]
     Seconds,
     /// Bytes.
     Bytes,

@@ -83,7 +83,7 @@ pub use run::{
 };
 pub use same_code::{Comparisons, SameCode};
 pub use selection::Selection;
-pub use spelled::{Selector, Spelled, behind, name_of};
+pub use spelled::{Selector, Spelled, name_of};
 pub use steady::no_interval_of;
 pub use system::{FINGERPRINT, MEASURING_CODE, Machine, System};
 pub use work::{Limit, Work};

@@ -136,7 +136,7 @@ pub struct DocumentTable {
 }
 
 /// A row of a document's table.
-#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentRow {
     /// What the row is about: the label that the row has in the results, or the text's own word where that has to stand.
@@ -148,7 +148,7 @@ pub struct DocumentRow {
     #[serde(default)]
     pub select: Parameters,
     /// The unit that the row was declared with, in which its published figures are.
-    #[serde(skip, default = "seconds")]
+    #[serde(skip)]
     pub unit: Unit,
     /// The published figure of each case, by the case's label; `null` or no entry where the document prints none.
     #[serde(default)]
@@ -331,9 +331,4 @@ impl DocumentRow {
 /// Whether a file of a folder of documents is one.
 pub(super) fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "yaml")
-}
-
-/// Until the catalog has said which it is.
-fn seconds() -> Unit {
-    Unit::Seconds
 }

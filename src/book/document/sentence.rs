@@ -11,7 +11,7 @@
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Checked, Held, Operand, ResolvedExpression, Several, UnknownName, holds, is_foreign, parsed, singled_out,
+    Checked, Held, Operand, ResolvedExpression, Several, UnknownName, holds, is_foreign, parsed,
 };
 use super::Document;
 use crate::measure::{Decision, Observations};
@@ -233,13 +233,11 @@ impl Text {
             };
             let (quantity, form) = formed(text);
             let expression = parsed(quantity, &FORMS).map_err(within)?;
-            let Checked { operands, dimension } = Checked::of(&expression, document).map_err(within)?;
-            singled_out(&operands, document, &[Parameters::new()], None)?;
-            let is_counted = || {
-                operands
-                    .iter()
-                    .all(|(_, operand)| matches!(operand, Operand::Measured { of_several: Some(Several::Count), .. }))
-            };
+            let checked = Checked::of(&expression, document, &[Parameters::new()], None);
+            let Checked { operands, dimension } = checked.map_err(within)?;
+            let is_count =
+                |operand: &Operand| matches!(operand, Operand::Measured { of_several: Some(Several::Count), .. });
+            let is_counted = || operands.iter().all(|(_, operand)| is_count(operand));
             let writes = match form {
                 Some("time") => Dimension::TIME,
                 Some("percent" | "times") => Dimension::NONE,

@@ -84,10 +84,6 @@ fn check_kind(
 
 /// The parameters of the cases are those of its rows.
 fn check_cases(at: &At<'_>, claim: &Claim) -> Result<(), FileError> {
-    if claim.each.is_some() && !claim.cases.is_empty() {
-        let what = "it has `cases` and `each`: the cases are named, or taken from the results";
-        return at.name("each").refuse(what);
-    }
     if claim.compare.is_some() && claim.each.is_none() && claim.cases.len() < 2 {
         return at.key("compare").refuse("there are no cases to compare: `each`, or two `cases`");
     }
@@ -99,10 +95,7 @@ fn check_cases(at: &At<'_>, claim: &Claim) -> Result<(), FileError> {
         at.parameters(&ids, select, "no row of its tests has")?;
     }
     at.key("cases").once(claim.cases.iter(), None, |_| "the case stands there twice".to_owned())?;
-    match &claim.each {
-        Some(each) => at.key("each").parameter(&ids, each, || format!("no row of its tests has a parameter `{each}`")),
-        None => Ok(()),
-    }
+    at.each_value(&ids, (claim.each.as_deref(), !claim.cases.is_empty()), ["it", "no row of its tests has"])
 }
 
 fn is_sign(region: &AcceptedRegion) -> bool {

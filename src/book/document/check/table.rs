@@ -69,11 +69,6 @@ fn check_published(at: &At<'_>, table: &DocumentTable, row: &DocumentRow) -> Res
 
 /// The cases of a table, and the parameters with which the document measured: each is one that its rows have.
 fn check_cases(at: &At<'_>, table: &DocumentTable) -> Result<(), FileError> {
-    if table.each.is_some() && !table.cases.is_empty() {
-        let what =
-            format!("table `{}` has `cases` and `each`: the cases are named, or taken from the results", table.id);
-        return at.name("each").refuse(what);
-    }
     let cases = at.key("cases");
     cases.once(table.cases.iter().map(|case| &case.label), Some("label"), |place| {
         format!("table `{}` has two cases `{}`", table.id, table.cases[place].label)
@@ -91,10 +86,8 @@ fn check_cases(at: &At<'_>, table: &DocumentTable) -> Result<(), FileError> {
             return at.refuse(format!("{whose} all parameters of the case `{}`", case.label));
         }
     }
-    match &table.each {
-        Some(each) => at.key("each").parameter(&ids, each, || format!("{whose} a parameter `{each}`")),
-        None => Ok(()),
-    }
+    let what = format!("table `{}`", table.id);
+    at.each_value(&ids, (table.each.as_deref(), !table.cases.is_empty()), [&what, &whose])
 }
 
 /// A place in a list, and which measurements there are to choose from.
