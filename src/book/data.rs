@@ -1,8 +1,6 @@
 //! Recorded timelines in a chapter, and the data of plots to download: a CSV file for each plot of a run, and one for each recorded
 //! timeline.
 
-use std::path::PathBuf;
-
 use csv::Writer;
 
 use super::document::{Document, DocumentFigure, DocumentTable, Matrix, Panel, TableCase, TableEntry};
@@ -15,7 +13,7 @@ use crate::present::{TimelinePlot, escape};
 use crate::results::{
     Lookup, Metric, MetricSpec, MissingReason, Parameters, Recorded, RecordedTimeline, Results, in_words, matmul_rates,
 };
-use crate::timeline::Timeline;
+use crate::timeline::{Span, Timeline};
 use crate::units::Unit;
 
 /// Where the data of a figure lies, beside the chapters. `number` is the run's, from 1.
@@ -32,12 +30,20 @@ fn has_data(panel: &Panel) -> bool {
     panel.timeline.is_none() && panel.chapter.is_none()
 }
 
-/// The data that a document's chapter offers: path within the book's `src`, and content.
-pub(super) fn files(document: &Document, results: &[Results]) -> Result<Vec<(PathBuf, Vec<u8>)>, BookError> {
+/// What a document's chapter offers, of figures their data and of recorded timelines traces and spans: path within the book's
+/// `src`, and content.
+pub(super) fn files(document: &Document, results: &[Results]) -> Result<Vec<(String, Vec<u8>)>, BookError> {
+    let scenarios: Vec<&String> = document.panels().filter_map(|panel| panel.timeline.as_ref()).collect();
     let mut files = Vec::new();
     for (number, results) in (1..).zip(results) {
         for figure in document.figures.iter().filter(|figure| has_rows(figure)) {
-            files.push((PathBuf::from(place(document, figure, number)), rows(document, figure, results)?));
+            files.push((place(document, figure, number), rows(document, figure, results)?));
+        }
+        for scenario in &scenarios {
+            if let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) {
+                let [trace, data] = trace_places(scenario, number);
+                files.extend([(trace, timeline.to_trace().into_bytes()), (data, spans(timeline)?)]);
+            }
         }
     }
     Ok(files)
@@ -49,8 +55,6 @@ type Record = [String; 10];
 /// The rows that a figure draws and no other chapter offers, of every system that it draws. Values are in the unit of
 /// their row, without a prefix.
 fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Result<Vec<u8>, BookError> {
-    let mut out = Writer::from_writer(Vec::new());
-    write(&mut out, &["row", "what", "parameters", "system", "unit", "value", "low", "high", "n", "state"])?;
     let mut records: Vec<Record> = Vec::new();
     for panel in figure.panels.iter().filter(|panel| has_data(panel)) {
         if let Some(matrix) = &panel.matrix {
@@ -68,8 +72,8 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
             });
         }
     }
-    each_once(records).iter().try_for_each(|record| write(&mut out, record))?;
-    finish(out)
+    let headings = ["row", "what", "parameters", "system", "unit", "value", "low", "high", "n", "state"];
+    csv(headings, each_once(records))
 }
 
 /// All rows that a matrix draws.
@@ -161,43 +165,23 @@ fn rounded(value: f64, digits: usize) -> String {
 
 /// The spans of a timeline.
 fn spans(timeline: &Timeline) -> Result<Vec<u8>, BookError> {
-    let mut out = Writer::from_writer(Vec::new());
-    write(&mut out, &["lane", "what", "kind", "start_ns", "end_ns"])?;
-    for span in &timeline.spans {
+    let record = |span: &Span| {
         let lane = timeline.tracks.get(span.track).map(ToString::to_string).unwrap_or_default();
         let (start, end) = (span.start_ns.to_string(), span.end_ns.to_string());
-        write(&mut out, &[&lane, span.name.as_str(), span.kind.name(), &start, &end])?;
+        [lane, span.name.to_string(), span.kind.name().to_owned(), start, end]
+    };
+    csv(["lane", "what", "kind", "start_ns", "end_ns"], timeline.spans.iter().map(record).collect())
+}
+
+/// Records below their headings.
+fn csv<const N: usize>(headings: [&str; N], records: Vec<[String; N]>) -> Result<Vec<u8>, BookError> {
+    let wrong = |error: &dyn std::error::Error| FileError::whole("the data of a plot", error.to_string());
+    let mut out = Writer::from_writer(Vec::new());
+    for record in std::iter::once(headings.map(str::to_owned)).chain(records) {
+        let cells = record.iter().map(|cell| clean::cell(cell).into_owned());
+        out.write_record(cells).map_err(|error| wrong(&error))?;
     }
-    finish(out)
-}
-
-/// What a document's chapter offers of recorded timelines: traces and spans.
-pub(super) fn timelines(document: &Document, results: &[Results]) -> Result<Vec<(PathBuf, Vec<u8>)>, BookError> {
-    let scenarios: Vec<&String> = document.panels().filter_map(|panel| panel.timeline.as_ref()).collect();
-    let mut files = Vec::new();
-    for (number, results) in (1..).zip(results) {
-        for scenario in &scenarios {
-            if let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) {
-                let [trace, data] = trace_places(scenario, number);
-                files.push((PathBuf::from(trace), timeline.to_trace().into_bytes()));
-                files.push((PathBuf::from(data), spans(timeline)?));
-            }
-        }
-    }
-    Ok(files)
-}
-
-fn write<T: AsRef<str>>(out: &mut Writer<Vec<u8>>, record: &[T]) -> Result<(), BookError> {
-    let cells = record.iter().map(|cell| clean::cell(cell.as_ref()).into_owned());
-    out.write_record(cells).map_err(|error| wrong(&error))
-}
-
-fn wrong(error: &dyn std::error::Error) -> BookError {
-    FileError::whole("the data of a plot", error.to_string()).into()
-}
-
-fn finish(out: Writer<Vec<u8>>) -> Result<Vec<u8>, BookError> {
-    out.into_inner().map_err(|error| wrong(&error))
+    Ok(out.into_inner().map_err(|error| wrong(&error))?)
 }
 
 /// The panel as HTML without empty lines. What was not recorded says so. `number` is the run's, from 1.
@@ -226,10 +210,7 @@ pub(super) fn timeline_panel(
         0 => String::new(),
         count => format!(" {count} records were lost."),
     };
-    let cost = match cost(found) {
-        text if text.is_empty() => text,
-        text => format!(" {}", escape(&text)),
-    };
+    let cost = cost(found).map(|text| format!(" {}", escape(&text))).unwrap_or_default();
     let [trace, data] = trace_places(scenario, number);
     format!(
         "<div class=\"timeline\"{spans}>\n{svg}\n<p class=\"source\">{with}Device times: {source}.{dropped}{cost} \
@@ -256,13 +237,10 @@ fn plot<'a>(drawn: &Panel, scenario: &str, machine: &str, timeline: &'a Timeline
 }
 
 /// What recording costs, in a sentence; nothing where it was not timed.
-fn cost(scenario: &RecordedTimeline) -> String {
-    if scenario.untraced_s.is_empty() || scenario.traced_s.is_empty() {
-        return String::new();
-    }
-    let [off, on] =
-        [&scenario.untraced_s, &scenario.traced_s].map(|passes| Unit::Seconds.format(median(passes.clone()), 3));
-    format!("The pass took {off} untraced and {on} traced.")
+fn cost(scenario: &RecordedTimeline) -> Option<String> {
+    let passes = [&scenario.untraced_s, &scenario.traced_s];
+    let [off, on] = passes.map(|passes| Unit::Seconds.format(median(passes.clone()), 3));
+    (!passes.iter().any(|passes| passes.is_empty())).then(|| format!("The pass took {off} untraced and {on} traced."))
 }
 
 /// Where the trace and the data of a scenario lie, beside the chapters.

@@ -265,14 +265,11 @@ fn answer(document: &Document, (results, machine): (&Results, &str)) -> Value {
         let is_open = matches!(number.effect, Effect::MayBeNone);
         Some(context! { value => number.value, interval => number.interval, caption => headline.caption.as_str(), is_open })
     });
-    let lesson = document.lesson.as_ref();
-    let lines: Vec<&[Sentence]> = match lesson {
-        Some(lesson) => vec![std::slice::from_ref(&lesson.predict.answer), &lesson.measured],
-        None => Vec::new(),
-    };
+    let lesson = document.lesson.iter();
+    let lines = lesson.flat_map(|lesson| std::iter::once(&lesson.predict.answer).chain(&lesson.measured));
+    let lines: Vec<Sentence> = lines.cloned().collect();
     let mut values: Vec<String> = Vec::new();
     let mut said = Vec::new();
-    let lines: Vec<Sentence> = lines.into_iter().flatten().cloned().collect();
     let systems = results.systems();
     // A slide has room for the values of one system: those of several stand in the chapter, and each has one paragraph.
     let is_alone = systems.len() == 1;

@@ -170,7 +170,7 @@ impl Source {
         };
         let machines = Machines::of(results).called(labels);
         let text = chapter::render(book, &(document, judged), &machines)?;
-        for (path, content) in data::files(document, results)?.into_iter().chain(data::timelines(document, results)?) {
+        for (path, content) in data::files(document, results)? {
             self.files.insert(Path::new("src").join(path), content);
         }
         let written = format!("documents/{}.yaml", document.id);

@@ -35,21 +35,15 @@ impl Warning {
 
     /// All warnings about a file, those about the program first, then in the order of the experiments.
     pub fn of(results: &Results) -> Vec<Self> {
+        const DEBUG: &str =
+            "The program was built without optimisation: host times are too long. Build it with `--release`.";
+        const DIRTY: &str = "The program was built from a checkout with uncommitted changes: the commit does not tell what ran. \
+                             Commit and run again.";
         let environment = results.environment();
-        let mut warnings = Vec::new();
-        if environment.program.profile.as_deref() == Some("debug") {
-            warnings.push(Self::new(
-                WarningSubject::Code,
-                "The program was built without optimisation: host times are too long. Build it with `--release`.",
-            ));
-        }
-        if environment.program.dirty == Some(true) {
-            warnings.push(Self::new(
-                WarningSubject::Code,
-                "The program was built from a checkout with uncommitted changes: the commit does not tell what ran. \
-                 Commit and run again.",
-            ));
-        }
+        let is_debug = environment.program.profile.as_deref() == Some("debug");
+        let of_code = [(is_debug, DEBUG), (environment.program.dirty == Some(true), DIRTY)];
+        let of_code = of_code.into_iter().filter(|(is_so, _)| *is_so);
+        let mut warnings: Vec<Self> = of_code.map(|(_, text)| Self::new(WarningSubject::Code, text)).collect();
         let mut of_run = |text: String| warnings.push(Self::new(WarningSubject::Run, text));
         if let Some(reason) = &environment.cuda_unavailable {
             of_run(format!("CUDA could not be used: {reason}"));

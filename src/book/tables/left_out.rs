@@ -32,32 +32,26 @@ impl LeftOut {
         Self { case: case.heading().map(str::to_owned), ..Self::new(row.label.clone(), reason) }
     }
 
-    /// The rows of each reason, with the cases that they have in common.
-    fn by_reason<'a>(all: &'a [Self]) -> Vec<(String, &'a str, Vec<&'a str>)> {
+    /// Each reason with the rows that share it and the same cases, in words.
+    pub(crate) fn listed<'a>(all: &'a [Self]) -> Vec<(&'a str, String)> {
         let of_row = |one: &'a Self| ((one.what.as_str(), one.reason.as_str()), one.case.as_deref());
         let rows = grouped(all.iter().map(of_row)).into_iter();
         // Rows of the same cases stand together.
         let by_cases =
             rows.map(|((what, reason), cases)| ((reason, each_once(cases.into_iter().flatten())), format!("“{what}”")));
-        grouped(by_cases).into_iter().map(|((reason, cases), rows)| (rows.join(", "), reason, cases)).collect()
-    }
-
-    /// The same in words: each reason with the rows that share it and the same cases.
-    pub(crate) fn listed(all: &[Self]) -> Vec<(&str, String)> {
-        Self::by_reason(all).into_iter().map(|(what, reason, cases)| (reason, what + &in_brackets(&cases))).collect()
+        let of_cases = grouped(by_cases).into_iter();
+        of_cases.map(|((reason, cases), rows)| (reason, rows.join(", ") + &in_brackets(&cases))).collect()
     }
 
     /// All of them in one sentence: what they are, for which cases, and why; nothing where nothing is left out.
     pub fn sentence(all: &[Self], machine: &str) -> Option<String> {
-        let (parts, mut sentence) = (Self::by_reason(all), String::new());
-        for (place, (what, reason, cases)) in parts.iter().enumerate() {
-            let cases = in_brackets(cases);
-            let last = parts.get(place + 1).is_none_or(|(_, next, _)| next != reason);
-            let why = if last { format!(", since {}", reason.trim_end_matches('.')) } else { String::new() };
-            let join = if place > 0 { "; " } else { "" };
-            sentence.push_str(&format!("{join}{what}{cases}{why}"));
-        }
-        (!parts.is_empty()).then(|| format!("Not applicable on {machine}, and left out: {sentence}."))
+        let listed = Self::listed(all);
+        let of_reason = |parts: &[(&str, String)]| {
+            let rows: Vec<&str> = parts.iter().map(|(_, rows)| rows.as_str()).collect();
+            format!("{}, since {}", rows.join("; "), parts[0].0.trim_end_matches('.'))
+        };
+        let parts: Vec<String> = listed.chunk_by(|(one, _), (other, _)| one == other).map(of_reason).collect();
+        (!parts.is_empty()).then(|| format!("Not applicable on {machine}, and left out: {}.", parts.join("; ")))
     }
 
     /// The same with one entry in place of those of all `cases` of a row.
