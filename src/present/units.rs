@@ -122,11 +122,8 @@ impl Unit {
     /// The unit of a value that is written without a prefix, as a column of data names it.
     pub fn base(self) -> &'static str {
         match self {
-            Unit::Seconds => "s",
-            Unit::Bytes => "B",
-            Unit::BytesPerSecond => "B/s",
-            Unit::FlopsPerSecond => "FLOP/s",
             Unit::Number | Unit::Ratio => "1",
+            unit => unit.scale(1.0).symbol,
         }
     }
 

@@ -116,13 +116,8 @@ impl Shift {
 
     /// The shift in a word.
     pub fn name(self) -> &'static str {
-        match self {
-            Shift::Slower => "slower",
-            Shift::Different => "different",
-            Shift::Faster => "faster",
-            Shift::Uncertain => "uncertain",
-            Shift::Same => "same",
-        }
+        // In the order of the shifts.
+        ["slower", "different", "faster", "uncertain", "same"][self as usize]
     }
 
     /// Whether the two values are known to differ by what matters.

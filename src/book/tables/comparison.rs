@@ -303,11 +303,8 @@ fn system_cells(
     }
     let nothing = Parameters::new();
     let prefer = measured.map_or(&nothing, |measured| &measured.metric.spec.parameters);
-    let found = lookup.find(id, select, prefer).and_then(|metric| {
-        let estimate = metric.estimate()?;
-        Ok((metric, estimate))
-    });
-    let (metric, estimate) = match found {
+    let found = lookup.find(id, select, prefer).and_then(|metric| Ok((metric.estimate()?, metric)));
+    let (estimate, metric) = match found {
         Ok(found) => found,
         Err(absence) => return [missing(&absence), Cell::Nothing],
     };

@@ -67,14 +67,6 @@ pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileErr
     read.map_err(|error| invalid(&error, &track.path(), text, origin))
 }
 
-/// The content of a text in which nothing is left blank.
-///
-/// # Errors
-/// As [`parse`].
-pub fn content(text: &str, origin: &str) -> Result<Value, FileError> {
-    parse_filled(text, origin, None)
-}
-
 /// Reads a text in which nothing is left blank, but for the values below a key that `may_be_blank`.
 ///
 /// # Errors

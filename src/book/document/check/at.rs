@@ -146,14 +146,11 @@ impl<'a> At<'a> {
 
     /// An error for a name in the text here that stands for nothing.
     pub(super) fn unknown(&self, unknown: UnknownName) -> FileError {
-        let error = self.way.error(self.text, self.origin, format!("{}{}", self.about, unknown.message), unknown.hint);
-        match (error, unknown.name) {
-            (FileError::Invalid { origin, line, column, message, hint }, Some(name)) => {
-                let (line, column) = self.word(&name, (line, column)).unwrap_or((line, column));
-                FileError::Invalid { origin, line, column, message, hint }
-            }
-            (error, _) => error,
-        }
+        let UnknownName { name, message, hint } = unknown;
+        let place = self.way.place(self.text).unwrap_or_default();
+        let (line, column) = name.and_then(|name| self.word(&name, place)).unwrap_or(place);
+        let (origin, message) = (self.origin.to_owned(), format!("{}{message}", self.about));
+        FileError::Invalid { origin, line, column, message, hint }
     }
 
     /// Where `name` stands as a whole word, from a place on.
