@@ -107,20 +107,17 @@ fn environment(run: &Run) -> Table {
     let unknown = || Cell::Missing(Missing::new("not known", None));
     let known = |value: Option<String>| value.map_or_else(unknown, Cell::Text);
     let bytes = |bytes: Option<u64>| known(bytes.map(|bytes| Unit::Bytes.format(bytes as f64, 4)));
-    let dirty = match program.dirty {
-        Some(true) => ", with uncommitted changes",
-        Some(false) | None => "",
-    };
+    let dirty = if program.dirty == Some(true) { ", with uncommitted changes" } else { "" };
     let build = program.profile.as_ref().map(|profile| format!(", {profile} build")).unwrap_or_default();
-    let mut facts = vec![
+    let of_device = [
         ("device".to_owned(), text(&device.model)),
         ("opened as".to_owned(), text(&device.name)),
         ("engine".to_owned(), text(&device.engine)),
         ("device memory".to_owned(), bytes(device.memory_bytes)),
         ("a blocked host thread".to_owned(), known(device.wait_policy.clone())),
     ];
-    facts.extend(run.environment.facts().map(|(name, value)| (name.clone(), text(value))));
-    facts.extend([
+    let facts = run.environment.facts().map(|(name, value)| (name.clone(), text(value)));
+    let of_host = [
         ("host processor".to_owned(), text(&host.cpu)),
         ("logical processors".to_owned(), known(host.logical_cpus.map(|cpus| cpus.to_string()))),
         ("host memory".to_owned(), bytes(host.memory_bytes)),
@@ -129,8 +126,8 @@ fn environment(run: &Run) -> Table {
         ("program".to_owned(), Cell::Text(format!("{}{build}", versions(program)))),
         ("commit".to_owned(), known(program.commit.as_ref().map(|commit| format!("{commit}{dirty}")))),
         ("command".to_owned(), Cell::Text(program.command.join(" "))),
-    ]);
-    Table::facts("Environment", ["fact", "value"], facts)
+    ];
+    Table::facts("Environment", ["fact", "value"], of_device.into_iter().chain(facts).chain(of_host))
 }
 
 /// The suite's sampling; as it stands in the file where it is none.

@@ -62,7 +62,7 @@ impl Source {
         let described = project.documents(&catalog)?;
         let mut pages = project.pages();
         let taken = pages.iter().cloned().chain(described.iter().map(|document| document.id.clone())).collect();
-        let audits = audit_names(&project.audits, &taken);
+        let audits = audit_names(&project.audits, taken);
         pages.extend(audits.iter().cloned());
         // Chapters of a text are always shown; others need measured rows.
         let shown = described.iter().map(|document| document.with_tables(results, &described));
@@ -290,18 +290,16 @@ fn without_link(text: &str, end: &str) -> String {
 fn undocumented(documents: &[Document], results: &[Results], pages: &BTreeSet<String>) -> Vec<Document> {
     let names = each_once(results.iter().flat_map(|results| &results.rows).map(|row| row.spec.experiment()));
     let names = names.into_iter().filter(|name| !documents.iter().any(|document| document.id == *name));
-    let mut made: Vec<Document> = Vec::new();
-    for (order, name) in (0..).zip(names) {
+    let mut taken: BTreeSet<String> = documents.iter().map(|document| document.id.clone()).collect();
+    let made = (0..).zip(names).map(|(order, name)| {
         let mut document = Document::of_experiment(name, order, results);
-        let taken = |id: &str, made: &[Document]| {
-            id.is_empty() || is_taken(id, pages) || documents.iter().chain(made).any(|document| document.id == id)
-        };
-        while taken(&document.id, &made) {
+        let mut is_free = |id: &str| !id.is_empty() && !is_taken(id, pages) && taken.insert(id.to_owned());
+        while !is_free(&document.id) {
             document.id = format!("experiment-{}", document.id);
         }
-        made.push(document);
-    }
-    made
+        document
+    });
+    made.collect()
 }
 
 /// An entry of the table of contents.
@@ -365,17 +363,16 @@ fn sources_page(book: &Book<'_>) -> Result<String, BookError> {
 }
 
 /// The names of the pages of audits: none is one of `taken`.
-fn audit_names(audits: &[AuditPage], taken: &BTreeSet<String>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for audit in audits {
+fn audit_names(audits: &[AuditPage], mut taken: BTreeSet<String>) -> Vec<String> {
+    let name = |audit: &AuditPage| {
         let letters = audit.name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
         let mut name = format!("audit-{}", letters.collect::<String>());
-        while taken.contains(&name) || names.contains(&name) {
+        while !taken.insert(name.clone()) {
             name.push_str("-2");
         }
-        names.push(name);
-    }
-    names
+        name
+    };
+    audits.iter().map(name).collect()
 }
 
 /// The heading of an audit's page.
