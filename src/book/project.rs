@@ -149,7 +149,7 @@ impl BookProject {
 
     /// The JSON Schema of `lessons.yaml`.
     pub fn lessons_schema() -> schemars::Schema {
-        super::syllabus::schema()
+        schemars::schema_for!(Vec<super::syllabus::CourseLesson>)
     }
 
     /// With JSON Schemas by their names, and in each file of that kind the line by which an editor finds its schema: `suite` and
@@ -266,7 +266,8 @@ impl BookProject {
 
     /// Whether what lies at `place`, or will, is a part of this project: what is written there is read the next time.
     pub fn takes_in(&self, place: &Path) -> bool {
-        let there = place.ancestors().find_map(|above| Some((above, fs::canonicalize(or_here(above)).ok()?)));
+        let there =
+            place.ancestors().find_map(|above| Some((above, fs::canonicalize(Path::new(".").join(above)).ok()?)));
         let (Some(folder), Some((above, found))) = (&self.folder, there) else { return false };
         let place = found.join(place.strip_prefix(above).unwrap_or(Path::new("")));
         let mut folders =
@@ -321,10 +322,6 @@ impl BookProject {
 struct Titled {
     id: String,
     title: String,
-}
-
-fn or_here(path: &Path) -> &Path {
-    if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
 /// Without what lies in a folder beside the notebooks, such as the worked answers: a book shows none of it.

@@ -311,7 +311,9 @@ fn summary(book: &Book<'_>, audits: Vec<Value>) -> Result<String, BookError> {
     let entries = |documents: Vec<&Document>| -> Vec<Value> {
         documents.into_iter().map(|document| entry(&document.id, &document.title)).collect()
     };
-    let (course, reference) = book.documents.iter().partition(|document| document.is_in_course());
+    // The course is the lessons, and what has a text behind it.
+    let (course, reference) =
+        book.documents.iter().partition(|document| document.lesson.is_some() || document.source.is_some());
     let (course, reference) = (entries(course), entries(reference));
     let notebooks = book.notebooks.iter().map(|notebook| entry(&notebook.name, &notebook.title));
     let notebooks = notebooks.collect::<Vec<Value>>();

@@ -37,11 +37,6 @@ impl CourseLesson {
     }
 }
 
-/// The JSON Schema of a project's lessons.
-pub(super) fn schema() -> schemars::Schema {
-    schemars::schema_for!(Vec<CourseLesson>)
-}
-
 /// The lessons of a project, which teach chapters of `documents`. Those that teach none of these are left out.
 ///
 /// # Errors

@@ -221,11 +221,6 @@ impl Document {
         self.claims.iter().map(|claim| results.iter().map(|results| claim.judge(self, results)).collect()).collect()
     }
 
-    /// Whether its chapter is one of the course: a lesson, or one with a text behind it. Others are for reference.
-    pub fn is_in_course(&self) -> bool {
-        self.lesson.is_some() || self.source.is_some()
-    }
-
     /// How long its chapter takes, as its lesson says.
     pub(crate) fn minutes(&self) -> u32 {
         self.lesson.as_ref().map_or(0, |lesson| lesson.minutes.get().into())
@@ -318,13 +313,6 @@ impl DocumentTable {
     /// The row of the measurement `id`.
     pub fn row(&self, id: &str) -> Option<&DocumentRow> {
         self.rows.iter().find(|row| row.id == id)
-    }
-}
-
-impl DocumentRow {
-    /// The published figure of a case.
-    pub fn published_for(&self, case: &TableCase) -> Option<&Figure> {
-        self.published.get(&case.label).and_then(Option::as_ref)
     }
 }
 

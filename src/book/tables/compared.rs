@@ -34,10 +34,13 @@ pub fn compared(compared: &Compared, wording: Wording) -> Vec<Table> {
         || vec![Column::new(Role::Label, "row"), Column::new(Role::Measured, a), Column::new(Role::Measured, b)];
     let of_change = [Column::new(Role::Ratio, format!("{b} / {a}")), Column::new(Role::Fact, "change")];
     let all_columns = columns().into_iter().chain(of_change).collect();
-    let behaviour = compared.changed_behaviour().map(|pair| (&pair.system, behaves(pair))).collect();
+    let row = |pair: &Pair, more: &[Cell]| {
+        TableRow::new(titled(&pair.id, &pair.parameters), [&values(pair), more].concat()).of(&pair.id)
+    };
+    let behaviour = compared.changed_behaviour().map(|pair| (&pair.system, row(pair, &[]))).collect();
     let mut pairs: Vec<&Pair> = compared.pairs.iter().collect();
     pairs.sort_by_key(|pair| pair.shift);
-    let pairs = pairs.into_iter().map(|pair| (&pair.system, row(pair))).collect();
+    let pairs = pairs.into_iter().map(|pair| (&pair.system, row(pair, &change(pair)))).collect();
     let unpaired = compared.unpaired.iter().map(|row| (&row.system, unpaired(row))).collect();
     let tables = [
         ("Behaviour that changed: the share of trials that say yes".to_owned(), columns(), behaviour),
@@ -107,7 +110,8 @@ pub fn agreement(found: &Agreement, wording: Wording) -> Vec<String> {
     lines
 }
 
-fn row(pair: &Pair) -> TableRow {
+/// The cells behind those of the two values.
+fn change(pair: &Pair) -> [Cell; 2] {
     let ratio = pair.ratio.map_or(Cell::Nothing, |ratio| {
         let plain = Value::plain(ratio.value, Unit::Ratio, Precision::Interval);
         let is_withheld = pair.no_interval.iter().any(Option::is_some);
@@ -116,12 +120,7 @@ fn row(pair: &Pair) -> TableRow {
     });
     let word = pair.shift.name().to_owned();
     let shift = Cell::Text(if pair.shift.is_change() && !pair.survives { format!("{word} (row alone)") } else { word });
-    let cells = values(pair).into_iter().chain([ratio, shift]).collect();
-    TableRow::new(titled(&pair.id, &pair.parameters), cells).of(&pair.id)
-}
-
-fn behaves(pair: &Pair) -> TableRow {
-    TableRow::new(titled(&pair.id, &pair.parameters), values(pair).into()).of(&pair.id)
+    [ratio, shift]
 }
 
 fn values(pair: &Pair) -> [Cell; 2] {

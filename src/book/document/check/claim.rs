@@ -74,7 +74,9 @@ fn check_kind(
         (kind, None) if kind != ClaimKind::Model => at.refuse("it has no bound"),
         (ClaimKind::Arithmetic, _) if measured => at.refuse("arithmetic holds nothing that was measured"),
         (kind, _) if kind != ClaimKind::Arithmetic && !measured => at.refuse("nothing that was measured stands in it"),
-        (ClaimKind::Sign, Some(region)) if !is_sign(&region) => at.refuse("a sign is a difference above or below 0"),
+        (ClaimKind::Sign, Some(AcceptedRegion { low, high })) if low.xor(high).is_none_or(|end| end.value != 0.0) => {
+            at.refuse("a sign is a difference above or below 0")
+        }
         (ClaimKind::Value, Some(AcceptedRegion { low, high })) if low.is_none() || high.is_none() => {
             at.refuse("a value has two bounds, between which the text's figure counts as found")
         }
@@ -96,11 +98,6 @@ fn check_cases(at: &At<'_>, claim: &Claim) -> Result<(), FileError> {
     }
     at.key("cases").once(claim.cases.iter(), None, |_| "the case stands there twice".to_owned())?;
     at.each_value(&ids, (claim.each.as_deref(), !claim.cases.is_empty()), ["it", "no row of its tests has"])
-}
-
-fn is_sign(region: &AcceptedRegion) -> bool {
-    let ends = [region.low, region.high];
-    ends.iter().flatten().count() == 1 && ends.iter().flatten().all(|end| end.value == 0.0)
 }
 
 #[cfg(test)]
