@@ -248,17 +248,14 @@ pub(super) fn check_pages(source: &Source, project: &BookProject) -> Result<(), 
 
 /// Where the entries of the table of contents lead.
 fn locations(summary: &Summary) -> Vec<PathBuf> {
-    fn add(items: &[SummaryItem], found: &mut Vec<PathBuf>) {
-        for item in items {
-            if let SummaryItem::Link(Link { location, nested_items, .. }) = item {
-                found.extend(location.clone());
-                add(nested_items, found);
-            }
+    let parts = [&summary.prefix_chapters, &summary.numbered_chapters, &summary.suffix_chapters];
+    let (mut found, mut left): (_, Vec<&SummaryItem>) = (Vec::new(), parts.into_iter().flatten().rev().collect());
+    while let Some(item) = left.pop() {
+        if let SummaryItem::Link(Link { location, nested_items, .. }) = item {
+            found.extend(location.clone());
+            left.extend(nested_items.iter().rev());
         }
     }
-    let mut found = Vec::new();
-    let parts = [&summary.prefix_chapters, &summary.numbered_chapters, &summary.suffix_chapters];
-    parts.into_iter().for_each(|items| add(items, &mut found));
     found
 }
 

@@ -34,7 +34,7 @@ pub(super) fn render(book: &Book<'_>, catalog: &Catalog) -> Result<String, BookE
             algorithms => algorithms(results.run()).map(|table| safe_html(table.to_html())),
             audited => has("self-audit"),
             ceilings => has("ceilings"),
-            same_code => same_code(SameCode::of(results)),
+            same_code => same_code(SameCode::of(std::slice::from_ref(results))),
             systems => others.map(|table| safe_html(table.to_html())).collect::<Vec<_>>(),
             diagnoses => diagnoses(results).map(|table| safe_html(table.to_html())),
             lacking => lacking(results).map(|table| safe_html(table.to_html())),
@@ -42,11 +42,22 @@ pub(super) fn render(book: &Book<'_>, catalog: &Catalog) -> Result<String, BookE
             work => work(results).map(|table| safe_html(table.to_html())),
         }
     });
-    let list = book.machines.named().map(|(results, machine)| listed(results, machine)).collect::<Vec<Value>>();
+    let list = book.machines.named().map(|(results, machine)| {
+        let device = &results.environment().device;
+        context! {
+            machine,
+            model => device.model.as_str(),
+            driver => device.fact("driver").unwrap_or("—"),
+            day => results.run().started.split('T').next(),
+            systems => results.systems().join(", "),
+            suite => results.title(),
+            rows => results.rows.len(),
+        }
+    });
     // One file alone has its own count.
-    let of_all = (book.results.len() > 1).then(|| same_code(SameCode::of_all(book.results))).flatten();
+    let of_all = (book.results.len() > 1).then(|| same_code(SameCode::of(book.results))).flatten();
     let context = context! {
-        list,
+        list => list.collect::<Vec<Value>>(),
         same_code => of_all,
         widths => widths(book.results),
         machines => machines.collect::<Vec<Value>>(),
@@ -78,21 +89,6 @@ fn widths(results: &[Results]) -> Vec<Value> {
         Some(context! { length => *length, rows, middle => percent(middle), nine_in_ten => percent(nine_in_ten) })
     };
     LENGTHS.iter().filter_map(of_length).collect()
-}
-
-/// A results file in the list of all.
-fn listed(results: &Results, machine: &str) -> Value {
-    let environment = results.environment();
-    let rows = results.rows.len();
-    context! {
-        machine,
-        model => environment.device.model.as_str(),
-        driver => environment.device.fact("driver").unwrap_or("—"),
-        day => results.run().started.split('T').next(),
-        systems => results.systems().join(", "),
-        suite => results.title(),
-        rows,
-    }
 }
 
 /// How often the method found a difference between the same code and itself, where that was tried.

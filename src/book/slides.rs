@@ -97,8 +97,9 @@ impl Deck<'_> {
     /// The page that lists the decks.
     fn index(&self) -> Result<String, BookError> {
         let lesson = |(number, lesson): (usize, &CourseLesson)| {
-            let minutes: u32 = self.taught(lesson).map(Document::minutes).sum();
-            let chapters = self.taught(lesson).map(|document| Value::from(document.title.as_str()));
+            let taught = lesson.taught(self.book.documents);
+            let minutes: u32 = taught.iter().map(|document| document.minutes()).sum();
+            let chapters = taught.iter().map(|document| Value::from(document.title.as_str()));
             context! {
                 page => safe_html(page_of(number)),
                 title => lesson.title.as_str(),
@@ -114,7 +115,7 @@ impl Deck<'_> {
     /// The deck of a lesson.
     fn lesson(&self, number: usize) -> Result<String, BookError> {
         let lesson = &self.book.lessons[number - 1];
-        let chapters = self.taught(lesson).map(|document| self.chapter(document));
+        let chapters = lesson.taught(self.book.documents).into_iter().map(|document| self.chapter(document));
         let labs =
             lesson.labs.iter().filter_map(|name| self.book.notebooks.iter().find(|notebook| notebook.name == *name));
         let next = self.book.lessons.get(number).map(|next| {
@@ -129,10 +130,6 @@ impl Deck<'_> {
         };
         let text = self.book.templates.render("slides/deck.md.j2", context)?;
         self.framed(&format!("{number}. {}", lesson.title), &text, true)
-    }
-
-    fn taught<'b>(&'b self, lesson: &CourseLesson) -> impl Iterator<Item = &'b Document> + use<'b> {
-        lesson.taught(self.book.documents).into_iter()
     }
 
     fn chapter(&self, document: &Document) -> Value {

@@ -151,7 +151,7 @@ fn one_run_moved_away_makes_the_same_code_differ_once_more() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json.gz");
     let mut results = Results::read(&path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
-    let counted = |results: &Results| syncscope_results::SameCode::of(results).within_runs;
+    let counted = |results: &Results| syncscope_results::SameCode::of(std::slice::from_ref(results)).within_runs;
     // Of fewer than six samples no interval of a median holds it in 95 % of cases.
     let has_interval = |outcome: &Outcome| outcome.values().is_some_and(|values| values.len() >= 6);
     let made = |row: &syncscope_results::Row| row.series.iter().filter(|own| has_interval(&own.outcome)).count();
@@ -175,7 +175,7 @@ fn comparisons_of_the_same_code_are_counted_over_all_files_of_the_book_too() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json.gz");
     let mut results = Results::read(&path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
-    let own = syncscope_results::SameCode::of(&results).within_runs;
+    let own = syncscope_results::SameCode::of(std::slice::from_ref(&results)).within_runs;
     let said = |factor: usize| {
         format!("1 lies outside {} of {} intervals within a single run.", factor * own.missed, factor * own.made)
     };

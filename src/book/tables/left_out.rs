@@ -293,8 +293,7 @@ fn is_told(rows: &[&Row]) -> bool {
 /// The counts of a table that asks for them, of each system that measured it.
 pub(crate) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Option<Table> {
     let cases = table.cases_in(machines.results);
-    let mut columns = vec![Column::new(Role::Label, "")];
-    let mut rows: Vec<Vec<usize>> = vec![Vec::new(); table.rows.len()];
+    let mut counted: Vec<(Column, Vec<usize>)> = Vec::new();
     for ((_, machine), systems) in machines.named().zip(&machines.systems) {
         for system in systems {
             let counts: Vec<[usize; 3]> =
@@ -303,21 +302,20 @@ pub(crate) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Op
                 continue;
             }
             for (place, heading) in ["in every trial", "in some trials", "in no trial"].into_iter().enumerate() {
-                columns.push(Column::new(Role::Measured, heading).of(format!("{}, {machine}", system.0.system)));
-                for (row, counts) in rows.iter_mut().zip(&counts) {
-                    row.push(counts[place]);
-                }
+                let column = Column::new(Role::Measured, heading).of(format!("{}, {machine}", system.0.system));
+                counted.push((column, counts.iter().map(|counts| counts[place]).collect()));
             }
         }
     }
-    let row = |(row, counts): (&DocumentRow, Vec<usize>)| {
-        let cells = counts.iter().map(|count| Cell::Text(count.to_string())).collect();
+    let row = |(place, row): (usize, &DocumentRow)| {
+        let counts = || counted.iter().map(|(_, counts)| counts[place]);
+        let cells = counts().map(|count| Cell::Text(count.to_string())).collect();
         // A row that no system has a case of counts nothing.
-        let row = TableRow::new(&row.label, cells).of(&row.id);
-        counts.iter().any(|count| *count > 0).then_some(row)
+        counts().any(|count| count > 0).then(|| TableRow::new(&row.label, cells).of(&row.id))
     };
-    let rows = table.rows.iter().zip(rows).filter_map(row).collect();
-    (table.counts && columns.len() > 1).then(|| Table::new(&table.title, columns, rows))
+    let rows = table.rows.iter().enumerate().filter_map(row).collect();
+    let columns = std::iter::once(Column::new(Role::Label, "")).chain(counted.iter().map(|(column, _)| column.clone()));
+    (table.counts && !counted.is_empty()).then(|| Table::new(&table.title, columns.collect(), rows))
 }
 
 /// Of how many cases a row is yes in every trial, in some, and in none.

@@ -56,7 +56,9 @@ fn check_rows(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
         let what = format!("draws table `{}` neither as bars nor as lines, or in both ways", table.id);
         return at.key("table").refuse(what);
     }
-    let mut units: Vec<Unit> = each_once(at, "bars", &panel.bars, table)?;
+    let bars = &panel.bars;
+    at.key("bars").once(bars.iter(), None, |place| format!("draws `{}` twice", bars[place]))?;
+    let mut units = at.each("bars", bars).map(|(at, id)| unit(&at, table, id)).collect::<Result<Vec<Unit>, _>>()?;
     if let Some(lines) = &panel.lines {
         let at = at.key("lines");
         units.extend(check_lines(&at, table, lines)?);
@@ -66,12 +68,6 @@ fn check_rows(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
         return at.key("table").refuse(format!("draws rows of table `{}` whose units differ on one axis", table.id));
     }
     Ok(())
-}
-
-/// The units of the rows of a list under a key, each of which is one of a table and stands there once.
-fn each_once(at: &At<'_>, key: &str, ids: &[String], table: &DocumentTable) -> Result<Vec<Unit>, FileError> {
-    at.key(key).once(ids.iter(), None, |place| format!("draws `{}` twice", ids[place]))?;
-    at.each(key, ids).map(|(at, id)| unit(&at, table, id)).collect()
 }
 
 /// Refuses what stands for several measurements in a list.
