@@ -96,8 +96,8 @@ fn figure_context(book: &Book<'_>, document: &Document, figure: &DocumentFigure,
             let leads = panel.chapter.as_ref().and_then(|chapter| Some((chapter, book.titles.get(chapter)?)));
             let leads = leads.map(|(id, title)| context! { id => safe_html(id.as_str()), title });
             let picture = |picture: String| context! { picture => safe_html(picture), leads => leads.clone() };
-            if let Some(scenario) = &panel.timeline {
-                panels.push(picture(data::timeline_panel(panel, scenario, (results, number, machine), &id)));
+            if let Some(timeline) = data::timeline_panel(panel, (results, number, machine), &id) {
+                panels.push(picture(timeline));
                 continue;
             }
             let drawn = drawn(document.table(&panel.table), panel, machine, results, &id);

@@ -39,10 +39,8 @@ pub(super) fn render(book: &Book<'_>) -> Result<String, BookError> {
         return book.templates.render("classroom.md.j2", context! { measured => Value::from(()) });
     };
     let rows = parse(text).map_err(|message| FileError::whole(book.project.name(TABLE.as_ref()), message))?;
-    // What the table says of where it was made.
-    let facts = text.lines().filter_map(|line| line.strip_prefix("# ")?.split_once(": "));
     let measured = context! {
-        facts => facts.map(|(name, value)| context! { name, value }).collect::<Vec<Value>>(),
+        facts => facts(text),
         counts => rows[0].others.iter().map(|other| other.processes).collect::<Vec<u32>>(),
         rows => rows.iter().map(shown).collect::<Vec<Value>>(),
     };
@@ -69,6 +67,12 @@ fn parse(text: &str) -> Result<Vec<Row>, String> {
         return Err("each row needs a line for each number of processes".to_owned());
     }
     Ok(rows)
+}
+
+/// What the table says of where it was made.
+fn facts(text: &str) -> Vec<Value> {
+    let said = text.lines().filter_map(|line| line.strip_prefix("# ")?.split_once(": "));
+    said.map(|(name, value)| context! { name, value }).collect()
 }
 
 /// What one process measured, and what more of them did as a multiple of that.

@@ -3,13 +3,13 @@
 
 use csv::Writer;
 
-use super::document::{Document, DocumentFigure, DocumentTable, Matrix, Panel, TableCase, TableEntry};
+use super::document::{Document, DocumentFigure, Matrix, Panel, TableCase, TableEntry};
 use super::in_order::each_once;
 use super::tables::{drawn_cases, matrix_system, pictures, shown_rows};
 use crate::clean;
 use crate::error::{BookError, FileError};
 use crate::measure::{Estimate, median};
-use crate::present::{TimelinePlot, escape};
+use crate::present::escape;
 use crate::results::{
     Lookup, Metric, MetricSpec, MissingReason, Parameters, Recorded, RecordedTimeline, Results, in_words, matmul_rates,
 };
@@ -66,10 +66,17 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
         systems.dedup();
         for system in systems {
             let lookup = results.lookup_of(system);
-            records.extend(match table {
-                Some(table) => drawn_rows(table, panel, results, (system, &lookup)),
-                None => matmuls(system, &lookup),
-            });
+            let Some(table) = table else {
+                records.extend(matmuls(system, &lookup));
+                continue;
+            };
+            let record = |(id, case): (&String, TableCase)| {
+                let row = table.row(id)?;
+                let found = (TableEntry { table, row, case: &case }).measured(&lookup);
+                let found = found.map(|found| (found.estimate, found.metric));
+                Some(record((id, &row.label, system), &case.select, found))
+            };
+            records.extend(drawn_cases(table, panel, results, &lookup).into_iter().filter_map(record));
         }
     }
     let headings = ["row", "what", "parameters", "system", "unit", "value", "low", "high", "n", "state"];
@@ -85,22 +92,6 @@ fn matrix_rows(matrix: &Matrix, results: &Results) -> Vec<Record> {
         record((&spec.id, &spec.label, system), &spec.parameters, found)
     };
     shown_rows(matrix, &lookup).into_iter().map(record).collect()
-}
-
-/// The rows that a panel draws of a table: bars case by case, lines place by place.
-fn drawn_rows(
-    table: &DocumentTable,
-    panel: &Panel,
-    results: &Results,
-    (system, lookup): (&str, &Lookup<'_>),
-) -> Vec<Record> {
-    let drawn = drawn_cases(table, panel, results, lookup);
-    let record = |(id, case): &(&String, TableCase)| {
-        let row = table.row(id)?;
-        let found = (TableEntry { table, row, case }).measured(lookup).map(|found| (found.estimate, found.metric));
-        Some(record((id, &row.label, system), &case.select, found))
-    };
-    drawn.iter().filter_map(record).collect()
 }
 
 /// The matmuls of a roofline.
@@ -184,21 +175,18 @@ fn csv<const N: usize>(headings: [&str; N], records: Vec<[String; N]>) -> Result
     Ok(out.into_inner().map_err(|error| wrong(&error))?)
 }
 
-/// The panel as HTML without empty lines. What was not recorded says so. `number` is the run's, from 1.
-pub(super) fn timeline_panel(
-    drawn: &Panel,
-    scenario: &str,
-    (results, number, machine): (&Results, usize, &str),
-    id: &str,
-) -> String {
+/// The timeline of a panel, where it is of one, as HTML without empty lines. What was not recorded says so. `number` is the
+/// run's, from 1.
+pub(super) fn timeline_panel(drawn: &Panel, run: (&Results, usize, &str), id: &str) -> Option<String> {
+    let (scenario, (results, number, machine)) = (drawn.timeline.as_deref()?, run);
     let title = drawn.title.as_deref().unwrap_or(scenario);
-    let missing = |why: &str| format!("<p class=\"missing\">{}: {}</p>\n", escape(title), escape(why));
+    let missing = |why: &str| Some(format!("<p class=\"missing\">{}: {}</p>\n", escape(title), escape(why)));
     let Some(found) = results.timeline(scenario) else { return missing("not recorded in this run") };
     let timeline = match &found.recorded {
         Recorded::Timeline(timeline) => timeline,
         Recorded::Failed(reason) => return missing(&format!("not recorded: {reason}")),
     };
-    let plot = plot(drawn, scenario, machine, timeline);
+    let plot = timeline.plot(title.to_owned(), machine.to_owned());
     let spans = plot.spans(id).map(|spans| format!(" data-spans=\"{}\"", escape(&spans))).unwrap_or_default();
     let svg = plot.to_svg(id);
     let source = escape(&timeline.source);
@@ -212,28 +200,18 @@ pub(super) fn timeline_panel(
     };
     let cost = cost(found).map(|text| format!(" {}", escape(&text))).unwrap_or_default();
     let [trace, data] = trace_places(scenario, number);
-    format!(
+    Some(format!(
         "<div class=\"timeline\"{spans}>\n{svg}\n<p class=\"source\">{with}Device times: {source}.{dropped}{cost} \
          <a href=\"{trace}\" download>Trace for Perfetto</a>, <a href=\"{data}\" download>data (CSV)</a></p>\n</div>\n",
-    )
+    ))
 }
 
 /// The picture alone, where the scenario was recorded.
-pub(super) fn timeline_picture(
-    drawn: &Panel,
-    scenario: &str,
-    (results, machine): (&Results, &str),
-    id: &str,
-) -> Option<String> {
-    let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) else {
-        return None;
-    };
-    Some(plot(drawn, scenario, machine, timeline).to_svg(id))
-}
-
-fn plot<'a>(drawn: &Panel, scenario: &str, machine: &str, timeline: &'a Timeline) -> TimelinePlot<'a> {
-    let title = drawn.title.as_deref().unwrap_or(scenario).to_owned();
-    timeline.plot(title, machine.to_owned())
+pub(super) fn timeline_picture(drawn: &Panel, (results, machine): (&Results, &str), id: &str) -> Option<String> {
+    let scenario = drawn.timeline.as_deref()?;
+    let Recorded::Timeline(timeline) = &results.timeline(scenario)?.recorded else { return None };
+    let title = drawn.title.as_deref().unwrap_or(scenario);
+    Some(timeline.plot(title.to_owned(), machine.to_owned()).to_svg(id))
 }
 
 /// What recording costs, in a sentence; nothing where it was not timed.

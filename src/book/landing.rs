@@ -139,7 +139,7 @@ fn timeline(headed: &[Headed<'_>], results: &Results, machine: &str) -> Option<V
         let Some(scenario) = &headline.timeline else { continue };
         let drawn = document.panels().find(|panel| panel.timeline.as_ref() == Some(scenario));
         if let Some(drawn) = drawn.filter(|_| results.timeline(scenario).is_some()) {
-            let svg = data::timeline_picture(drawn, scenario, (results, machine), "landing-timeline");
+            let svg = data::timeline_picture(drawn, (results, machine), "landing-timeline");
             return svg.map(|svg| context! { svg => safe_html(svg), chapter => document.id.as_str() });
         }
     }

@@ -220,7 +220,17 @@ fn shown_figures(document: &Document) -> Vec<&DocumentFigure> {
 fn slides_of(document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Vec<Value> {
     let mut slides = Vec::new();
     for (number, machine) in (1..).zip(machines.named()) {
-        let pictures = pictures(document, figure, number, machine);
+        let mut pictures = Vec::new();
+        for (place, panel) in (1..).zip(&figure.panels) {
+            let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
+            match panel.timeline {
+                Some(_) => pictures.extend(data::timeline_picture(panel, machine, &id)),
+                None => {
+                    let table = document.table(&panel.table);
+                    pictures.extend(drawn(table, panel, machine.1, machine.0, &id).pictures);
+                }
+            }
+        }
         let parts = pictures.chunks(PICTURES);
         let of = parts.len();
         for (part, pictures) in (1..).zip(parts) {
@@ -234,24 +244,6 @@ fn slides_of(document: &Document, figure: &DocumentFigure, machines: &Machines<'
         }
     }
     slides
-}
-
-/// The pictures of a figure that show a value of a machine.
-fn pictures(
-    document: &Document,
-    figure: &DocumentFigure,
-    number: usize,
-    (results, machine): (&Results, &str),
-) -> Vec<String> {
-    let mut pictures = Vec::new();
-    for (place, panel) in (1..).zip(&figure.panels) {
-        let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
-        match &panel.timeline {
-            Some(scenario) => pictures.extend(data::timeline_picture(panel, scenario, (results, machine), &id)),
-            None => pictures.extend(drawn(document.table(&panel.table), panel, machine, results, &id).pictures),
-        }
-    }
-    pictures
 }
 
 /// What a machine answers in three lines: its number with the interval, what was to be predicted, what to keep in mind; and

@@ -66,7 +66,7 @@ pub use diagnose::Diagnosed;
 pub use environment::{DeviceDescription, Environment, Host, Program, now, without_folders};
 pub use expression::{Dimension, Expression, Extreme, FILTERS as EXPRESSION_FILTERS, FormulaOperand, SyntaxError};
 pub use file::MAX_BYTES as LONGEST_FILE;
-pub use lookup::{Lookup, preferred};
+pub use lookup::{Lookup, agrees, holds, preferred};
 pub use metric::{Metric, share_interval};
 pub use missing::{Lacking, MissingReason};
 pub use provenance::{code_of, code_of_system, declare_code};

@@ -195,11 +195,6 @@ impl Document {
         Ok(document)
     }
 
-    /// The JSON Schema of documents.
-    pub fn schema() -> schemars::Schema {
-        schemars::schema_for!(Self)
-    }
-
     /// The documents of some files, each with its name in messages, in their [`order`](Self::order).
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use crate::document::{Document, Figure, TableCase};
 use crate::results::{
-    Dimension, Expression, Extreme, MetricSpec, Parameters, Selector, Spelled, most_alike, name_of, nearest,
+    Dimension, Expression, Extreme, MetricSpec, Parameters, Selector, Spelled, agrees, most_alike, name_of, nearest,
     nearest_number, preferred,
 };
 use crate::units::Unit;
@@ -166,8 +166,9 @@ pub(crate) fn singled_out(
     for (name, operand) in operands {
         let Operand::Measured { id, selectors, of_several: None, .. } = operand else { continue };
         let none = Parameters::new();
-        let of_case =
-            |case| twins(document, id, each, &none, |spec| is_selected(spec, selectors) && agrees(spec, case));
+        let of_case = |case| {
+            twins(document, id, each, &none, |spec| is_selected(spec, selectors) && agrees(&spec.parameters, case))
+        };
         if let Some([one, other]) = cases.iter().find_map(of_case) {
             return Err(UnknownName {
                 name: Some(name.clone()),
@@ -199,11 +200,6 @@ pub(crate) fn twins(
             }
         })
     })
-}
-
-/// Whether a row has no other value of a parameter.
-fn agrees(spec: &MetricSpec, select: &Parameters) -> bool {
-    select.iter().all(|(name, wanted)| spec.parameters.get(name).is_none_or(|value| value == wanted))
 }
 
 /// The row of the document's experiment, or of another one whose name begins the path.

@@ -55,12 +55,8 @@ fn read(at: &At<'_>, claim: &Claim, text: &str) -> Result<(Test, Checked), FileE
 }
 
 /// What the kind asks of a test.
-fn check_kind(
-    at: &At<'_>,
-    claim: &Claim,
-    test: &Test,
-    Checked { operands, dimension }: &Checked,
-) -> Result<(), FileError> {
+fn check_kind(at: &At<'_>, claim: &Claim, test: &Test, checked: &Checked) -> Result<(), FileError> {
+    let Checked { operands, dimension } = checked;
     let measured = operands.iter().any(|(_, operand)| operand.measured().is_some());
     match (claim.kind, test.region) {
         (ClaimKind::Model, Some(_)) => {

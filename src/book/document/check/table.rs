@@ -7,7 +7,7 @@ use super::super::{Document, DocumentRow, DocumentTable, Lines, Matrix, MatrixTi
 use super::at::At;
 use crate::error::FileError;
 use crate::predicate::twins;
-use crate::results::{MetricSpec, Parameters};
+use crate::results::{MetricSpec, Parameters, holds};
 
 /// Finds the first contradiction in the tables of a document.
 pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
@@ -123,7 +123,7 @@ pub(super) fn in_matrix(document: &Document, matrix: &Matrix, times: &[MatrixTim
         matrix.rows.iter().filter_map(named).collect()
     };
     times.iter().enumerate().find_map(|(place, time)| {
-        let drawn = rows.together(&matrix.id).flatten().filter(|spec| holds(spec, &matrix.select));
+        let drawn = rows.together(&matrix.id).flatten().filter(|spec| holds(&spec.parameters, &matrix.select));
         let mut selects: Vec<Parameters> = Vec::new();
         for spec in drawn {
             let mut select = own(spec);
@@ -147,14 +147,11 @@ fn fits_several(
     prefer: &Parameters,
     each: Option<&str>,
 ) -> Option<String> {
-    let is_shown =
-        |spec: &MetricSpec| holds(spec, select) && each.is_none_or(|each| spec.parameters.contains_key(each));
+    let is_shown = |spec: &MetricSpec| {
+        holds(&spec.parameters, select) && each.is_none_or(|each| spec.parameters.contains_key(each))
+    };
     let [one, other] = twins(document, id, each, prefer, is_shown)?;
     Some(format!("`{id}` fits several rows, such as {one} and {other}"))
-}
-
-pub(super) fn holds(spec: &MetricSpec, select: &Parameters) -> bool {
-    select.iter().all(|(name, value)| spec.parameters.get(name) == Some(value))
 }
 
 #[cfg(test)]
