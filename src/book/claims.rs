@@ -34,10 +34,7 @@ pub(super) fn render(book: &Book<'_>, judged: &[Judged<'_>]) -> Result<String, B
 /// A claim with its verdict for each machine: of the system that decides, and of the one that the file is about.
 fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
     let cell = |judgement: &Judgement| {
-        let reason = match &judgement.verdict {
-            ClaimVerdict::NotJudged(reason) => Some(reason.as_str()),
-            _ => None,
-        };
+        let reason = if let ClaimVerdict::NotJudged(reason) = &judgement.verdict { Some(reason) } else { None };
         context! {
             name => judgement.verdict.name(),
             class => judgement.verdict.class(),

@@ -240,9 +240,9 @@ pub(super) fn check_pages(source: &Source, project: &BookProject) -> Result<(), 
             return Err(wrong(twice(&location)));
         }
     }
-    let all = source.all().keys().filter(|path| path.starts_with("src") && has_ending(path, "md"));
+    let all = source.files.keys().filter(|path| path.starts_with("src") && has_ending(path, "md"));
     let name = |path: &Path| project.name(&source.written(path.strip_prefix("src").unwrap_or(path), project));
-    let mut pages = Pages::of(source.all(), &name);
+    let mut pages = Pages::of(&source.files, &name);
     Ok(all.into_iter().try_for_each(|page| pages.check(page))?)
 }
 
@@ -261,10 +261,10 @@ fn locations(summary: &Summary) -> Vec<PathBuf> {
 
 /// The page that an entry leads to.
 fn page_at(location: &Path, source: &Source) -> Result<PathBuf, String> {
-    let is_page = |path: &PathBuf| path.starts_with("src") && has_ending(path, "md") && source.all().contains_key(path);
+    let is_page = |path: &PathBuf| path.starts_with("src") && has_ending(path, "md") && source.files.contains_key(path);
     let found = within(Path::new("src"), location).filter(is_page);
     found.ok_or_else(|| {
-        let pages = source.all().keys().filter_map(|path| path.strip_prefix("src").ok()?.to_str());
+        let pages = source.files.keys().filter_map(|path| path.strip_prefix("src").ok()?.to_str());
         let hint = nearest(&location.to_string_lossy(), pages.filter(|page| page.ends_with(".md")));
         format!("`{}` is not a page of the book{hint}", location.display())
     })

@@ -139,7 +139,7 @@ impl Deck<'_> {
         let measured = self.book.machines.named().filter(|(results, _)| has_rows(results, document)).take(most);
         let measured = measured.map(|(results, label)| (results.clone(), self.called(results, label).to_owned()));
         let (measured, labels): (Vec<Results>, Vec<String>) = measured.unzip();
-        let (measured, machines) = (&measured, &Machines::of(&measured).called(labels));
+        let (measured, machines) = (&measured, &Machines { labels, ..Machines::of(&measured) });
         let figures = shown_figures(document).into_iter().flat_map(|figure| slides_of(document, figure, machines));
         let texts = if measured.is_empty() { &self.book.machines } else { machines };
         let exercises = render_text::exercises(document, texts);

@@ -29,10 +29,11 @@ use crate::results::{Catalog, Machine, Results, SYNCSCOPE, System, nearest};
 /// The files of an mdBook, by their path within it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    files: Files,
+    pub(super) files: Files,
     /// What a page is made of, by its path within `src`: a path from there.
-    origins: BTreeMap<PathBuf, PathBuf>,
-    config: Config,
+    pub(super) origins: BTreeMap<PathBuf, PathBuf>,
+    /// The configuration of mdBook.
+    pub(super) config: Config,
 }
 
 impl Source {
@@ -101,7 +102,8 @@ impl Source {
             source.add(&format!("{name}.md"), &written, audit_chapter(audit, name, left_out()));
             source.files.insert(Path::new("src").join(format!("{name}.json")), audit.json.clone().into_bytes());
         }
-        let audits = audits.iter().zip(&project.audits).map(|(name, audit)| entry(name, &audit_title(audit)));
+        let audits =
+            audits.iter().zip(&project.audits).map(|(name, audit)| entry(name, &format!("Audit: {}", audit.name)));
         source.add("SUMMARY.md", "templates/summary.md.j2", summary(book, audits.collect())?);
         source.check_links(project)?;
         includes::check_pages(&source, project)?;
@@ -113,16 +115,6 @@ impl Source {
         self.files.iter().map(|(path, content)| (path, content.as_slice()))
     }
 
-    /// The configuration of mdBook.
-    pub(super) fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// The files by their path.
-    pub(super) fn all(&self) -> &Files {
-        &self.files
-    }
-
     /// The text of a file.
     pub fn text(&self, path: &str) -> Result<&str, BookError> {
         let content = self.files.get(Path::new(path)).and_then(|content| std::str::from_utf8(content).ok());
@@ -132,11 +124,6 @@ impl Source {
     /// Whether a file of the site is one of the book as it lies there, and not made by mdBook.
     pub(super) fn is_copied(&self, path: &Path) -> bool {
         ["src", ""].iter().any(|folder| self.files.contains_key(&Path::new(folder).join(path)))
-    }
-
-    /// What the page at `path` within `src` is made of, where it is not that page itself.
-    pub(super) fn origin(&self, path: &Path) -> Option<PathBuf> {
-        self.origins.get(path).cloned()
     }
 
     /// Takes the project's `book.toml`, with the title. The files that it may name are there already.
@@ -168,7 +155,7 @@ impl Source {
             some = shown.iter().map(|place| book.results[*place].clone()).collect();
             &some
         };
-        let machines = Machines::of(results).called(labels);
+        let machines = Machines { labels, ..Machines::of(results) };
         let text = chapter::render(book, &(document, judged), &machines)?;
         for (path, content) in data::files(document, results)? {
             self.files.insert(Path::new("src").join(path), content);
@@ -377,11 +364,6 @@ fn audit_names(audits: &[AuditPage], mut taken: BTreeSet<String>) -> Vec<String>
     audits.iter().map(name).collect()
 }
 
-/// The heading of an audit's page.
-fn audit_title(audit: &AuditPage) -> String {
-    format!("Audit: {}", audit.name)
-}
-
 /// The chapter as Markdown, which has this name. Links to chapters that this book leaves out are their words alone.
 fn audit_chapter<'a>(audit: &AuditPage, name: &str, left_out: impl Iterator<Item = &'a String>) -> String {
     let unlinked = |content: String, id: &String| {
@@ -391,6 +373,6 @@ fn audit_chapter<'a>(audit: &AuditPage, name: &str, left_out: impl Iterator<Item
         parts.fold(first, |out, part| out + &part.replacen("</a>", "", 1))
     };
     let content = left_out.fold(audit.content.clone(), unlinked);
-    let title = escape(&audit_title(audit));
+    let title = escape(&format!("Audit: {}", audit.name));
     format!("# {title}\n\n{content}<p class=\"source\"><a href=\"{name}.json\" download>The audit (JSON)</a></p>\n")
 }

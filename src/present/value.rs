@@ -112,21 +112,16 @@ impl Value {
 
     /// What samples come to. Too few of them have a range and no interval; runs that came to the same value, neither.
     pub fn estimated(estimate: &Estimate, unit: Unit, precision: Precision) -> Self {
-        let ends = (estimate.low, estimate.high);
+        let Estimate { low, high, n, runs, spread, .. } = *estimate;
+        let ends = (low, high);
         let mut value = Self {
             interval: estimate.is_interval().then_some(ends),
-            samples: Some(Sampled {
-                n: estimate.n,
-                runs: estimate.runs,
-                even: false,
-                trials: false,
-                spread: estimate.spread,
-            }),
+            samples: Some(Sampled { n, runs, even: false, trials: false, spread }),
             ..Self::plain(estimate.median, unit, precision)
         };
-        if !estimate.is_interval() && estimate.runs > 1 {
-            value.notes.push(format!("no interval: all {} runs came to the same value", estimate.runs));
-        } else if !estimate.is_interval() && estimate.n > 1 {
+        if !estimate.is_interval() && runs > 1 {
+            value.notes.push(format!("no interval: all {runs} runs came to the same value"));
+        } else if !estimate.is_interval() && n > 1 {
             let scale = value.scale();
             let decimals = precision.decimals(scale, estimate.median, Some(ends));
             value.notes.push(format!("range {}", scale.interval(ends, decimals)));

@@ -24,7 +24,7 @@ impl Results {
     /// Those of one system.
     pub fn diagnoses_of(&self, system: &str) -> Vec<Diagnosed<'_>> {
         let lookup = self.lookup_of(system);
-        let of_row = |row| lookup.diagnoses(row).iter().map(move |diagnosis| (&row.spec, diagnosis.clone()));
+        let of_row = |row| lookup.diagnoses(row).iter().map(move |diagnosis| (&row.spec, *diagnosis));
         lookup.rows().flat_map(of_row).collect()
     }
 }

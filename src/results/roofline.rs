@@ -44,8 +44,11 @@ pub fn share_of_peak(lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estima
     Some(PeakShare { limit: work.limit, share: rate / peak, interval })
 }
 
+/// A rate, with its interval or why it has none.
+type Rate = (f64, Result<(f64, f64), String>);
+
 /// The rate of a row whose work is known, with its interval or why it has none; `None` where it is no number above 0.
-fn rate_of(metric: &Metric<'_>, estimate: &Estimate, work: &Work) -> Option<(f64, Result<(f64, f64), String>)> {
+fn rate_of(metric: &Metric<'_>, estimate: &Estimate, work: &Work) -> Option<Rate> {
     let rate = |value: f64| work.rate(value, metric.spec.unit);
     let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
     let interval = metric.interval(estimate).and_then(|(low, high)| {

@@ -227,9 +227,9 @@ impl Text {
         for part in self.parts()? {
             let Part::Expression(text) = part else { continue };
             // What is wrong with the whole of it stands where it stands.
-            let within = |unknown: UnknownName| match unknown.name {
-                None => UnknownName { name: Some(text.to_owned()), ..unknown },
-                Some(_) => unknown,
+            let within = |mut unknown: UnknownName| {
+                unknown.name.get_or_insert_with(|| text.to_owned());
+                unknown
             };
             let (quantity, form) = formed(text);
             let expression = parsed(quantity, &FORMS).map_err(within)?;

@@ -94,15 +94,16 @@ struct RoleLook {
 
 impl LineRole {
     fn look(self) -> RoleLook {
-        let (of, marks, layer, joined, aside): (_, _, _, Option<fn(u8) -> Paint>, _) = match self {
-            Self::Bound => (None, None, 0, Some(Paint::Dashed), 0),
-            Self::Prediction(of) => (Some(of), Some((7, true)), 1, Some(Paint::Dashed), 0),
-            Self::OtherSystem(of) => (Some(of), Some((5, true)), 2, Some(Paint::Dotted), 4),
-            Self::OtherBelow(of) => (Some(of), Some((5, true)), 2, None, 4),
-            Self::Measured => (None, Some((4, false)), 3, Some(Paint::Series), 0),
-            Self::Below(of) => (Some(of), Some((4, false)), 3, None, 0),
-        };
-        RoleLook { of, marks, layer, joined, aside }
+        let look =
+            |of, marks, layer, joined: Option<fn(u8) -> Paint>, aside| RoleLook { of, marks, layer, joined, aside };
+        match self {
+            Self::Bound => look(None, None, 0, Some(Paint::Dashed), 0),
+            Self::Prediction(of) => look(Some(of), Some((7, true)), 1, Some(Paint::Dashed), 0),
+            Self::OtherSystem(of) => look(Some(of), Some((5, true)), 2, Some(Paint::Dotted), 4),
+            Self::OtherBelow(of) => look(Some(of), Some((5, true)), 2, None, 4),
+            Self::Measured => look(None, Some((4, false)), 3, Some(Paint::Series), 0),
+            Self::Below(of) => look(Some(of), Some((4, false)), 3, None, 0),
+        }
     }
 }
 

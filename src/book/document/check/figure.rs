@@ -29,19 +29,17 @@ fn check_panel(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
         ("matrix", panel.matrix.as_ref().map(|matrix| format!("the matrix of `{}`", matrix.id))),
     ];
     let drawn: Vec<(&str, String)> = kinds.into_iter().filter_map(|(key, what)| Some((key, what?))).collect();
-    match drawn.first() {
-        None => check_rows(at, panel),
-        Some((key, what)) if draws_rows || drawn.len() > 1 => {
-            at.key(key).refuse(format!("draws {what} and something else"))
+    let Some((key, what)) = drawn.first() else { return check_rows(at, panel) };
+    if draws_rows || drawn.len() > 1 {
+        return at.key(key).refuse(format!("draws {what} and something else"));
+    }
+    match (&panel.timeline, &panel.matrix) {
+        (Some(scenario), _) => {
+            let what = || format!("draws the timeline of a row `{scenario}`, which no experiment has");
+            at.key("timeline").known(scenario, names.rows.ids(), what)
         }
-        Some(_) => match (&panel.timeline, &panel.matrix) {
-            (Some(scenario), _) => {
-                let what = || format!("draws the timeline of a row `{scenario}`, which no experiment has");
-                at.key("timeline").known(scenario, names.rows.ids(), what)
-            }
-            (_, Some(matrix)) => check_matrix(&at.key("matrix"), matrix),
-            _ => Ok(()),
-        },
+        (_, Some(matrix)) => check_matrix(&at.key("matrix"), matrix),
+        _ => Ok(()),
     }
 }
 
