@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::rc::Rc;
 
 use syncscope_results::Results;
 
@@ -11,7 +12,7 @@ use super::{Growth, files};
 /// How many sizes are timed at least.
 const FEWEST: usize = 4;
 /// The seconds that the largest takes, where a file may be as large.
-const LONG: f64 = 2.0;
+const LONG: f64 = 1.0;
 /// The least that are told from the scatter of what every size takes.
 const LEAST: f64 = 0.2;
 
@@ -38,36 +39,36 @@ const OF_STORE: [(&str, Arguments); 3] = [
 const OF_TRACE: [(&str, Arguments); 1] =
     [("audit", &["audit", "--from", "FILE", "--json", "OUT.json", "--html", "OUT.html", "--trace", "OUT.trace.json"])];
 
-const OF_SUITE: [(&str, Arguments); 2] = [("check", &["check", "FILE"]), ("plan", &["plan", "FILE"])];
+const OF_SUITE: [(&str, Arguments); 2] = [("check", &["check", "FILE"]), ("plan", &["plan", "--suite", "FILE"])];
+
+/// Writes something of a size into a folder.
+type Write = dyn Fn(usize, &Path) -> PathBuf;
 
 /// A way for what a command reads to grow: its name, the smallest and the largest size, and how such a thing is written into a
 /// folder.
-struct Way<'a> {
+struct Way {
     of: String,
     sizes: (usize, usize),
-    write: Box<dyn Fn(usize, &Path) -> PathBuf + 'a>,
-    commands: &'a [(&'a str, Arguments)],
+    write: Rc<Write>,
+    commands: &'static [(&'static str, Arguments)],
 }
 
 /// How the time of each command grows with each of what it reads, of those whose names hold `wanted`.
-pub(super) fn grown(wanted: &str) -> Vec<Growth> {
-    let mut found = Vec::new();
-    for Way { of, sizes, write, commands } in ways() {
-        for (command, arguments) in commands {
-            let what = format!("{command}, {of}");
-            if what.contains(wanted) {
-                found.push(growth(what, sizes, &write, arguments));
-            }
-        }
-    }
-    found
+pub(super) fn grown(wanted: &str) -> impl Iterator<Item = Growth> {
+    let all = ways().into_iter().flat_map(|way| {
+        way.commands.iter().map(move |(command, arguments)| {
+            (format!("{command}, {}", way.of), way.sizes, Rc::clone(&way.write), *arguments)
+        })
+    });
+    let wanted = all.filter(move |(what, ..)| what.contains(wanted));
+    wanted.map(|(what, sizes, write, arguments)| growth(what, sizes, &*write, arguments))
 }
 
-fn ways<'a>() -> Vec<Way<'a>> {
+fn ways() -> Vec<Way> {
     let results = |of: &str, sizes, made: Box<dyn Fn(usize) -> Results>| Way {
         of: of.to_owned(),
         sizes,
-        write: Box::new(move |n, folder: &Path| {
+        write: Rc::new(move |n, folder: &Path| {
             let path = folder.join("results.json");
             made(n).write(&path).unwrap();
             path
@@ -77,7 +78,7 @@ fn ways<'a>() -> Vec<Way<'a>> {
     let text = |of: &str, sizes, name: &'static str, made: fn(usize) -> String, commands| Way {
         of: of.to_owned(),
         sizes,
-        write: Box::new(move |n, folder: &Path| {
+        write: Rc::new(move |n, folder: &Path| {
             let path = folder.join(name);
             fs::write(&path, made(n)).unwrap();
             path
@@ -89,8 +90,7 @@ fn ways<'a>() -> Vec<Way<'a>> {
         results("of n sets of parameters that no text names", (1_000, 64_000), Box::new(files::copies)),
         // No file may hold more.
         results("of n runs", (625, 10_000), Box::new(files::runs)),
-        // mdBook writes a page for each, whose time grows with the pages.
-        results("of n experiments", (100, 1_600), Box::new(files::experiments)),
+        results("of n experiments", (1_000, 64_000), Box::new(files::experiments)),
         results("of a chain of n computed rows", (1_000, 64_000), Box::new(files::chain)),
         results("of n sums of rows", (1_000, 32_000), Box::new(files::sums)),
         results("of n timelines", (50, 1_600), Box::new(files::timelines)),
@@ -106,6 +106,12 @@ fn ways<'a>() -> Vec<Way<'a>> {
         let of = format!("of {} at n values of {}", set.1, set.2);
         ways.push(results(&of, (100, 12_800), Box::new(move |n| files::sets(n, set))));
     }
+    for way in ways.iter_mut().filter(|way| way.of == "of n experiments") {
+        way.commands = &OF_RESULTS[1..];
+    }
+    // A book has no more.
+    let shown = results("of n experiments", (25, 200), Box::new(files::experiments));
+    ways.push(Way { commands: &OF_RESULTS[..1], ..shown });
     for (of, one_machine) in [("of n days of a machine", true), ("of n machines", false)] {
         let write = move |n: usize, folder: &Path| {
             for i in 0..n {
@@ -116,7 +122,7 @@ fn ways<'a>() -> Vec<Way<'a>> {
             run(&["collect", "FILE", "--into", "OUT"], folder, &store);
             store
         };
-        ways.push(Way { of: of.to_owned(), sizes: (100, 3_200), write: Box::new(write), commands: &OF_STORE });
+        ways.push(Way { of: of.to_owned(), sizes: (100, 3_200), write: Rc::new(write), commands: &OF_STORE });
     }
     ways.push(text("of a trace of n calls", (1_000, 64_000), "trace.json", files::trace, &OF_TRACE));
     ways.push(text("of a suite of n values", (250, 32_000), "suite.yaml", files::suite, &OF_SUITE));
@@ -124,12 +130,7 @@ fn ways<'a>() -> Vec<Way<'a>> {
 }
 
 /// The sizes double until the last takes long or is the largest. What the command takes for nothing is taken off.
-fn growth(
-    what: String,
-    (least, most): (usize, usize),
-    write: &dyn Fn(usize, &Path) -> PathBuf,
-    arguments: Arguments,
-) -> Growth {
+fn growth(what: String, (least, most): (usize, usize), write: &Write, arguments: Arguments) -> Growth {
     let time = |n: usize| {
         let folder = tempfile::tempdir().unwrap();
         let file = write(n, folder.path());

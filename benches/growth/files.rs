@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use syncscope::measure::StoppedBy;
-use syncscope_results::{Derivation, FormulaOperand, Outcome, Parameter, Provenance, Recorded, Results, Row, Series};
+use syncscope_results::{
+    Derivation, FormulaOperand, Outcome, Parameter, Plan, Provenance, Recorded, Results, Row, Series,
+};
 
 /// The samples of each row: too many hide what a row costs.
 const SAMPLES: usize = 6;
@@ -18,7 +20,7 @@ fn kept(name: &str) -> Results {
 fn short(name: &str) -> Results {
     let mut results = kept(name);
     results.runs.truncate(1);
-    results.plan.runs = 1;
+    results.plan = Plan::default();
     results.timelines.clear();
     let run = results.run().id.clone();
     for row in &mut results.rows {

@@ -25,8 +25,10 @@ use syncscope_results::{
 
 const MOST: f64 = 1.2;
 
+/// The seconds that something of a size takes.
+type Time<'a> = dyn Fn(usize) -> f64 + 'a;
+
 fn main() -> ExitCode {
-    let sizes = |first: usize| (0..6).map(move |doubled| first << doubled).collect::<Vec<usize>>();
     let picture = |n| {
         let timeline = recorded(n);
         time(|| timeline.plot("T".to_owned(), "M".to_owned()).to_svg("p"))
@@ -68,20 +70,21 @@ fn main() -> ExitCode {
     };
     // Behind what cargo adds.
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with("--")).unwrap_or_default();
-    let timed: [(&str, &[usize], &dyn Fn(usize) -> f64); 8] = [
-        ("the picture of a timeline of n spans", &sizes(8_000), &picture),
-        ("the critical path of n spans", &sizes(8_000), &path),
-        ("the estimate of n samples", &sizes(32_000), &estimate),
-        ("what n rows of one identifier differ in", &sizes(8_000), &lookup),
+    let timed: [(&str, usize, &Time); 8] = [
+        ("the picture of a timeline of n spans", 8_000, &picture),
+        ("the critical path of n spans", 8_000, &path),
+        ("the estimate of n samples", 32_000, &estimate),
+        ("what n rows of one identifier differ in", 8_000, &lookup),
         // A million at the largest.
-        ("the comparison of two rows of n samples", &sizes(32_000), &compared),
-        ("reading n samples of a row", &sizes(32_000), &samples_read),
-        ("reading n rows", &sizes(1_000), &rows_read),
-        ("the warnings of n computed rows of as many experiments", &sizes(1_000), &warned),
+        ("the comparison of two rows of n samples", 32_000, &compared),
+        ("reading n samples of a row", 32_000, &samples_read),
+        ("reading n rows", 1_000, &rows_read),
+        ("the warnings of n computed rows of as many experiments", 1_000, &warned),
     ];
-    let timed = timed.into_iter().filter(|(what, ..)| what.contains(&wanted));
-    let timed =
-        timed.map(|(what, sizes, time)| Growth::of(what.to_owned(), sizes.iter().map(|n| (*n, time(*n))).collect()));
+    let timed = timed.into_iter().filter(|(what, ..)| what.contains(&wanted)).map(|(what, first, time)| {
+        let points = (0..6).map(|doubled| first << doubled).map(|n| (n, time(n)));
+        Growth::of(what.to_owned(), points.collect())
+    });
     let mut steepest: f64 = 0.0;
     for grown in timed.chain(commands::grown(&wanted)) {
         println!("{grown}");

@@ -11,7 +11,8 @@ pub(super) fn each_once<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>
 
 /// The items of each key.
 pub(super) fn grouped<K: Clone + Eq + Hash, T>(items: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
-    let (mut groups, mut places): (Vec<(K, Vec<T>)>, HashMap<K, usize>) = Default::default();
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    let mut places: HashMap<K, usize> = HashMap::new();
     for (key, item) in items {
         let place = *places.entry(key).or_insert_with_key(|key| {
             groups.push((key.clone(), Vec::new()));

@@ -69,7 +69,7 @@ impl Source {
         let shown = described.iter().map(|document| document.with_tables(results, &described));
         let shown =
             shown.filter(|document| document.source.is_some() || results.iter().any(|one| has_rows(one, document)));
-        let documents: Vec<Document> = shown.chain(undocumented(&described, results, &pages)).collect();
+        let documents: Vec<Document> = shown.chain(undocumented(&described, results, &pages)?).collect();
         let book = &Book::of(results, project, &documents)?;
         let judged: Vec<Judged<'_>> = documents.iter().map(|document| (document, document.judged(results))).collect();
         judged.iter().try_for_each(|judged| source.add_chapter(book, judged))?;
@@ -272,11 +272,27 @@ fn without_link(text: &str, end: &str) -> String {
     out + rest
 }
 
+/// The most pages of experiments that no document describes: mdBook writes the names of all pages for each.
+const MAX_UNDOCUMENTED: usize = 200;
+
 /// The experiments in the results that no document describes, in the order in which they ran first. Their pages take no
 /// name of `pages`, which are the project's own.
-fn undocumented(documents: &[Document], results: &[Results], pages: &BTreeSet<String>) -> Vec<Document> {
+fn undocumented(
+    documents: &[Document],
+    results: &[Results],
+    pages: &BTreeSet<String>,
+) -> Result<Vec<Document>, BookError> {
     let names = each_once(results.iter().flat_map(|results| &results.rows).map(|row| row.spec.experiment()));
-    let names = names.into_iter().filter(|name| !documents.iter().any(|document| document.id == *name));
+    let is_new = |name: &&str| !documents.iter().any(|document| document.id == *name);
+    let names: Vec<&str> = names.into_iter().filter(is_new).collect();
+    if names.len() > MAX_UNDOCUMENTED {
+        let count = names.len();
+        let message = format!(
+            "they hold {count} experiments that no document describes, each of which is a page, and {MAX_UNDOCUMENTED} are \
+             the most: name files with fewer"
+        );
+        return Err(FileError::whole("the results", message).into());
+    }
     let mut taken: BTreeSet<String> = documents.iter().map(|document| document.id.clone()).collect();
     let made = (0..).zip(names).map(|(order, name)| {
         let mut document = Document::of_experiment(name, order, results);
@@ -286,7 +302,7 @@ fn undocumented(documents: &[Document], results: &[Results], pages: &BTreeSet<St
         }
         document
     });
-    made.collect()
+    Ok(made.collect())
 }
 
 /// An entry of the table of contents.

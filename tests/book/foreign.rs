@@ -197,3 +197,25 @@ fn known_rows_take_label_and_unit_of_the_file_and_compare_in_one_unit_alone() {
     assert!(own.contains("Fast call") && !own.contains("the units differ"));
     assert!(read(&files, "machine").contains("in another unit than it was declared with"));
 }
+
+#[test]
+fn a_book_of_more_unknown_experiments_than_it_has_pages_for_is_refused() {
+    let made = |count: usize| {
+        let mut results = renamed();
+        let row = results.rows[0].clone();
+        let of = |place| {
+            let mut row = row.clone();
+            row.spec.id = format!("foreign-{place}.row");
+            row
+        };
+        results.rows = (0..count).map(of).collect();
+        results.timelines.clear();
+        Source::of(&[results], &carried_book(), &catalog())
+    };
+    assert!(made(3).is_ok());
+    let error = made(201).err().unwrap().to_string();
+    assert!(
+        error.contains("201 experiments that no document describes") && error.contains("200 are the most"),
+        "{error}"
+    );
+}

@@ -233,9 +233,10 @@ fn more_cases_than_can_be_compared_with_each_other_judge_nothing() {
         let cases: Vec<(usize, &[f64])> = (1..=count).map(|size| (size, &one[..])).collect();
         verdict("kind: always, on: pytorch, each: size, compare: ratio, tests: [0.9 <= t.a <= 1.1]", &sized(&cases))
     };
-    assert_eq!(of(12), ClaimVerdict::Confirmed);
-    let many = of(101);
-    assert!(matches!(&many, ClaimVerdict::NotJudged(reason) if reason.contains("compares 101 cases")), "{many:?}");
+    let refuses =
+        |verdict: &ClaimVerdict| matches!(verdict, ClaimVerdict::NotJudged(reason) if reason.contains("cases with"));
+    let (few, many) = (of(12), of(101));
+    assert!(!refuses(&few) && refuses(&many), "{few:?} {many:?}");
 }
 
 #[test]
