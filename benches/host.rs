@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion};
 use syncscope::device::Device;
 use syncscope::measure::{Samples, judge};
-use syncscope_book::{BookProject, Source, render};
+use syncscope_book::{Source, render};
+use syncscope_report::carried_book;
 use syncscope_results::{Catalog, Outcome, Parameter, Results, Row};
 use syncscope_suite::experiment::Registry;
 
@@ -68,7 +69,7 @@ fn enqueue(criterion: &mut Criterion) {
 fn statistics(criterion: &mut Criterion) {
     let samples: Vec<f64> = (0..30).map(|i| 1e-3 * (1.0 + 0.01 * f64::from(i * 7 % 30))).collect();
     let full = frozen();
-    let documents = BookProject::of_source_tree().unwrap().documents(&catalog()).unwrap();
+    let documents = carried_book().documents(&catalog()).unwrap();
     let mut group = criterion.benchmark_group("statistics");
     group.bench_function("estimate of 30 samples", |bencher| {
         bencher.iter(|| Samples::new("a", samples.clone()).unwrap().estimate());
@@ -93,7 +94,7 @@ fn statistics(criterion: &mut Criterion) {
 
 /// Reading a results file of so many measurements, and making the pages of a book of it.
 fn results(criterion: &mut Criterion, times: &mut Times) {
-    let (project, catalog) = (BookProject::of_source_tree().unwrap(), catalog());
+    let (project, catalog) = (carried_book(), catalog());
     let mut group = criterion.benchmark_group("results");
     for size in SIZES {
         let results = [of_size(size)];
@@ -126,7 +127,7 @@ fn results(criterion: &mut Criterion, times: &mut Times) {
 /// The whole book of the frozen results, down to the site.
 fn book(criterion: &mut Criterion) {
     let out = tempfile::tempdir().unwrap();
-    let (results, project, catalog) = ([frozen()], BookProject::of_source_tree().unwrap(), catalog());
+    let (results, project, catalog) = ([frozen()], carried_book(), catalog());
     let mut group = criterion.benchmark_group("book");
     group.sample_size(10);
     group.bench_function("frozen results to site", |bencher| {

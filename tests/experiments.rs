@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use syncscope::device::{Device, FloatType, HostKind};
 use syncscope::error::DeviceError;
 use syncscope::measure::{Progress, Protocol, Sampler};
-use syncscope_book::BookProject;
 use syncscope_book::document::TableEntry;
 use syncscope_present::units::Unit;
+use syncscope_report::carried_book;
 use syncscope_results::{
     Environment, Expression, Lookup, Measured, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan,
     Recomputation, Recorded, Results, Row, RunOutcome, Selection, titled,
@@ -289,7 +289,7 @@ fn the_peak_rates_come_with_a_suite_that_does_not_name_them() {
 fn a_suite_of_the_program_measures_what_is_added_to_the_registry() {
     let registry = Registry::builtin().with::<Defective>();
     let registered: HashSet<&str> = registry.entries().iter().map(|entry| entry.name).collect();
-    let project = BookProject::of_source_tree().unwrap();
+    let project = carried_book();
     for engine in ["cuda", "cpu"] {
         let mut of_any = HashSet::new();
         for name in project.suites() {
@@ -500,7 +500,7 @@ fn rows_that_come_from_recordings_are_measured_after_all_others() {
 
 #[test]
 fn every_chapter_with_a_document_measures_the_same_code_twice_in_turn() {
-    let documents = BookProject::of_source_tree().unwrap().documents(&Registry::builtin().catalog("cpu")).unwrap();
+    let documents = carried_book().documents(&Registry::builtin().catalog("cpu")).unwrap();
     let experiments = whole().experiments().into_iter();
     for experiment in experiments.filter(|name| documents.iter().any(|document| document.id == *name)) {
         let ratio = medians(&whole().lookup(), &format!("{experiment}.same.ratio"));
@@ -517,7 +517,7 @@ fn began(results: &Results, spec: &MetricSpec) -> Vec<f64> {
 #[test]
 fn rows_of_a_case_are_sampled_in_turn_but_for_four_tables() {
     let (results, catalog) = (whole(), Registry::builtin().catalog("cpu"));
-    let documents = BookProject::of_source_tree().unwrap().documents(&catalog).unwrap();
+    let documents = carried_book().documents(&catalog).unwrap();
     let mut apart = Vec::new();
     for document in &documents {
         let document = document.with_tables(std::slice::from_ref(results), &documents);

@@ -144,7 +144,7 @@ fn listed(folder: &Path) -> Listed {
 fn a_page_of_a_thousand_machines_is_small_and_names_the_slow_one() {
     let fleet = fleet_of(GPUS, 1, 321);
     let different = fleet.different();
-    let page = page(&fleet, &different);
+    let page = page(&fleet, &different).unwrap();
     assert!(page.len() < 500_000, "{} bytes", page.len());
     assert!(different.iter().any(|own| own.machine == "node0321" && own.is_slower), "{different:?}");
     assert!(page.contains("node0321") && page.contains("1 of 1000 machines"), "{different:?}");
@@ -162,7 +162,7 @@ fn the_page_of_any_fleet_is_small_and_says_what_it_leaves_out() {
         let rows = fleet.rows.clone();
         fleet.rows.extend(rows.clone());
         fleet.rows.extend(rows);
-        let page = page(&fleet, &fleet.different());
+        let page = page(&fleet, &fleet.different()).unwrap();
         assert!(page.len() < 500_000, "{machines} machines of {models} models: {} bytes", page.len());
         assert!(page.contains("for which this page has no place"), "{machines} machines of {models} models");
         assert!(page.ends_with("</html>\n"));
@@ -178,7 +178,7 @@ fn a_faster_rate_is_no_slower_machine_and_models_are_not_mixed() {
         let is_time = row.unit == syncscope_present::units::Unit::Seconds;
         assert_eq!(different.is_slower, is_time, "{different:?}");
     }
-    let page = page(&fleet, &fleet.different());
+    let page = page(&fleet, &fleet.different()).unwrap();
     assert!(!page.contains("<script"));
     assert!(page.contains("Model&#32;") || page.contains("Model 0"));
 }

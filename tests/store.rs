@@ -233,7 +233,7 @@ fn the_table_of_medians_has_every_row_of_every_file_with_its_interval() {
     let files: Vec<PathBuf> =
         (1..=2).map(|day| fleet::write(&on("node1", day), folder.path(), &format!("{day}.json"))).collect();
     collect(&files, &store, &Results::read).unwrap();
-    let mut medians = Medians::new().unwrap();
+    let mut medians = Medians::default();
     let put = |listed: &Listed, results: &Results| {
         medians.put(listed, results).unwrap();
         Ok::<_, syncscope_results::error::FileError>(())

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use syncscope_book::{BookProject, Machines, comparison_table, system_table};
+use syncscope_book::{Machines, comparison_table, system_table};
+use syncscope_report::carried_book;
 use syncscope_results::{
     Catalog, FINGERPRINT, MEASURING_CODE, Outcome, Parameters, Results, System, code_of_system, share_of_peak,
 };
@@ -67,7 +68,7 @@ fn with(system: &Value) -> Results {
 
 /// The table of a document that holds a row, as text.
 fn table(row: &str, results: Results) -> String {
-    let documents = BookProject::of_source_tree().unwrap().documents(&catalog()).unwrap();
+    let documents = carried_book().documents(&catalog()).unwrap();
     let tables = documents.iter().flat_map(|document| document.tables.iter().map(move |table| (document, table)));
     let (document, table) = tables.into_iter().find(|(_, table)| table.row(row).is_some()).unwrap();
     comparison_table(document, table, &Machines::of(&[results])).to_console()

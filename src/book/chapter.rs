@@ -4,30 +4,30 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
+use super::book::Book;
+use super::claims::{self, Judged};
 use super::document::{Document, DocumentFigure, DocumentTable, Language, TableEntry};
 use super::in_order::{each_once, grouped};
-use super::predicate::Judgement;
 use super::tables::{
     LeftOut, Machines, Unmeasured, absence, columns_left_out, comparison_table, counts_table, drawn, left_out_of,
     matrix_system, nothing_of, sampled, shown_rows,
 };
-use super::templates::{Templates, anchor, safe_html};
+use super::templates::{anchor, safe_html};
 use super::warning::Warning;
-use super::{claims, data, render_text};
+use super::{data, render_text};
 use crate::error::BookError;
 use crate::results::Results;
 use crate::units::counted;
 
-/// The chapter as Markdown. `listings` are the texts of the document's listings, in its order; `judged` are its claims,
-/// judged by the runs that it shows; `titles` are those of all chapters of the book.
+/// The chapter as Markdown, by the machines that it shows; `judged` are its claims, judged by their runs.
 pub(super) fn render(
-    templates: &Templates<'_>,
-    (document, titles): (&Document, &BTreeMap<String, String>),
-    listings: &[&str],
+    book: &Book<'_>,
+    (document, judged): &Judged<'_>,
     machines: &Machines<'_>,
-    judged: &[Vec<Judgement>],
 ) -> Result<String, BookError> {
+    let listings = document.listings.iter().map(|name| Ok(listing(name, book.project.text(&format!("src/{name}"))?)));
     let section = |table: &DocumentTable| {
+        let in_turn = machines.named().filter_map(|(results, machine)| sampled(table, results, machine));
         let compared = comparison_table(document, table, machines);
         let nothing = nothing_of(table, machines);
         let is_shown = nothing.is_none() && !compared.groups.is_empty();
@@ -42,7 +42,7 @@ pub(super) fn render(
             counts => counts_table(table, machines).map(|counts| safe_html(counts.to_html())),
             left_out => nothing.or_else(left_out),
             parameters => parameters(table, machines),
-            notes => [columns_left_out(table, machines), in_turn(table, machines)].concat(),
+            notes => columns_left_out(table, machines).into_iter().chain(in_turn).collect::<Vec<String>>(),
         }
     };
     let (main, more) = document.divided_figures();
@@ -54,8 +54,8 @@ pub(super) fn render(
         };
         let tables: Vec<&DocumentTable> = document.tables.iter().filter(new).collect();
         drawn.extend(tables.iter().map(|table| table.id.as_str()));
-        let tables = tables.into_iter().map(&section).collect();
-        figures.push(figure_context((document, titles), figure, machines, tables));
+        let tables = tables.into_iter().map(&section).collect::<Vec<Value>>();
+        figures.push(context! { tables, ..figure_context(book, document, figure, machines) });
     }
     let others = document.tables.iter().filter(|table| !drawn.contains(&table.id.as_str()));
     let context = context! {
@@ -67,42 +67,37 @@ pub(super) fn render(
         answers => render_text::answers(document, machines, judged),
         advice => render_text::advice(document, machines),
         method => safe_html(document.method.trim()),
-        listings => document.listings.iter().zip(listings).map(listing).collect::<Vec<Value>>(),
+        listings => listings.collect::<Result<Vec<Value>, BookError>>()?,
         sections => others.map(&section).collect::<Vec<Value>>(),
         more_figures => figures.split_off(main.len()),
         figures,
-        lesson => render_text::lesson(document, machines, titles),
+        lesson => render_text::lesson(document, machines, &book.titles),
         absences => absences(document, machines),
         runs => shown(document, machines),
         claims => claims::of(document, machines, judged),
         exercises => render_text::exercises(document, machines),
     };
-    templates.render("chapter.md.j2", context)
+    book.templates.render("chapter.md.j2", context)
 }
 
 /// A listing with its language.
-fn listing((name, text): (&String, &&str)) -> Value {
+fn listing(name: &str, text: &str) -> Value {
     let language = Language::of(name);
     let (language, fence) = language.map_or(("", ""), |language| (language.name, language.fence));
     context! { language, fence => safe_html(fence), text => safe_html(text.trim_end()) }
 }
 
-fn figure_context(
-    (document, titles): (&Document, &BTreeMap<String, String>),
-    figure: &DocumentFigure,
-    machines: &Machines<'_>,
-    tables: Vec<Value>,
-) -> Value {
+fn figure_context(book: &Book<'_>, document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Value {
     let mut shown = Vec::new();
     for (number, (results, machine)) in (1..).zip(machines.named()) {
         let (mut panels, mut left_out, mut unmeasured) = (Vec::new(), Vec::new(), Vec::new());
         for (place, panel) in (1..).zip(&figure.panels) {
             let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
-            let leads = panel.chapter.as_ref().and_then(|chapter| Some((chapter, titles.get(chapter)?)));
+            let leads = panel.chapter.as_ref().and_then(|chapter| Some((chapter, book.titles.get(chapter)?)));
             let leads = leads.map(|(id, title)| context! { id => safe_html(id.as_str()), title });
             let picture = |picture: String| context! { picture => safe_html(picture), leads => leads.clone() };
-            if let Some(scenario) = &panel.timeline {
-                panels.push(picture(data::timeline_panel(panel, scenario, (results, number, machine), &id)));
+            if let Some(timeline) = data::timeline_panel(panel, (results, number, machine), &id) {
+                panels.push(picture(timeline));
                 continue;
             }
             let drawn = drawn(document.table(&panel.table), panel, machine, results, &id);
@@ -123,7 +118,6 @@ fn figure_context(
         title => figure.title.as_str(),
         caption => safe_html(figure.caption.trim()),
         machines => shown,
-        tables,
     }
 }
 
@@ -148,11 +142,6 @@ fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
         }
     }
     found
-}
-
-/// For each run, whether its rows of a table were sampled in turn.
-fn in_turn(table: &DocumentTable, machines: &Machines<'_>) -> Vec<String> {
-    machines.named().filter_map(|(results, machine)| sampled(table, results, machine)).collect()
 }
 
 /// Which runs the chapter shows, the command that made each, and what limits the times of its experiments.

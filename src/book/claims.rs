@@ -2,51 +2,39 @@
 
 use minijinja::{Value, context};
 
+use super::book::Book;
 use super::document::{Claim, Document};
 use super::predicate::{CaseResult, ClaimVerdict, Found, Judgement};
-use super::tables::{Machines, machine_labels, verdict_totals};
-use super::templates::{Templates, safe_html};
+use super::tables::{Machines, verdict_totals};
+use super::templates::safe_html;
 use crate::error::BookError;
 use crate::present::escape;
-use crate::results::Results;
 
 /// A document with its claims judged by all runs.
 pub(super) type Judged<'a> = (&'a Document, Vec<Vec<Judgement>>);
 
 /// The page of all claims as Markdown.
-pub(super) fn render(
-    templates: &Templates<'_>,
-    judged: &[Judged<'_>],
-    results: &[Results],
-) -> Result<String, BookError> {
+pub(super) fn render(book: &Book<'_>, judged: &[Judged<'_>]) -> Result<String, BookError> {
     let documents = judged.iter().filter(|(document, _)| !document.claims.is_empty()).map(|(document, judged)| {
         let rows = document.claims.iter().zip(judged).map(|(claim, judgements)| row(document, claim, judgements));
         context! { title => document.title.as_str(), rows => rows.collect::<Vec<Value>>() }
     });
-    let machines = machine_labels(results).into_iter().zip(results).enumerate().map(|(place, (label, results))| {
-        context! { label, own => results.run().system.as_str(), totals => totals(judged, place) }
+    let machines = book.machines.named().enumerate().map(|(place, (results, label))| {
+        let verdicts = judged.iter().flat_map(|(_, claims)| claims).filter_map(|of| Some(&of.get(place)?.verdict));
+        context! { label, own => results.run().system.as_str(), totals => verdict_totals(verdicts) }
     });
     let context = context! {
-        columns => 1 + 2 * results.len(),
+        columns => 1 + 2 * book.results.len(),
         machines => machines.collect::<Vec<Value>>(),
         documents => documents.collect::<Vec<Value>>(),
     };
-    templates.render("claims.md.j2", context)
-}
-
-/// How many claims have which verdict on the machine at this place.
-fn totals(judged: &[Judged<'_>], place: usize) -> String {
-    let verdicts = judged.iter().flat_map(|(_, claims)| claims).filter_map(|of| of.get(place)).map(|of| &of.verdict);
-    verdict_totals(verdicts)
+    book.templates.render("claims.md.j2", context)
 }
 
 /// A claim with its verdict for each machine: of the system that decides, and of the one that the file is about.
 fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
     let cell = |judgement: &Judgement| {
-        let reason = match &judgement.verdict {
-            ClaimVerdict::NotJudged(reason) => Some(reason.as_str()),
-            _ => None,
-        };
+        let reason = if let ClaimVerdict::NotJudged(reason) = &judgement.verdict { Some(reason) } else { None };
         context! {
             name => judgement.verdict.name(),
             class => judgement.verdict.class(),

@@ -5,8 +5,7 @@ use csv::{ReaderBuilder, Trim};
 use minijinja::{Value, context};
 use serde::Deserialize;
 
-use super::project::BookProject;
-use super::templates::Templates;
+use super::book::Book;
 use crate::error::{BookError, FileError};
 use crate::units::Unit;
 
@@ -35,17 +34,17 @@ struct Row {
 ///
 /// # Errors
 /// The table is not one that the script makes.
-pub(super) fn render(templates: &Templates<'_>, project: &BookProject) -> Result<String, BookError> {
-    let Ok(text) = project.text(TABLE) else {
-        return templates.render("classroom.md.j2", context! { measured => Value::from(()) });
+pub(super) fn render(book: &Book<'_>) -> Result<String, BookError> {
+    let Ok(text) = book.project.text(TABLE) else {
+        return book.templates.render("classroom.md.j2", context! { measured => Value::from(()) });
     };
-    let rows = parse(text).map_err(|message| FileError::whole(project.name(TABLE.as_ref()), message))?;
+    let rows = parse(text).map_err(|message| FileError::whole(book.project.name(TABLE.as_ref()), message))?;
     let measured = context! {
         facts => facts(text),
         counts => rows[0].others.iter().map(|other| other.processes).collect::<Vec<u32>>(),
         rows => rows.iter().map(shown).collect::<Vec<Value>>(),
     };
-    templates.render("classroom.md.j2", context! { measured })
+    book.templates.render("classroom.md.j2", context! { measured })
 }
 
 /// The rows of the table, in its order.

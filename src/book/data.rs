@@ -1,21 +1,19 @@
 //! Recorded timelines in a chapter, and the data of plots to download: a CSV file for each plot of a run, and one for each recorded
 //! timeline.
 
-use std::path::PathBuf;
-
 use csv::Writer;
 
-use super::document::{Document, DocumentFigure, DocumentTable, Matrix, Panel, TableCase, TableEntry};
+use super::document::{Document, DocumentFigure, Matrix, Panel, TableCase, TableEntry};
 use super::in_order::each_once;
 use super::tables::{drawn_cases, matrix_system, pictures, shown_rows};
 use crate::clean;
 use crate::error::{BookError, FileError};
 use crate::measure::{Estimate, median};
-use crate::present::{TimelinePlot, escape};
+use crate::present::escape;
 use crate::results::{
     Lookup, Metric, MetricSpec, MissingReason, Parameters, Recorded, RecordedTimeline, Results, in_words, matmul_rates,
 };
-use crate::timeline::Timeline;
+use crate::timeline::{Span, Timeline};
 use crate::units::Unit;
 
 /// Where the data of a figure lies, beside the chapters. `number` is the run's, from 1.
@@ -32,12 +30,20 @@ fn has_data(panel: &Panel) -> bool {
     panel.timeline.is_none() && panel.chapter.is_none()
 }
 
-/// The data that a document's chapter offers: path within the book's `src`, and content.
-pub(super) fn files(document: &Document, results: &[Results]) -> Result<Vec<(PathBuf, Vec<u8>)>, BookError> {
+/// What a document's chapter offers, of figures their data and of recorded timelines traces and spans: path within the book's
+/// `src`, and content.
+pub(super) fn files(document: &Document, results: &[Results]) -> Result<Vec<(String, Vec<u8>)>, BookError> {
+    let scenarios: Vec<&String> = document.panels().filter_map(|panel| panel.timeline.as_ref()).collect();
     let mut files = Vec::new();
     for (number, results) in (1..).zip(results) {
         for figure in document.figures.iter().filter(|figure| has_rows(figure)) {
-            files.push((PathBuf::from(place(document, figure, number)), rows(document, figure, results)?));
+            files.push((place(document, figure, number), rows(document, figure, results)?));
+        }
+        for scenario in &scenarios {
+            if let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) {
+                let [trace, data] = trace_places(scenario, number);
+                files.extend([(trace, timeline.to_trace().into_bytes()), (data, spans(timeline)?)]);
+            }
         }
     }
     Ok(files)
@@ -49,8 +55,6 @@ type Record = [String; 10];
 /// The rows that a figure draws and no other chapter offers, of every system that it draws. Values are in the unit of
 /// their row, without a prefix.
 fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Result<Vec<u8>, BookError> {
-    let mut out = Writer::from_writer(Vec::new());
-    write(&mut out, &["row", "what", "parameters", "system", "unit", "value", "low", "high", "n", "state"])?;
     let mut records: Vec<Record> = Vec::new();
     for panel in figure.panels.iter().filter(|panel| has_data(panel)) {
         if let Some(matrix) = &panel.matrix {
@@ -62,14 +66,21 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
         systems.dedup();
         for system in systems {
             let lookup = results.lookup_of(system);
-            records.extend(match table {
-                Some(table) => drawn_rows(table, panel, results, (system, &lookup)),
-                None => matmuls(system, &lookup),
-            });
+            let Some(table) = table else {
+                records.extend(matmuls(system, &lookup));
+                continue;
+            };
+            let record = |(id, case): (&String, TableCase)| {
+                let row = table.row(id)?;
+                let found = (TableEntry { table, row, case: &case }).measured(&lookup);
+                let found = found.map(|found| (found.estimate, found.metric));
+                Some(record((id, &row.label, system), &case.select, found))
+            };
+            records.extend(drawn_cases(table, panel, results, &lookup).into_iter().filter_map(record));
         }
     }
-    each_once(records).iter().try_for_each(|record| write(&mut out, record))?;
-    finish(out)
+    let headings = ["row", "what", "parameters", "system", "unit", "value", "low", "high", "n", "state"];
+    csv(headings, each_once(records))
 }
 
 /// All rows that a matrix draws.
@@ -81,22 +92,6 @@ fn matrix_rows(matrix: &Matrix, results: &Results) -> Vec<Record> {
         record((&spec.id, &spec.label, system), &spec.parameters, found)
     };
     shown_rows(matrix, &lookup).into_iter().map(record).collect()
-}
-
-/// The rows that a panel draws of a table: bars case by case, lines place by place.
-fn drawn_rows(
-    table: &DocumentTable,
-    panel: &Panel,
-    results: &Results,
-    (system, lookup): (&str, &Lookup<'_>),
-) -> Vec<Record> {
-    let drawn = drawn_cases(table, panel, results, lookup);
-    let record = |(id, case): &(&String, TableCase)| {
-        let row = table.row(id)?;
-        let found = (TableEntry { table, row, case }).measured(lookup).map(|found| (found.estimate, found.metric));
-        Some(record((id, &row.label, system), &case.select, found))
-    };
-    drawn.iter().filter_map(record).collect()
 }
 
 /// The matmuls of a roofline.
@@ -161,60 +156,37 @@ fn rounded(value: f64, digits: usize) -> String {
 
 /// The spans of a timeline.
 fn spans(timeline: &Timeline) -> Result<Vec<u8>, BookError> {
-    let mut out = Writer::from_writer(Vec::new());
-    write(&mut out, &["lane", "what", "kind", "start_ns", "end_ns"])?;
-    for span in &timeline.spans {
+    let record = |span: &Span| {
         let lane = timeline.tracks.get(span.track).map(ToString::to_string).unwrap_or_default();
         let (start, end) = (span.start_ns.to_string(), span.end_ns.to_string());
-        write(&mut out, &[&lane, span.name.as_str(), span.kind.name(), &start, &end])?;
+        [lane, span.name.to_string(), span.kind.name().to_owned(), start, end]
+    };
+    csv(["lane", "what", "kind", "start_ns", "end_ns"], timeline.spans.iter().map(record).collect())
+}
+
+/// Records below their headings.
+fn csv<const N: usize>(headings: [&str; N], records: Vec<[String; N]>) -> Result<Vec<u8>, BookError> {
+    let wrong = |error: &dyn std::error::Error| FileError::whole("the data of a plot", error.to_string());
+    let mut out = Writer::from_writer(Vec::new());
+    for record in std::iter::once(headings.map(str::to_owned)).chain(records) {
+        let cells = record.iter().map(|cell| clean::cell(cell).into_owned());
+        out.write_record(cells).map_err(|error| wrong(&error))?;
     }
-    finish(out)
+    Ok(out.into_inner().map_err(|error| wrong(&error))?)
 }
 
-/// What a document's chapter offers of recorded timelines: traces and spans.
-pub(super) fn timelines(document: &Document, results: &[Results]) -> Result<Vec<(PathBuf, Vec<u8>)>, BookError> {
-    let scenarios: Vec<&String> = document.panels().filter_map(|panel| panel.timeline.as_ref()).collect();
-    let mut files = Vec::new();
-    for (number, results) in (1..).zip(results) {
-        for scenario in &scenarios {
-            if let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) {
-                let [trace, data] = trace_places(scenario, number);
-                files.push((PathBuf::from(trace), timeline.to_trace().into_bytes()));
-                files.push((PathBuf::from(data), spans(timeline)?));
-            }
-        }
-    }
-    Ok(files)
-}
-
-fn write<T: AsRef<str>>(out: &mut Writer<Vec<u8>>, record: &[T]) -> Result<(), BookError> {
-    let cells = record.iter().map(|cell| clean::cell(cell.as_ref()).into_owned());
-    out.write_record(cells).map_err(|error| wrong(&error))
-}
-
-fn wrong(error: &dyn std::error::Error) -> BookError {
-    FileError::whole("the data of a plot", error.to_string()).into()
-}
-
-fn finish(out: Writer<Vec<u8>>) -> Result<Vec<u8>, BookError> {
-    out.into_inner().map_err(|error| wrong(&error))
-}
-
-/// The panel as HTML without empty lines. What was not recorded says so. `number` is the run's, from 1.
-pub(super) fn timeline_panel(
-    drawn: &Panel,
-    scenario: &str,
-    (results, number, machine): (&Results, usize, &str),
-    id: &str,
-) -> String {
+/// The timeline of a panel, where it is of one, as HTML without empty lines. What was not recorded says so. `number` is the
+/// run's, from 1.
+pub(super) fn timeline_panel(drawn: &Panel, run: (&Results, usize, &str), id: &str) -> Option<String> {
+    let (scenario, (results, number, machine)) = (drawn.timeline.as_deref()?, run);
     let title = drawn.title.as_deref().unwrap_or(scenario);
-    let missing = |why: &str| format!("<p class=\"missing\">{}: {}</p>\n", escape(title), escape(why));
+    let missing = |why: &str| Some(format!("<p class=\"missing\">{}: {}</p>\n", escape(title), escape(why)));
     let Some(found) = results.timeline(scenario) else { return missing("not recorded in this run") };
     let timeline = match &found.recorded {
         Recorded::Timeline(timeline) => timeline,
         Recorded::Failed(reason) => return missing(&format!("not recorded: {reason}")),
     };
-    let plot = plot(drawn, scenario, machine, timeline);
+    let plot = timeline.plot(title.to_owned(), machine.to_owned());
     let spans = plot.spans(id).map(|spans| format!(" data-spans=\"{}\"", escape(&spans))).unwrap_or_default();
     let svg = plot.to_svg(id);
     let source = escape(&timeline.source);
@@ -226,43 +198,27 @@ pub(super) fn timeline_panel(
         0 => String::new(),
         count => format!(" {count} records were lost."),
     };
-    let cost = match cost(found) {
-        text if text.is_empty() => text,
-        text => format!(" {}", escape(&text)),
-    };
+    let cost = cost(found).map(|text| format!(" {}", escape(&text))).unwrap_or_default();
     let [trace, data] = trace_places(scenario, number);
-    format!(
+    Some(format!(
         "<div class=\"timeline\"{spans}>\n{svg}\n<p class=\"source\">{with}Device times: {source}.{dropped}{cost} \
          <a href=\"{trace}\" download>Trace for Perfetto</a>, <a href=\"{data}\" download>data (CSV)</a></p>\n</div>\n",
-    )
+    ))
 }
 
 /// The picture alone, where the scenario was recorded.
-pub(super) fn timeline_picture(
-    drawn: &Panel,
-    scenario: &str,
-    (results, machine): (&Results, &str),
-    id: &str,
-) -> Option<String> {
-    let Some(Recorded::Timeline(timeline)) = results.timeline(scenario).map(|found| &found.recorded) else {
-        return None;
-    };
-    Some(plot(drawn, scenario, machine, timeline).to_svg(id))
-}
-
-fn plot<'a>(drawn: &Panel, scenario: &str, machine: &str, timeline: &'a Timeline) -> TimelinePlot<'a> {
-    let title = drawn.title.as_deref().unwrap_or(scenario).to_owned();
-    timeline.plot(title, machine.to_owned())
+pub(super) fn timeline_picture(drawn: &Panel, (results, machine): (&Results, &str), id: &str) -> Option<String> {
+    let scenario = drawn.timeline.as_deref()?;
+    let Recorded::Timeline(timeline) = &results.timeline(scenario)?.recorded else { return None };
+    let title = drawn.title.as_deref().unwrap_or(scenario);
+    Some(timeline.plot(title.to_owned(), machine.to_owned()).to_svg(id))
 }
 
 /// What recording costs, in a sentence; nothing where it was not timed.
-fn cost(scenario: &RecordedTimeline) -> String {
-    if scenario.untraced_s.is_empty() || scenario.traced_s.is_empty() {
-        return String::new();
-    }
-    let [off, on] =
-        [&scenario.untraced_s, &scenario.traced_s].map(|passes| Unit::Seconds.format(median(passes.clone()), 3));
-    format!("The pass took {off} untraced and {on} traced.")
+fn cost(scenario: &RecordedTimeline) -> Option<String> {
+    let passes = [&scenario.untraced_s, &scenario.traced_s];
+    let [off, on] = passes.map(|passes| Unit::Seconds.format(median(passes.clone()), 3));
+    (!passes.iter().any(|passes| passes.is_empty())).then(|| format!("The pass took {off} untraced and {on} traced."))
 }
 
 /// Where the trace and the data of a scenario lie, beside the chapters.

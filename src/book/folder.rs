@@ -25,13 +25,15 @@ pub(super) struct Folder<'a> {
     root: PathBuf,
     left: u64,
     entries: usize,
+    /// The folders that are being read, each in the one before.
+    above: Vec<PathBuf>,
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl<'a> Folder<'a> {
     pub(super) fn open(named: &'a Path) -> Result<Self, BookError> {
         let root = fs::canonicalize(named).map_err(at(named))?;
-        Ok(Self { named, root, left: MAX_BYTES, entries: 0, files: BTreeMap::new() })
+        Ok(Self { named, root, left: MAX_BYTES, entries: 0, above: Vec::new(), files: BTreeMap::new() })
     }
 
     /// What was read, by the path within the folder.
@@ -64,20 +66,16 @@ impl<'a> Folder<'a> {
 
     /// Reads all files below a folder but for hidden ones.
     pub(super) fn all_below(&mut self, name: &Path) -> Result<(), BookError> {
-        self.walk(name, &mut Vec::new())
-    }
-
-    fn walk(&mut self, name: &Path, above: &mut Vec<PathBuf>) -> Result<(), BookError> {
         let place = self.inside(name)?;
         let full = self.named.join(name);
-        if above.contains(&place) {
+        if self.above.contains(&place) {
             return Err(BookError::of_path(&full, "the link leads to a folder that it is in"));
         }
-        if above.len() == MAX_DEEP {
+        if self.above.len() == MAX_DEEP {
             let reason = format!("the folders of a book lie {MAX_DEEP} deep in each other at most");
             return Err(BookError::of_path(&full, reason));
         }
-        above.push(place.clone());
+        self.above.push(place.clone());
         for entry in fs::read_dir(&place).map_err(at(&full))? {
             let entry = entry.map_err(at(&full))?;
             if entry.file_name().to_string_lossy().starts_with('.') {
@@ -90,12 +88,12 @@ impl<'a> Folder<'a> {
             }
             let name = name.join(entry.file_name());
             if self.inside(&name)?.is_dir() {
-                self.walk(&name, above)?;
+                self.all_below(&name)?;
             } else {
                 self.file(&name)?;
             }
         }
-        above.pop();
+        self.above.pop();
         Ok(())
     }
 

@@ -8,9 +8,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use crate::present::escape;
 
 /// The terms, the longest first: *device synchronize* is not a *device* first.
-pub(super) struct Glossary {
-    terms: Vec<String>,
-}
+pub(super) struct Glossary(Vec<String>);
 
 /// The page that the links lead to.
 pub(super) const PAGE: &str = "glossary.md";
@@ -28,13 +26,13 @@ impl Glossary {
             }
         }
         terms.sort_by_key(|term| std::cmp::Reverse(term.len()));
-        Self { terms }
+        Self(terms)
     }
 
     /// A page with the first use of each term linked.
     pub(super) fn linked(&self, page: &str) -> String {
         let mut links: Vec<(usize, usize, &str)> = Vec::new();
-        let mut unused: Vec<&str> = self.terms.iter().map(String::as_str).collect();
+        let mut unused: Vec<&str> = self.0.iter().map(String::as_str).collect();
         // The elements that nothing is linked in, as they end.
         let mut closed: Vec<TagEnd> = Vec::new();
         for (event, range) in Parser::new_ext(page, options()).into_offset_iter() {

@@ -51,27 +51,30 @@ pub(super) fn place(text: &str, at: usize) -> (usize, usize) {
 /// Why a directive cannot be followed, and what may have been meant.
 type Why = (String, String);
 
-/// Finds the first directive of the page at `path` that cannot be followed, or of a file that it includes. `name` makes of a file's
-/// path what messages call it.
-///
-/// # Errors
-/// Where it stands, and why.
-fn check_includes(path: &Path, files: &Files, name: &dyn Fn(&Path) -> String) -> Result<(), FileError> {
-    Pages { files, name, done: BTreeSet::new() }.check(path, &mut Vec::new())
-}
-
+/// The pages of a book with what they include.
 struct Pages<'a> {
     files: &'a Files,
+    /// What messages call a file.
     name: &'a dyn Fn(&Path) -> String,
     /// The files that are good.
     done: BTreeSet<PathBuf>,
+    /// The files that are being looked at, each included by the one before.
+    above: Vec<PathBuf>,
 }
 
-impl Pages<'_> {
-    fn check(&mut self, path: &Path, above: &mut Vec<PathBuf>) -> Result<(), FileError> {
+impl<'a> Pages<'a> {
+    fn of(files: &'a Files, name: &'a dyn Fn(&Path) -> String) -> Self {
+        Self { files, name, done: BTreeSet::new(), above: Vec::new() }
+    }
+
+    /// Finds the first directive of the page at `path` that cannot be followed, or of a file that it includes.
+    ///
+    /// # Errors
+    /// Where it stands, and why.
+    fn check(&mut self, path: &Path) -> Result<(), FileError> {
         let (files, name) = (self.files, self.name);
         let text = files.get(path).and_then(|content| std::str::from_utf8(content).ok()).unwrap_or_default();
-        above.push(path.to_owned());
+        self.above.push(path.to_owned());
         for (at, _) in text.match_indices('{') {
             let wrong = |words: &str, (message, hint): Why| {
                 let ((line, column), message) = (place(text, at), format!("{words}: {message}"));
@@ -82,16 +85,16 @@ impl Pages<'_> {
                 Err((words, why)) => return Err(wrong(words, why)),
                 Ok(Some(directive)) => {
                     let file = self.file(&directive, path).map_err(|why| wrong(directive.text, why))?;
-                    if above.len() > MAX_DEPTH || above.contains(&file) {
+                    if self.above.len() > MAX_DEPTH || self.above.contains(&file) {
                         return Err(wrong(directive.text, plain("files include each other without an end")));
                     }
                     if !self.done.contains(&file) {
-                        self.check(&file, above)?;
+                        self.check(&file)?;
                     }
                 }
             }
         }
-        above.pop();
+        self.above.pop();
         self.done.insert(path.to_owned());
         Ok(())
     }
@@ -237,36 +240,31 @@ pub(super) fn check_pages(source: &Source, project: &BookProject) -> Result<(), 
             return Err(wrong(twice(&location)));
         }
     }
-    let all = source.all().keys().filter(|path| path.starts_with("src") && has_ending(path, "md"));
+    let all = source.files.keys().filter(|path| path.starts_with("src") && has_ending(path, "md"));
     let name = |path: &Path| project.name(&source.written(path.strip_prefix("src").unwrap_or(path), project));
-    for page in all {
-        check_includes(page, source.all(), &name)?;
-    }
-    Ok(())
+    let mut pages = Pages::of(&source.files, &name);
+    Ok(all.into_iter().try_for_each(|page| pages.check(page))?)
 }
 
 /// Where the entries of the table of contents lead.
 fn locations(summary: &Summary) -> Vec<PathBuf> {
-    fn add(items: &[SummaryItem], found: &mut Vec<PathBuf>) {
-        for item in items {
-            if let SummaryItem::Link(Link { location, nested_items, .. }) = item {
-                found.extend(location.clone());
-                add(nested_items, found);
-            }
+    let parts = [&summary.prefix_chapters, &summary.numbered_chapters, &summary.suffix_chapters];
+    let (mut found, mut left): (_, Vec<&SummaryItem>) = (Vec::new(), parts.into_iter().flatten().rev().collect());
+    while let Some(item) = left.pop() {
+        if let SummaryItem::Link(Link { location, nested_items, .. }) = item {
+            found.extend(location.clone());
+            left.extend(nested_items.iter().rev());
         }
     }
-    let mut found = Vec::new();
-    let parts = [&summary.prefix_chapters, &summary.numbered_chapters, &summary.suffix_chapters];
-    parts.into_iter().for_each(|items| add(items, &mut found));
     found
 }
 
 /// The page that an entry leads to.
 fn page_at(location: &Path, source: &Source) -> Result<PathBuf, String> {
-    let is_page = |path: &PathBuf| path.starts_with("src") && has_ending(path, "md") && source.all().contains_key(path);
+    let is_page = |path: &PathBuf| path.starts_with("src") && has_ending(path, "md") && source.files.contains_key(path);
     let found = within(Path::new("src"), location).filter(is_page);
     found.ok_or_else(|| {
-        let pages = source.all().keys().filter_map(|path| path.strip_prefix("src").ok()?.to_str());
+        let pages = source.files.keys().filter_map(|path| path.strip_prefix("src").ok()?.to_str());
         let hint = nearest(&location.to_string_lossy(), pages.filter(|page| page.ends_with(".md")));
         format!("`{}` is not a page of the book{hint}", location.display())
     })
@@ -286,7 +284,8 @@ mod tests {
             ("src/code.rs", "use x;\n// ANCHOR: main\nfn main() {\n}\n// ANCHOR_END: main\nend"),
         ];
         let files = files.into_iter().map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec())).collect();
-        check_includes(Path::new("src/page.md"), &files, &|path| path.display().to_string())
+        Pages::of(&files, &|path| path.display().to_string())
+            .check(Path::new("src/page.md"))
             .map_err(|error| error.to_string())
     }
 

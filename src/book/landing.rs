@@ -9,15 +9,13 @@ use std::cmp::Reverse;
 
 use minijinja::{Value, context};
 
+use super::book::Book;
 use super::claims::Judged;
 use super::data;
 use super::document::{Document, Effect, Headline, Number};
 use super::emulation::is_emulated;
-use super::notebooks::Notebook;
-use super::project::BookProject;
 use super::render_text::render_text;
-use super::tables::machine_labels;
-use super::templates::{Templates, safe_html};
+use super::templates::safe_html;
 use crate::error::BookError;
 use crate::present::escape;
 use crate::results::Results;
@@ -30,29 +28,23 @@ type Headed<'a> = (&'a Document, &'a Headline);
 
 /// The page as Markdown. Of several machines it shows a GPU before an emulation, then the one that has measured most of the
 /// numbers on it, then the one with the most rows, then the first.
-pub(super) fn render(
-    (templates, project): (&Templates<'_>, &BookProject),
-    title: &str,
-    judged: &[Judged<'_>],
-    notebooks: &[Notebook],
-    results: &[Results],
-) -> Result<String, BookError> {
+pub(super) fn render(book: &Book<'_>, title: &str, judged: &[Judged<'_>]) -> Result<String, BookError> {
     let headed: Vec<Headed<'_>> =
         judged.iter().filter_map(|(document, _)| Some((*document, document.headline.as_ref()?))).collect();
     let rows = |results: &Results| results.lookup().metrics().filter(|(_, metric)| metric.is_ok()).count();
     let numbers = |results: &Results| headed.iter().filter(|headed| said(headed, results).is_ok()).count();
     let weight = |results: &Results| (!is_emulated(results), numbers(results), rows(results));
-    let named: Vec<(&Results, String)> = results.iter().zip(machine_labels(results)).collect();
+    let named: Vec<(&Results, &str)> = book.machines.named().collect();
     let shown = named.iter().enumerate().max_by_key(|(place, (results, _))| (weight(results), Reverse(*place)));
     let Some((shown, (own, label))) = shown else { return Err(BookError::NoRuns) };
     let others: Vec<&str> =
-        named.iter().enumerate().filter(|(place, _)| *place != shown).map(|(_, (_, label))| label.as_str()).collect();
-    let kept = if is_emulated(own) { project.kept().next().transpose()? } else { None };
+        named.iter().enumerate().filter(|(place, _)| *place != shown).map(|(_, (_, label))| *label).collect();
+    let kept = if is_emulated(own) { book.project.kept().next().transpose()? } else { None };
     // Only where they have a number for this book.
     let of_another = kept.filter(|kept| headed.iter().any(|headed| said(headed, kept).is_ok()));
     let (leading, whose) = match of_another {
         Some(kept) => (kept, kept.environment().device.model.as_str()),
-        None => (*own, label.as_str()),
+        None => (*own, *label),
     };
     let context = context! {
         title,
@@ -61,9 +53,9 @@ pub(super) fn render(
         others => others.join(" and "),
         timeline => timeline(&headed, leading, whose),
         first => judged.first().map(|(document, _)| document.id.as_str()),
-        notebook => notebooks.first().map(|notebook| safe_html(notebook.name.as_str())),
+        notebook => book.notebooks.first().map(|notebook| safe_html(notebook.name.as_str())),
     };
-    templates.render("landing.md.j2", context)
+    book.templates.render("landing.md.j2", context)
 }
 
 /// The number of a headline by the system that the results are about.
@@ -147,7 +139,7 @@ fn timeline(headed: &[Headed<'_>], results: &Results, machine: &str) -> Option<V
         let Some(scenario) = &headline.timeline else { continue };
         let drawn = document.panels().find(|panel| panel.timeline.as_ref() == Some(scenario));
         if let Some(drawn) = drawn.filter(|_| results.timeline(scenario).is_some()) {
-            let svg = data::timeline_picture(drawn, scenario, (results, machine), "landing-timeline");
+            let svg = data::timeline_picture(drawn, (results, machine), "landing-timeline");
             return svg.map(|svg| context! { svg => safe_html(svg), chapter => document.id.as_str() });
         }
     }

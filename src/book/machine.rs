@@ -2,9 +2,10 @@
 
 use minijinja::{Value, context};
 
+use super::book::Book;
 use super::in_order::{each_once, grouped};
-use super::tables::{Lacks, absence, lacking_of, machine_labels, versions};
-use super::templates::{Templates, safe_html};
+use super::tables::{Lacks, absence, lacking_of, versions};
+use super::templates::safe_html;
 use super::warning::Warning;
 use crate::error::BookError;
 use crate::measure::{Estimate, Protocol};
@@ -16,8 +17,8 @@ use crate::results::{
 use crate::units::{Scale, Unit};
 
 /// The page as Markdown. `catalog` says in which unit a row was declared.
-pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &Catalog) -> Result<String, BookError> {
-    let machines = results.iter().zip(machine_labels(results)).map(|(results, machine)| {
+pub(super) fn render(book: &Book<'_>, catalog: &Catalog) -> Result<String, BookError> {
+    let machines = book.machines.named().map(|(results, machine)| {
         let has = |name: &str| results.run().order.iter().any(|experiment| experiment.name == name);
         let own = results.run().system.as_str();
         let others = results.systems().into_iter().filter(|other| *other != own);
@@ -33,7 +34,7 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &C
             algorithms => algorithms(results.run()).map(|table| safe_html(table.to_html())),
             audited => has("self-audit"),
             ceilings => has("ceilings"),
-            same_code => same_code(SameCode::of(results)),
+            same_code => same_code(SameCode::of(std::slice::from_ref(results))),
             systems => others.map(|table| safe_html(table.to_html())).collect::<Vec<_>>(),
             diagnoses => diagnoses(results).map(|table| safe_html(table.to_html())),
             lacking => lacking(results).map(|table| safe_html(table.to_html())),
@@ -41,17 +42,27 @@ pub(super) fn render(templates: &Templates<'_>, results: &[Results], catalog: &C
             work => work(results).map(|table| safe_html(table.to_html())),
         }
     });
-    let list = results.iter().zip(machine_labels(results)).map(|(results, machine)| listed(results, machine));
-    let list = list.collect::<Vec<Value>>();
+    let list = book.machines.named().map(|(results, machine)| {
+        let device = &results.environment().device;
+        context! {
+            machine,
+            model => device.model.as_str(),
+            driver => device.fact("driver").unwrap_or("—"),
+            day => results.run().started.split('T').next(),
+            systems => results.systems().join(", "),
+            suite => results.title(),
+            rows => results.rows.len(),
+        }
+    });
     // One file alone has its own count.
-    let of_all = (results.len() > 1).then(|| same_code(SameCode::of_all(results))).flatten();
+    let of_all = (book.results.len() > 1).then(|| same_code(SameCode::of(book.results))).flatten();
     let context = context! {
-        list,
+        list => list.collect::<Vec<Value>>(),
         same_code => of_all,
-        widths => widths(results),
+        widths => widths(book.results),
         machines => machines.collect::<Vec<Value>>(),
     };
-    templates.render("machine.md.j2", context)
+    book.templates.render("machine.md.j2", context)
 }
 
 /// How wide the published intervals of measured times are, by the length of the time.
@@ -80,21 +91,6 @@ fn widths(results: &[Results]) -> Vec<Value> {
     LENGTHS.iter().filter_map(of_length).collect()
 }
 
-/// A results file in the list of all.
-fn listed(results: &Results, machine: String) -> Value {
-    let environment = results.environment();
-    let rows = results.rows.len();
-    context! {
-        machine,
-        model => environment.device.model.as_str(),
-        driver => environment.device.fact("driver").unwrap_or("—"),
-        day => results.run().started.split('T').next(),
-        systems => results.systems().join(", "),
-        suite => results.title(),
-        rows,
-    }
-}
-
 /// How often the method found a difference between the same code and itself, where that was tried.
 fn same_code(SameCode { between_runs, within_runs }: SameCode) -> Option<Value> {
     let counted = |own: Comparisons| context! { made => own.made, missed => own.missed, most => own.most_by_chance() };
@@ -107,20 +103,17 @@ fn environment(run: &Run) -> Table {
     let unknown = || Cell::Missing(Missing::new("not known", None));
     let known = |value: Option<String>| value.map_or_else(unknown, Cell::Text);
     let bytes = |bytes: Option<u64>| known(bytes.map(|bytes| Unit::Bytes.format(bytes as f64, 4)));
-    let dirty = match program.dirty {
-        Some(true) => ", with uncommitted changes",
-        Some(false) | None => "",
-    };
+    let dirty = if program.dirty == Some(true) { ", with uncommitted changes" } else { "" };
     let build = program.profile.as_ref().map(|profile| format!(", {profile} build")).unwrap_or_default();
-    let mut facts = vec![
+    let of_device = [
         ("device".to_owned(), text(&device.model)),
         ("opened as".to_owned(), text(&device.name)),
         ("engine".to_owned(), text(&device.engine)),
         ("device memory".to_owned(), bytes(device.memory_bytes)),
         ("a blocked host thread".to_owned(), known(device.wait_policy.clone())),
     ];
-    facts.extend(run.environment.facts().map(|(name, value)| (name.clone(), text(value))));
-    facts.extend([
+    let facts = run.environment.facts().map(|(name, value)| (name.clone(), text(value)));
+    let of_host = [
         ("host processor".to_owned(), text(&host.cpu)),
         ("logical processors".to_owned(), known(host.logical_cpus.map(|cpus| cpus.to_string()))),
         ("host memory".to_owned(), bytes(host.memory_bytes)),
@@ -129,8 +122,8 @@ fn environment(run: &Run) -> Table {
         ("program".to_owned(), Cell::Text(format!("{}{build}", versions(program)))),
         ("commit".to_owned(), known(program.commit.as_ref().map(|commit| format!("{commit}{dirty}")))),
         ("command".to_owned(), Cell::Text(program.command.join(" "))),
-    ]);
-    Table::facts("Environment", ["fact", "value"], facts)
+    ];
+    Table::facts("Environment", ["fact", "value"], of_device.into_iter().chain(facts).chain(of_host))
 }
 
 /// The suite's sampling; as it stands in the file where it is none.

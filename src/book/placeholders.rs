@@ -34,15 +34,12 @@ impl Placeholders {
             };
             at = start + length + end.len();
             let aside = &page[start..at];
-            out.extend([&page[done..start], &Self::place(self.0.len(), &words(aside))]);
+            let place = format!("{}{}\"><desc>{}</desc></svg>", Self::PLACE, self.0.len(), words(aside));
+            out.extend([&page[done..start], &place]);
             self.0.push(plain(&aside.replace(SPOKEN, "")));
             done = at;
         }
         out + &page[done..]
-    }
-
-    fn place(number: usize, words: &str) -> String {
-        format!("{}{number}\"><desc>{words}</desc></svg>", Self::PLACE)
     }
 
     /// Puts them back into the pages of the site that mdBook made.

@@ -38,8 +38,8 @@ pub type KeptResults = LazyLock<Result<Results, FileError>>;
 /// ```
 /// use syncscope_book::BookProject;
 ///
-/// assert!(BookProject::of_source_tree()?.suites().any(|name| name == "quick"));
-/// # Ok::<(), syncscope_book::error::BookError>(())
+/// let project = BookProject::of_program([("suites/own.yaml".into(), b"title: Own".to_vec())], &[]);
+/// assert!(project.suites().eq(["own"]));
 /// ```
 #[derive(Clone, Debug)]
 pub struct BookProject {
@@ -74,28 +74,6 @@ impl BookProject {
         let documents = files.keys().filter(|path| path.starts_with("documents"));
         let carried = documents.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
         Self { files, folder: None, carried, kept, audits: Vec::new() }
-    }
-
-    /// The program's own project as it lies in the source tree that this crate was built from: for tests.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn of_source_tree() -> Result<Self, BookError> {
-        static KEPT: [KeptResults; 2] = [
-            LazyLock::new(|| Results::read(&in_tree("book/results/one-gpu.json.gz"))),
-            LazyLock::new(|| Results::read(&in_tree("book/results/calls.json.gz"))),
-        ];
-        let (tree, book) = (in_tree(""), in_tree("book"));
-        let (mut tree, mut book) = (Folder::open(&tree)?, Folder::open(&book)?);
-        FILES.iter().try_for_each(|name| book.file(Path::new(name)))?;
-        ["src", "documents", "suites"].iter().try_for_each(|name| book.all_below(Path::new(name)))?;
-        ["report-templates", "notebooks"].iter().try_for_each(|name| tree.all_below(Path::new(name)))?;
-        let place = |(path, content): (PathBuf, Vec<u8>)| match path.strip_prefix("report-templates") {
-            Ok(rest) => (Path::new("templates").join(rest), content),
-            Err(_) => (path, content),
-        };
-        let files = book.into_files().into_iter().chain(tree.into_files().into_iter().map(place));
-        Ok(Self::of_program(files, &KEPT))
     }
 
     /// Whether a folder has the settings of a book, which each project has, as far as it can be looked at.
@@ -171,7 +149,7 @@ impl BookProject {
 
     /// The JSON Schema of `lessons.yaml`.
     pub fn lessons_schema() -> schemars::Schema {
-        super::syllabus::schema()
+        schemars::schema_for!(Vec<super::syllabus::CourseLesson>)
     }
 
     /// With JSON Schemas by their names, and in each file of that kind the line by which an editor finds its schema: `suite` and
@@ -288,7 +266,8 @@ impl BookProject {
 
     /// Whether what lies at `place`, or will, is a part of this project: what is written there is read the next time.
     pub fn takes_in(&self, place: &Path) -> bool {
-        let there = place.ancestors().find_map(|above| Some((above, fs::canonicalize(or_here(above)).ok()?)));
+        let there =
+            place.ancestors().find_map(|above| Some((above, fs::canonicalize(Path::new(".").join(above)).ok()?)));
         let (Some(folder), Some((above, found))) = (&self.folder, there) else { return false };
         let place = found.join(place.strip_prefix(above).unwrap_or(Path::new("")));
         let mut folders =
@@ -343,15 +322,6 @@ impl BookProject {
 struct Titled {
     id: String,
     title: String,
-}
-
-/// A file or folder of the source tree.
-fn in_tree(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
-}
-
-fn or_here(path: &Path) -> &Path {
-    if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
 /// Without what lies in a folder beside the notebooks, such as the worked answers: a book shows none of it.

@@ -40,8 +40,8 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
             // It stands in HTML, where marks of Markdown would be shown as they are.
             context! { id => claim.id.as_str(), claim => safe_html(escape(&claim.plain())) }
         });
-        let said = said(&document.answer, document, (results, machine));
-        let (lines, refuted) = (said.iter().map(line).collect::<Vec<Value>>(), refuted.collect::<Vec<Value>>());
+        let lines = said(&document.answer, document, (results, machine));
+        let refuted = refuted.collect::<Vec<Value>>();
         let is_answer = !lines.is_empty() || !refuted.is_empty();
         is_answer.then(|| context! { lines, refuted })
     };
@@ -91,21 +91,7 @@ fn in_a_cell(text: &str) -> String {
 
 /// What sentences of a document say of each machine, system by system.
 pub(super) fn by_machine(sentences: &[Sentence], document: &Document, machines: &Machines<'_>) -> Vec<Value> {
-    let lines = machines.named().flat_map(|machine| said(sentences, document, machine));
-    lines.map(|answered| line(&answered)).collect()
-}
-
-fn line(Answered { of, sentences }: &Answered) -> Value {
-    let sentences = sentences.iter().map(|sentence| safe_html(sentence.as_str()));
-    context! { machine => of.as_str(), sentences => sentences.collect::<Vec<Value>>() }
-}
-
-/// What is said of a system of a machine.
-struct Answered {
-    /// The machine; and the system, where its file has several.
-    of: String,
-    /// What is said, a text for each condition of the document.
-    sentences: Vec<String>,
+    machines.named().flat_map(|machine| said(sentences, document, machine)).collect()
 }
 
 /// A system of a machine by its name: a figure of one is no figure of another.
@@ -115,16 +101,13 @@ fn heading(results: &Results, machine: &str, system: &str) -> String {
 
 /// What sentences of a document say of each system of a run, the one that the file is about first. Nothing of a system that
 /// has nothing to say.
-fn said(all: &[Sentence], document: &Document, (results, machine): (&Results, &str)) -> Vec<Answered> {
+fn said(all: &[Sentence], document: &Document, (results, machine): (&Results, &str)) -> Vec<Value> {
     let of_system = |system: &str| {
         let (sentences, undecided) = sentences_of(all, document, results, system);
-        let sentences = sentences.into_iter().map(|said| match said {
-            Ok(pieces) => render_text(&pieces),
-            Err(reason) => format!("Not answered here: {}.", escape(&reason)),
-        });
+        let sentences = sentences.into_iter().map(|said| said.map_or_else(not_here, |pieces| render_text(&pieces)));
         let undecided = undecided.iter().map(|reason| undecided_by(&escape(reason)));
-        let sentences = each_once(sentences.chain(undecided));
-        (!sentences.is_empty()).then(|| Answered { of: heading(results, machine, system), sentences })
+        let sentences = each_once(sentences.chain(undecided)).into_iter().map(safe_html).collect::<Vec<Value>>();
+        (!sentences.is_empty()).then(|| context! { machine => heading(results, machine, system), sentences })
     };
     results.systems().into_iter().filter_map(of_system).collect()
 }

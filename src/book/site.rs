@@ -141,7 +141,7 @@ fn without_hints(page: &str) -> String {
 fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, site: &Path) -> Result<(), BookError> {
     let message = |error: anyhow::Error| BookError::Build { message: explained(&error) };
     let summary = summary_of(source)?;
-    let mut config = source.config().clone();
+    let mut config = source.config.clone();
     config.build.build_dir = site.to_owned();
     if !left_out.is_empty() {
         // Of this build the page to print alone is taken. What is said of single chapters' search may be of one left out.
@@ -164,7 +164,7 @@ fn build_without(left_out: &BTreeSet<PathBuf>, source: &Source, book: &Path, sit
         let Some(path) = chapter.path.as_ref() else { return };
         chapter.content = placeholders.taken_from(&styled_once(&chapter.content));
         // An edit link leads to what a page is made of.
-        chapter.source_path = source.origin(path).or(chapter.source_path.take());
+        chapter.source_path = source.origins.get(path).cloned().or(chapter.source_path.take());
     });
     book.build().map_err(message)?;
     placeholders.put_back(source, site)

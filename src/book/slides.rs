@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use minijinja::{Value, context};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
+use super::book::Book;
 use super::document::{Document, DocumentFigure, Effect, Piece, Sentence};
 use super::emulation::is_emulated;
 use super::folder::at;
 use super::in_order::each_once;
-use super::notebooks::{self, Notebook};
 use super::place::{OutputPlace, SLIDES};
 use super::policy;
 use super::project::BookProject;
 use super::source::has_rows;
-use super::syllabus::{self, CourseLesson};
+use super::syllabus::CourseLesson;
 use super::tables::{Machines, drawn};
-use super::templates::{Templates, safe_html};
+use super::templates::safe_html;
 use super::{data, render_text};
 use crate::error::BookError;
 use crate::present::{escape, styled_once};
@@ -70,19 +70,9 @@ fn decks(
     let results = if is_kept { &kept } else { results };
     let described = project.documents(&catalog.clone().with_results(results))?;
     let documents: Vec<Document> = described.iter().map(|document| document.with_tables(results, &described)).collect();
-    let lessons = syllabus::lessons(project, &documents)?;
-    let deck = Deck {
-        templates: Templates::of(project)?,
-        documents: &documents,
-        lessons: &lessons,
-        notebooks: notebooks::of(project)?,
-        titles: documents.iter().map(|document| (document.id.clone(), document.title.clone())).collect(),
-        results,
-        machines: Machines::of(results),
-        is_kept,
-    };
+    let deck = Deck { book: Book::of(results, project, &documents)?, is_kept };
     let mut files = BTreeMap::from([("index.html".to_owned(), deck.index()?.into_bytes())]);
-    for number in 1..=lessons.len() {
+    for number in 1..=deck.book.lessons.len() {
         files.insert(page_of(number), deck.lesson(number)?.into_bytes());
     }
     files.insert("syncscope.css".to_owned(), project.text("templates/syncscope.css")?.into());
@@ -98,13 +88,7 @@ fn page_of(number: usize) -> String {
 
 /// What the decks are made of.
 struct Deck<'a> {
-    templates: Templates<'a>,
-    documents: &'a [Document],
-    lessons: &'a [CourseLesson],
-    notebooks: Vec<Notebook>,
-    titles: BTreeMap<String, String>,
-    results: &'a [Results],
-    machines: Machines<'a>,
+    book: Book<'a>,
     /// Whether the results are those that come with the program.
     is_kept: bool,
 }
@@ -113,8 +97,9 @@ impl Deck<'_> {
     /// The page that lists the decks.
     fn index(&self) -> Result<String, BookError> {
         let lesson = |(number, lesson): (usize, &CourseLesson)| {
-            let minutes: u32 = self.taught(lesson).map(Document::minutes).sum();
-            let chapters = self.taught(lesson).map(|document| Value::from(document.title.as_str()));
+            let taught = lesson.taught(self.book.documents);
+            let minutes: u32 = taught.iter().map(|document| document.minutes()).sum();
+            let chapters = taught.iter().map(|document| Value::from(document.title.as_str()));
             context! {
                 page => safe_html(page_of(number)),
                 title => lesson.title.as_str(),
@@ -122,17 +107,18 @@ impl Deck<'_> {
                 chapters => chapters.collect::<Vec<Value>>(),
             }
         };
-        let lessons = (1..).zip(self.lessons).map(lesson).collect::<Vec<Value>>();
-        let text = self.templates.render("slides/index.md.j2", context! { lessons })?;
+        let lessons = (1..).zip(&self.book.lessons).map(lesson).collect::<Vec<Value>>();
+        let text = self.book.templates.render("slides/index.md.j2", context! { lessons })?;
         self.framed("Slides", &text, false)
     }
 
     /// The deck of a lesson.
     fn lesson(&self, number: usize) -> Result<String, BookError> {
-        let lesson = &self.lessons[number - 1];
-        let chapters = self.taught(lesson).map(|document| self.chapter(document));
-        let labs = lesson.labs.iter().filter_map(|name| self.notebooks.iter().find(|notebook| notebook.name == *name));
-        let next = self.lessons.get(number).map(|next| {
+        let lesson = &self.book.lessons[number - 1];
+        let chapters = lesson.taught(self.book.documents).into_iter().map(|document| self.chapter(document));
+        let labs =
+            lesson.labs.iter().filter_map(|name| self.book.notebooks.iter().find(|notebook| notebook.name == *name));
+        let next = self.book.lessons.get(number).map(|next| {
             context! { page => safe_html(page_of(number + 1)), title => next.title.as_str() }
         });
         let context = context! {
@@ -142,30 +128,26 @@ impl Deck<'_> {
             labs => labs.map(|lab| context! { name => lab.name.as_str(), title => lab.title.as_str() }).collect::<Vec<_>>(),
             next,
         };
-        let text = self.templates.render("slides/deck.md.j2", context)?;
+        let text = self.book.templates.render("slides/deck.md.j2", context)?;
         self.framed(&format!("{number}. {}", lesson.title), &text, true)
-    }
-
-    fn taught<'b>(&'b self, lesson: &CourseLesson) -> impl Iterator<Item = &'b Document> + use<'b> {
-        lesson.taught(self.documents).into_iter()
     }
 
     fn chapter(&self, document: &Document) -> Value {
         // A machine that measured nothing of a chapter has no slides in it. The files that come with the program are of one
         // machine.
-        let most = if self.is_kept { 1 } else { self.results.len() };
-        let measured = self.machines.named().filter(|(results, _)| has_rows(results, document)).take(most);
+        let most = if self.is_kept { 1 } else { self.book.results.len() };
+        let measured = self.book.machines.named().filter(|(results, _)| has_rows(results, document)).take(most);
         let measured = measured.map(|(results, label)| (results.clone(), self.called(results, label).to_owned()));
         let (measured, labels): (Vec<Results>, Vec<String>) = measured.unzip();
-        let (measured, machines) = (&measured, &Machines::of(&measured).called(labels));
+        let (measured, machines) = (&measured, &Machines { labels, ..Machines::of(&measured) });
         let figures = shown_figures(document).into_iter().flat_map(|figure| slides_of(document, figure, machines));
-        let texts = if measured.is_empty() { &self.machines } else { machines };
+        let texts = if measured.is_empty() { &self.book.machines } else { machines };
         let exercises = render_text::exercises(document, texts);
         context! {
             id => safe_html(document.id.as_str()),
             title => document.title.as_str(),
             question => safe_html(document.question.trim()),
-            lesson => render_text::lesson(document, texts, &self.titles),
+            lesson => render_text::lesson(document, texts, &self.book.titles),
             answers => machines.named().map(|machine| answer(document, machine)).collect::<Vec<Value>>(),
             figures => figures.collect::<Vec<Value>>(),
             exercise => exercises.into_iter().next(),
@@ -179,7 +161,7 @@ impl Deck<'_> {
 
     /// A page of slides, made of Markdown.
     fn framed(&self, title: &str, text: &str, is_deck: bool) -> Result<String, BookError> {
-        let machines = each_once(self.machines.named().map(|(results, label)| {
+        let machines = each_once(self.book.machines.named().map(|(results, label)| {
             let day = results.run().started.split('T').next();
             context! { machine => self.called(results, label), day, is_emulated => is_emulated(results) }
         }));
@@ -190,7 +172,7 @@ impl Deck<'_> {
             machines,
             content => safe_html(self.html(text)),
         };
-        self.templates.render("slides/frame.html.j2", context)
+        self.book.templates.render("slides/frame.html.j2", context)
     }
 
     /// Markdown as HTML. A link to a chapter leads to its slides; one to another page of the book is its words alone, as is a
@@ -218,11 +200,11 @@ impl Deck<'_> {
             return Some(link.to_owned());
         }
         let is_page = |name: &String| name == link;
-        if (1..=self.lessons.len()).map(page_of).any(|page| is_page(&page)) || link == "index.html" {
+        if (1..=self.book.lessons.len()).map(page_of).any(|page| is_page(&page)) || link == "index.html" {
             return Some(link.to_owned());
         }
         let id = link.split('#').next()?.strip_suffix(".md")?;
-        let place = self.lessons.iter().position(|lesson| lesson.chapters.iter().any(|chapter| chapter == id))?;
+        let place = self.book.lessons.iter().position(|lesson| lesson.chapters.iter().any(|chapter| chapter == id))?;
         Some(format!("{}#{id}", page_of(place + 1)))
     }
 }
@@ -238,7 +220,17 @@ fn shown_figures(document: &Document) -> Vec<&DocumentFigure> {
 fn slides_of(document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Vec<Value> {
     let mut slides = Vec::new();
     for (number, machine) in (1..).zip(machines.named()) {
-        let pictures = pictures(document, figure, number, machine);
+        let mut pictures = Vec::new();
+        for (place, panel) in (1..).zip(&figure.panels) {
+            let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
+            match panel.timeline {
+                Some(_) => pictures.extend(data::timeline_picture(panel, machine, &id)),
+                None => {
+                    let table = document.table(&panel.table);
+                    pictures.extend(drawn(table, panel, machine.1, machine.0, &id).pictures);
+                }
+            }
+        }
         let parts = pictures.chunks(PICTURES);
         let of = parts.len();
         for (part, pictures) in (1..).zip(parts) {
@@ -254,24 +246,6 @@ fn slides_of(document: &Document, figure: &DocumentFigure, machines: &Machines<'
     slides
 }
 
-/// The pictures of a figure that show a value of a machine.
-fn pictures(
-    document: &Document,
-    figure: &DocumentFigure,
-    number: usize,
-    (results, machine): (&Results, &str),
-) -> Vec<String> {
-    let mut pictures = Vec::new();
-    for (place, panel) in (1..).zip(&figure.panels) {
-        let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
-        match &panel.timeline {
-            Some(scenario) => pictures.extend(data::timeline_picture(panel, scenario, (results, machine), &id)),
-            None => pictures.extend(drawn(document.table(&panel.table), panel, machine, results, &id).pictures),
-        }
-    }
-    pictures
-}
-
 /// What a machine answers in three lines: its number with the interval, what was to be predicted, what to keep in mind; and
 /// the values behind them.
 fn answer(document: &Document, (results, machine): (&Results, &str)) -> Value {
@@ -280,14 +254,11 @@ fn answer(document: &Document, (results, machine): (&Results, &str)) -> Value {
         let is_open = matches!(number.effect, Effect::MayBeNone);
         Some(context! { value => number.value, interval => number.interval, caption => headline.caption.as_str(), is_open })
     });
-    let lesson = document.lesson.as_ref();
-    let lines: Vec<&[Sentence]> = match lesson {
-        Some(lesson) => vec![std::slice::from_ref(&lesson.predict.answer), &lesson.measured],
-        None => Vec::new(),
-    };
+    let lesson = document.lesson.iter();
+    let lines = lesson.flat_map(|lesson| std::iter::once(&lesson.predict.answer).chain(&lesson.measured));
+    let lines: Vec<Sentence> = lines.cloned().collect();
     let mut values: Vec<String> = Vec::new();
     let mut said = Vec::new();
-    let lines: Vec<Sentence> = lines.into_iter().flatten().cloned().collect();
     let systems = results.systems();
     // A slide has room for the values of one system: those of several stand in the chapter, and each has one paragraph.
     let is_alone = systems.len() == 1;

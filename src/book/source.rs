@@ -8,17 +8,18 @@ use mdbook_driver::config::Config;
 use minijinja::{Value, context};
 use pulldown_cmark::{Event, Parser, Tag};
 
+use super::book::Book;
 use super::claims::{self, Judged};
-use super::document::{Document, Hardware, is_taken};
+use super::document::{Document, is_taken};
 use super::folder::has_ending;
 use super::glossary::{self, Glossary};
 use super::in_order::each_once;
 use super::includes::{Files, place};
-use super::notebooks::{self, Notebook};
+use super::notebooks;
 use super::predicate::Judgement;
 use super::project::{AuditPage, BookProject};
-use super::tables::{Machines, machine_labels};
-use super::templates::{self, Templates, safe_html};
+use super::tables::Machines;
+use super::templates::{self, safe_html};
 use super::{chapter, classroom, config, data, emulation, includes, landing, machine, slides, syllabus};
 use crate::clean;
 use crate::error::{BookError, FileError};
@@ -28,10 +29,11 @@ use crate::results::{Catalog, Machine, Results, SYNCSCOPE, System, nearest};
 /// The files of an mdBook, by their path within it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
-    files: Files,
+    pub(super) files: Files,
     /// What a page is made of, by its path within `src`: a path from there.
-    origins: BTreeMap<PathBuf, PathBuf>,
-    config: Config,
+    pub(super) origins: BTreeMap<PathBuf, PathBuf>,
+    /// The configuration of mdBook.
+    pub(super) config: Config,
 }
 
 impl Source {
@@ -56,49 +58,36 @@ impl Source {
         }
         source.files.insert("theme/cell.css".into(), notebooks::STYLE.into());
         source.configure(project, title)?;
-        let notebooks = notebooks::of(project)?;
 
-        let templates = Templates::of(project)?;
         let catalog = catalog.clone().with_results(results);
         let described = project.documents(&catalog)?;
         let mut pages = project.pages();
         let taken = pages.iter().cloned().chain(described.iter().map(|document| document.id.clone())).collect();
-        let audits = audit_names(&project.audits, &taken);
+        let audits = audit_names(&project.audits, taken);
         pages.extend(audits.iter().cloned());
-        let beyond = undocumented(&described, results, &pages)?;
         // Chapters of a text are always shown; others need measured rows.
         let shown = described.iter().map(|document| document.with_tables(results, &described));
         let shown =
             shown.filter(|document| document.source.is_some() || results.iter().any(|one| has_rows(one, document)));
-        let documents: Vec<Document> = shown.collect();
-        let all = documents.iter().chain(&beyond);
-        let judged: Vec<Judged<'_>> = all.map(|document| (document, document.judged(results))).collect();
-        let titles: BTreeMap<String, String> =
-            judged.iter().map(|(document, _)| (document.id.clone(), document.title.clone())).collect();
-        for judged in &judged {
-            source.add_chapter(&templates, project, (judged, &titles), results)?;
+        let documents: Vec<Document> = shown.chain(undocumented(&described, results, &pages)?).collect();
+        let book = &Book::of(results, project, &documents)?;
+        let judged: Vec<Judged<'_>> = documents.iter().map(|document| (document, document.judged(results))).collect();
+        judged.iter().try_for_each(|judged| source.add_chapter(book, judged))?;
+        for (page, template, text) in [
+            ("README", "landing", landing::render(book, title, &judged)?),
+            ("claims", "claims", claims::render(book, &judged)?),
+            ("machine", "machine", machine::render(book, &catalog)?),
+            ("sources", "sources", sources_page(book)?),
+            ("syllabus", "syllabus", syllabus::render(book)?),
+            ("classroom", "classroom", classroom::render(book)?),
+        ] {
+            source.add(&format!("{page}.md"), &format!("templates/{template}.md.j2"), text);
         }
-        source.add(
-            "README.md",
-            "templates/landing.md.j2",
-            landing::render((&templates, project), title, &judged, &notebooks, results)?,
-        );
-        source.add("claims.md", "templates/claims.md.j2", claims::render(&templates, &judged, results)?);
-        source.add("machine.md", "templates/machine.md.j2", machine::render(&templates, results, &catalog)?);
-        let hardware = project.hardware()?;
-        source.add("sources.md", "templates/sources.md.j2", sources_page(&templates, &documents, &hardware)?);
-        let lessons = syllabus::lessons(project, &documents)?;
-        source.add(
-            "syllabus.md",
-            "templates/syllabus.md.j2",
-            syllabus::render(&templates, project, &lessons, &documents, &notebooks, &Machines::of(results))?,
-        );
-        source.add("classroom.md", "templates/classroom.md.j2", classroom::render(&templates, project)?);
         let chapters = project.chapters();
-        let left_out = || chapters.iter().filter(|id| !titles.contains_key(*id));
-        source.finish_pages(&left_out().map(|id| format!("]({id}.md")).collect::<Vec<_>>(), results);
+        let left_out = || chapters.iter().filter(|id| !book.titles.contains_key(*id));
+        source.finish_pages(&left_out().map(|id| format!("]({id}.md")).collect::<Vec<_>>(), &book.machines);
         // Not searched for terms: a notebook is shown as it is stored.
-        for notebook in &notebooks {
+        for notebook in &book.notebooks {
             let page = |ending: &str| Path::new("src").join(format!("{}.{ending}", notebook.name));
             if source.files.insert(page("md"), notebook.chapter.clone().into_bytes()).is_some() {
                 let name = project.name(&Path::new("notebooks").join(format!("{}.ipynb", notebook.name)));
@@ -113,9 +102,9 @@ impl Source {
             source.add(&format!("{name}.md"), &written, audit_chapter(audit, name, left_out()));
             source.files.insert(Path::new("src").join(format!("{name}.json")), audit.json.clone().into_bytes());
         }
-        let audits = audits.iter().zip(&project.audits).map(|(name, audit)| entry(name, &audit_title(audit)));
-        let summary = summary(&templates, &documents, &beyond, &notebooks, audits.collect())?;
-        source.add("SUMMARY.md", "templates/summary.md.j2", summary);
+        let audits =
+            audits.iter().zip(&project.audits).map(|(name, audit)| entry(name, &format!("Audit: {}", audit.name)));
+        source.add("SUMMARY.md", "templates/summary.md.j2", summary(book, audits.collect())?);
         source.check_links(project)?;
         includes::check_pages(&source, project)?;
         Ok(source)
@@ -124,16 +113,6 @@ impl Source {
     /// The files, in the order of their paths.
     pub fn files(&self) -> impl Iterator<Item = (&PathBuf, &[u8])> {
         self.files.iter().map(|(path, content)| (path, content.as_slice()))
-    }
-
-    /// The configuration of mdBook.
-    pub(super) fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// The files by their path.
-    pub(super) fn all(&self) -> &Files {
-        &self.files
     }
 
     /// The text of a file.
@@ -145,11 +124,6 @@ impl Source {
     /// Whether a file of the site is one of the book as it lies there, and not made by mdBook.
     pub(super) fn is_copied(&self, path: &Path) -> bool {
         ["src", ""].iter().any(|folder| self.files.contains_key(&Path::new(folder).join(path)))
-    }
-
-    /// What the page at `path` within `src` is made of, where it is not that page itself.
-    pub(super) fn origin(&self, path: &Path) -> Option<PathBuf> {
-        self.origins.get(path).cloned()
     }
 
     /// Takes the project's `book.toml`, with the title. The files that it may name are there already.
@@ -168,44 +142,34 @@ impl Source {
         self.origins.insert(page.into(), Path::new("..").join(origin));
     }
 
-    fn add_chapter(
-        &mut self,
-        templates: &Templates<'_>,
-        project: &BookProject,
-        ((document, judged), titles): (&Judged<'_>, &BTreeMap<String, String>),
-        results: &[Results],
-    ) -> Result<(), BookError> {
-        let shown = holding(results, document);
+    fn add_chapter(&mut self, book: &Book<'_>, (document, judged): &Judged<'_>) -> Result<(), BookError> {
+        let shown = holding(book.results, document);
         let judged: Vec<Vec<Judgement>> =
             judged.iter().map(|all| shown.iter().map(|place| all[*place].clone()).collect()).collect();
         // A machine has one name in the whole book.
-        let labels = machine_labels(results);
-        let labels = shown.iter().map(|place| labels[*place].clone()).collect();
+        let labels = shown.iter().map(|place| book.machines.labels[*place].clone()).collect();
         let some: Vec<Results>;
-        let results = if shown.len() == results.len() {
-            results
+        let results = if shown.len() == book.results.len() {
+            book.results
         } else {
-            some = shown.iter().map(|place| results[*place].clone()).collect();
+            some = shown.iter().map(|place| book.results[*place].clone()).collect();
             &some
         };
-        let listings = document.listings.iter().map(|name| project.text(&format!("src/{name}")));
-        let listings = listings.collect::<Result<Vec<&str>, _>>()?;
-        let machines = Machines::of(results).called(labels);
-        let text = chapter::render(templates, (document, titles), &listings, &machines, &judged)?;
-        for (path, content) in data::files(document, results)?.into_iter().chain(data::timelines(document, results)?) {
+        let machines = Machines { labels, ..Machines::of(results) };
+        let text = chapter::render(book, &(document, judged), &machines)?;
+        for (path, content) in data::files(document, results)? {
             self.files.insert(Path::new("src").join(path), content);
         }
         let written = format!("documents/{}.yaml", document.id);
-        let origin = if project.text(&written).is_ok() { &written } else { "templates/chapter.md.j2" };
+        let origin = if book.project.text(&written).is_ok() { &written } else { "templates/chapter.md.j2" };
         self.add(&format!("{}.md", document.id), origin, emulation::marked(text, &machines));
         Ok(())
     }
 
     /// Takes the links out of the pages that lead to chapters which this book leaves out (`](overlap.md`), marks pages of
     /// emulations, and links the first use of each term, where the project has a glossary.
-    fn finish_pages(&mut self, left_out: &[String], results: &[Results]) {
-        let machines = Machines::of(results);
-        let all_emulated = results.iter().all(emulation::is_emulated);
+    fn finish_pages(&mut self, left_out: &[String], machines: &Machines<'_>) {
+        let all_emulated = machines.results.iter().all(emulation::is_emulated);
         let is_marked = |name: &str, is_prose: bool| match name {
             // The first page of emulations alone says itself which of its numbers are theirs.
             "README.md" => !all_emulated,
@@ -223,7 +187,7 @@ impl Source {
             let mut text = left_out.iter().fold(text.to_owned(), |text, link| without_link(&text, link));
             let is_prose = name == "sources.md" || !self.origins.contains_key(Path::new(name));
             if is_marked(name, is_prose) {
-                text = emulation::marked(text, &machines);
+                text = emulation::marked(text, machines);
             }
             if let Some(glossary) = glossary.as_ref().filter(|_| name != glossary::PAGE) {
                 text = glossary.linked(&text);
@@ -329,18 +293,16 @@ fn undocumented(
         );
         return Err(FileError::whole("the results", message).into());
     }
-    let mut made: Vec<Document> = Vec::new();
-    for (order, name) in (0..).zip(names) {
+    let mut taken: BTreeSet<String> = documents.iter().map(|document| document.id.clone()).collect();
+    let made = (0..).zip(names).map(|(order, name)| {
         let mut document = Document::of_experiment(name, order, results);
-        let taken = |id: &str, made: &[Document]| {
-            id.is_empty() || is_taken(id, pages) || documents.iter().chain(made).any(|document| document.id == id)
-        };
-        while taken(&document.id, &made) {
+        let mut is_free = |id: &str| !id.is_empty() && !is_taken(id, pages) && taken.insert(id.to_owned());
+        while !is_free(&document.id) {
             document.id = format!("experiment-{}", document.id);
         }
-        made.push(document);
-    }
-    Ok(made)
+        document
+    });
+    Ok(made.collect())
 }
 
 /// An entry of the table of contents.
@@ -348,20 +310,17 @@ fn entry(id: &str, title: &str) -> Value {
     context! { id => safe_html(id), title }
 }
 
-fn summary(
-    templates: &Templates<'_>,
-    documents: &[Document],
-    beyond: &[Document],
-    notebooks: &[Notebook],
-    audits: Vec<Value>,
-) -> Result<String, BookError> {
+fn summary(book: &Book<'_>, audits: Vec<Value>) -> Result<String, BookError> {
     let entries = |documents: Vec<&Document>| -> Vec<Value> {
         documents.into_iter().map(|document| entry(&document.id, &document.title)).collect()
     };
-    let (course, others) = documents.iter().partition(|document| document.is_in_course());
-    let (course, reference) = (entries(course), [entries(others), entries(beyond.iter().collect())].concat());
-    let notebooks = notebooks.iter().map(|notebook| entry(&notebook.name, &notebook.title)).collect::<Vec<Value>>();
-    templates.render("summary.md.j2", context! { course, reference, notebooks, audits })
+    // The course is the lessons, and what has a text behind it.
+    let (course, reference) =
+        book.documents.iter().partition(|document| document.lesson.is_some() || document.source.is_some());
+    let (course, reference) = (entries(course), entries(reference));
+    let notebooks = book.notebooks.iter().map(|notebook| entry(&notebook.name, &notebook.title));
+    let notebooks = notebooks.collect::<Vec<Value>>();
+    book.templates.render("summary.md.j2", context! { course, reference, notebooks, audits })
 }
 
 /// Whether the results hold rows that the document shows.
@@ -396,34 +355,29 @@ pub(super) fn nothing() -> Results {
 }
 
 /// The page of sources as Markdown: the texts, and where peak rates come from.
-fn sources_page(templates: &Templates<'_>, documents: &[Document], hardware: &Hardware) -> Result<String, BookError> {
-    let texts = documents.iter().filter_map(|document| {
+fn sources_page(book: &Book<'_>) -> Result<String, BookError> {
+    let texts = book.documents.iter().filter_map(|document| {
         let (id, title, gpu) = (document.id.as_str(), document.title.as_str(), document.gpu.as_deref());
         let (text, source) = (document.cited()?, document.source.as_deref());
         Some(context! { id, title, source, text, gpu })
     });
+    let hardware = book.project.hardware()?;
     let chips = hardware.chips().map(|chip| context! { model => chip.model.as_str(), source => chip.source.as_str() });
     let context = context! { documents => texts.collect::<Vec<Value>>(), chips => chips.collect::<Vec<Value>>() };
-    templates.render("sources.md.j2", context)
+    book.templates.render("sources.md.j2", context)
 }
 
 /// The names of the pages of audits: none is one of `taken`.
-fn audit_names(audits: &[AuditPage], taken: &BTreeSet<String>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for audit in audits {
+fn audit_names(audits: &[AuditPage], mut taken: BTreeSet<String>) -> Vec<String> {
+    let name = |audit: &AuditPage| {
         let letters = audit.name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' });
         let mut name = format!("audit-{}", letters.collect::<String>());
-        while taken.contains(&name) || names.contains(&name) {
+        while !taken.insert(name.clone()) {
             name.push_str("-2");
         }
-        names.push(name);
-    }
-    names
-}
-
-/// The heading of an audit's page.
-fn audit_title(audit: &AuditPage) -> String {
-    format!("Audit: {}", audit.name)
+        name
+    };
+    audits.iter().map(name).collect()
 }
 
 /// The chapter as Markdown, which has this name. Links to chapters that this book leaves out are their words alone.
@@ -435,6 +389,6 @@ fn audit_chapter<'a>(audit: &AuditPage, name: &str, left_out: impl Iterator<Item
         parts.fold(first, |out, part| out + &part.replacen("</a>", "", 1))
     };
     let content = left_out.fold(audit.content.clone(), unlinked);
-    let title = escape(&audit_title(audit));
+    let title = escape(&format!("Audit: {}", audit.name));
     format!("# {title}\n\n{content}<p class=\"source\"><a href=\"{name}.json\" download>The audit (JSON)</a></p>\n")
 }

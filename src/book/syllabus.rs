@@ -4,12 +4,11 @@
 use minijinja::{Value, context};
 use serde::Deserialize;
 
+use super::book::Book;
 use super::document::Document;
-use super::notebooks::Notebook;
 use super::project::BookProject;
 use super::render_text::versions;
-use super::tables::Machines;
-use super::templates::{Templates, safe_html};
+use super::templates::safe_html;
 use crate::error::{BookError, FileError};
 use crate::results::nearest;
 use crate::yaml::{self, Way};
@@ -38,19 +37,17 @@ impl CourseLesson {
     }
 }
 
-/// The JSON Schema of a project's lessons.
-pub(super) fn schema() -> schemars::Schema {
-    schemars::schema_for!(Vec<CourseLesson>)
-}
-
 /// The lessons of a project, which teach chapters of `documents`. Those that teach none of these are left out.
 ///
 /// # Errors
 /// The file describes no lessons, or names a chapter, a page or a notebook that there is not; the message says where.
 pub(super) fn lessons(project: &BookProject, documents: &[Document]) -> Result<Vec<CourseLesson>, FileError> {
     let Some((origin, text)) = project.lessons() else {
-        let own = documents.iter().filter(|document| document.lesson.is_some());
-        return Ok(own.map(of_chapter).collect());
+        let own = documents.iter().filter(|document| document.lesson.is_some()).map(|document| {
+            let (title, chapters) = (document.title.clone(), vec![document.id.clone()]);
+            CourseLesson { title, chapters, read: Vec::new(), labs: Vec::new() }
+        });
+        return Ok(own.collect());
     };
     let mut lessons: Vec<CourseLesson> = yaml::parse_filled(text, &origin, None)?;
     // A course may leave all notebooks out; one that has some names its own.
@@ -74,26 +71,19 @@ pub(super) fn lessons(project: &BookProject, documents: &[Document]) -> Result<V
     Ok(lessons.into_iter().filter(|lesson| !lesson.taught(documents).is_empty()).collect())
 }
 
-/// The page for a teacher as Markdown: what each lesson teaches of `documents`, in how many minutes, with which labs.
-pub(super) fn render(
-    templates: &Templates<'_>,
-    project: &BookProject,
-    lessons: &[CourseLesson],
-    documents: &[Document],
-    notebooks: &[Notebook],
-    machines: &Machines<'_>,
-) -> Result<String, BookError> {
-    let page = |id: &String| context! { id => safe_html(id.as_str()), title => title_of(project, id, notebooks) };
+/// The page for a teacher as Markdown: what each lesson teaches, in how many minutes, with which labs.
+pub(super) fn render(book: &Book<'_>) -> Result<String, BookError> {
+    let page = |id: &String| context! { id => safe_html(id.as_str()), title => title_of(book, id) };
     let chapter = |document: &Document| {
         let learn = document.lesson.iter().flat_map(|lesson| &lesson.learn);
         context! {
             id => safe_html(document.id.as_str()),
             title => document.title.as_str(),
-            learn => learn.map(|text| versions(text, document, machines)).collect::<Vec<Vec<Value>>>(),
+            learn => learn.map(|text| versions(text, document, &book.machines)).collect::<Vec<Vec<Value>>>(),
         }
     };
     let lesson = |lesson: &CourseLesson| {
-        let taught = lesson.taught(documents);
+        let taught = lesson.taught(book.documents);
         context! {
             title => lesson.title.as_str(),
             minutes => taught.iter().map(|document| document.minutes()).sum::<u32>(),
@@ -102,17 +92,14 @@ pub(super) fn render(
             labs => lesson.labs.iter().map(page).collect::<Vec<Value>>(),
         }
     };
-    templates.render("syllabus.md.j2", context! { lessons => lessons.iter().map(lesson).collect::<Vec<Value>>() })
+    let lessons = book.lessons.iter().map(lesson).collect::<Vec<Value>>();
+    book.templates.render("syllabus.md.j2", context! { lessons })
 }
 
 /// The title of a page: a notebook's own, or the first heading of a page of prose.
-fn title_of<'a>(project: &'a BookProject, page: &'a str, notebooks: &'a [Notebook]) -> &'a str {
-    let notebook = notebooks.iter().find(|notebook| notebook.name == page).map(|notebook| notebook.title.as_str());
-    let heading = || project.text(&format!("src/{page}.md")).ok()?.lines().find_map(|line| line.strip_prefix("# "));
-    notebook.or_else(heading).unwrap_or(page)
-}
-
-fn of_chapter(document: &Document) -> CourseLesson {
-    let (title, chapters) = (document.title.clone(), vec![document.id.clone()]);
-    CourseLesson { title, chapters, read: Vec::new(), labs: Vec::new() }
+fn title_of<'a>(book: &'a Book<'_>, page: &'a str) -> &'a str {
+    let notebook = book.notebooks.iter().find(|notebook| notebook.name == page);
+    let text = || book.project.text(&format!("src/{page}.md")).ok();
+    let heading = || text()?.lines().find_map(|line| line.strip_prefix("# "));
+    notebook.map(|notebook| notebook.title.as_str()).or_else(heading).unwrap_or(page)
 }

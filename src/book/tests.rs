@@ -1,12 +1,36 @@
 //! The results in the repository, for tests.
 
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-use super::project::BookProject;
+use super::folder::Folder;
+use super::project::{BookProject, KeptResults};
 use crate::results::{Catalog, Results};
 
+/// The program's own project as it lies in the source tree.
 pub(crate) fn project() -> BookProject {
-    BookProject::of_source_tree().unwrap()
+    static KEPT: [KeptResults; 2] = [
+        LazyLock::new(|| Results::read(&in_tree("book/results/one-gpu.json.gz"))),
+        LazyLock::new(|| Results::read(&in_tree("book/results/calls.json.gz"))),
+    ];
+    let (tree, book) = (in_tree(""), in_tree("book"));
+    let (mut tree, mut book) = (Folder::open(&tree).unwrap(), Folder::open(&book).unwrap());
+    for name in ["book.toml", "hardware.yaml", "texts.yaml", "lessons.yaml"] {
+        book.file(Path::new(name)).unwrap();
+    }
+    ["src", "documents", "suites"].iter().for_each(|name| book.all_below(Path::new(name)).unwrap());
+    ["report-templates", "notebooks"].iter().for_each(|name| tree.all_below(Path::new(name)).unwrap());
+    let place = |(path, content): (PathBuf, Vec<u8>)| match path.strip_prefix("report-templates") {
+        Ok(rest) => (Path::new("templates").join(rest), content),
+        Err(_) => (path, content),
+    };
+    BookProject::of_program(book.into_files().into_iter().chain(tree.into_files().into_iter().map(place)), &KEPT)
+}
+
+/// A file or folder of the source tree.
+fn in_tree(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
 /// The results of the course.

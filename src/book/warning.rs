@@ -35,21 +35,15 @@ impl Warning {
 
     /// All warnings about a file, those about the program first, then in the order of the experiments.
     pub fn of(results: &Results) -> Vec<Self> {
+        const DEBUG: &str =
+            "The program was built without optimisation: host times are too long. Build it with `--release`.";
+        const DIRTY: &str = "The program was built from a checkout with uncommitted changes: the commit does not tell what ran. \
+                             Commit and run again.";
         let environment = results.environment();
-        let mut warnings = Vec::new();
-        if environment.program.profile.as_deref() == Some("debug") {
-            warnings.push(Self::new(
-                WarningSubject::Code,
-                "The program was built without optimisation: host times are too long. Build it with `--release`.",
-            ));
-        }
-        if environment.program.dirty == Some(true) {
-            warnings.push(Self::new(
-                WarningSubject::Code,
-                "The program was built from a checkout with uncommitted changes: the commit does not tell what ran. \
-                 Commit and run again.",
-            ));
-        }
+        let is_debug = environment.program.profile.as_deref() == Some("debug");
+        let of_code = [(is_debug, DEBUG), (environment.program.dirty == Some(true), DIRTY)];
+        let of_code = of_code.into_iter().filter(|(is_so, _)| *is_so);
+        let mut warnings: Vec<Self> = of_code.map(|(_, text)| Self::new(WarningSubject::Code, text)).collect();
         let mut of_run = |text: String| warnings.push(Self::new(WarningSubject::Run, text));
         if let Some(reason) = &environment.cuda_unavailable {
             of_run(format!("CUDA could not be used: {reason}"));
@@ -85,7 +79,7 @@ impl Warning {
             let facts = results.runs_of(system).flat_map(|run| run.environment.facts());
             let mut codes = facts.filter(|(name, _)| name == MEASURING_CODE).map(|(_, code)| code.as_str());
             if code_of_system(system).is_some_and(|now| codes.any(|then| then != now)) {
-                warnings.push(Self::outdated(&format!("the rows of {system}")));
+                warnings.push(Self::new(WarningSubject::Code, outdated(&format!("the rows of {system}"))));
             }
         }
         warnings
@@ -103,11 +97,6 @@ impl Warning {
             counted(1 + reasons.count(), "row")
         );
         Some(Self::new(WarningSubject::Run, text))
-    }
-
-    fn outdated(what: &str) -> Self {
-        let text = format!("The code that measures {what} has changed since: a run of today may give other values.");
-        Self::new(WarningSubject::Code, text)
     }
 
     /// What the runs say of each of these experiments.
@@ -130,23 +119,20 @@ impl Warning {
 
     /// What the runs say of one experiment: those in which it ran, and what the sensors said in each run.
     fn about((name, engine): (&str, &str), ran: &[&ExperimentRun], sensed: &[Sensed<'_>]) -> Vec<Self> {
-        use WarningSubject::{Run, Sharing};
+        use WarningSubject::{Code, Run, Sharing};
         let mut warnings = Vec::new();
+        let mut warn = |about, text: String| warnings.push(Self::new(about, text));
         if let Some(reason) = ran.iter().find_map(|left| left.failure.as_ref()) {
-            let text = format!("The experiment {name} failed; the rows it had left are kept. {reason}");
-            warnings.push(Self::new(Run, text));
+            warn(Run, format!("The experiment {name} failed; the rows it had left are kept. {reason}"));
         }
         let mut codes = ran.iter().filter_map(|left| left.code.as_deref());
         if code_of(name, engine).is_some_and(|now| codes.any(|then| then != now)) {
-            warnings.push(Self::outdated(name));
+            warn(Code, outdated(name));
         }
         let reasons = throttle_reasons(sensed.iter().flatten().copied()).join(", ");
         if !reasons.is_empty() {
-            let text = format!(
-                "The device held its clocks back around {name} ({reasons}): times may be too long. Let it cool, or lock its \
-                 clocks, and run again."
-            );
-            warnings.push(Self::new(Run, text));
+            let held = format!("The device held its clocks back around {name} ({reasons})");
+            warn(Run, format!("{held}: times may be too long. Let it cool, or lock its clocks, and run again."));
         }
         let others = sensed.iter().flatten().filter_map(|sample| sample.sensors.other_processes).max().unwrap_or(0);
         // What an experiment has the driver manage is listed as nobody's, too, and is gone when it ends.
@@ -158,17 +144,21 @@ impl Warning {
                 "The device was shared with {who} around {name}: times may be too long, and scatter. End what else uses it \
                  (`nvidia-smi` names it), and run again."
             );
-            warnings.push(Self::new(Sharing, text));
+            warn(Sharing, text);
         } else if unseen > 0 {
             let held = unseen as f64 / 1e9;
             let text = format!(
                 "{held:.1} GB of the device's memory were held around {name} by no process that the driver lists here, as by \
                  one of another container: times may be too long, and scatter. End what else uses the device, and run again."
             );
-            warnings.push(Self::new(Sharing, text));
+            warn(Sharing, text);
         }
         warnings
     }
+}
+
+fn outdated(what: &str) -> String {
+    format!("The code that measures {what} has changed since: a run of today may give other values.")
 }
 
 /// What the sensors said around an experiment in one run.

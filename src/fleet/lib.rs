@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `table` | the newest values of each machine, and the machines that differ |
 //! | `page`, `strip` | a page that stands alone |
+//! | `template` | the templates of the pages |
 //! | `tasks` | a job of many tasks: those that left no results |
 
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ mod page;
 mod strip;
 mod table;
 mod tasks;
+mod template;
 
 use syncscope_present::{self as present, units};
 use syncscope_results::{self as results, error, files, statistics as measure, store, yaml};

@@ -2,18 +2,17 @@
 //!
 //! All whiskers are one path and all marks another, so that a thousand machines take some kilobytes.
 
-use std::fmt::Write as _;
+use minijinja::{Value, context};
 
 use super::table::FleetRow;
 use crate::measure::Outliers;
-use crate::present::escape;
 
 const WIDTH: f64 = 1040.0;
 const HEIGHT: f64 = 180.0;
 const LEFT: f64 = 64.0;
 
 /// The strip of a row: the values of `have` by the centre, in percent.
-pub(super) fn strip(row: &FleetRow, outliers: &Outliers, have: &[usize], names: impl Fn(usize) -> String) -> String {
+pub(super) fn strip(row: &FleetRow, outliers: &Outliers, have: &[usize], names: impl Fn(usize) -> String) -> Value {
     let share = |value: f64| value / outliers.centre - 1.0;
     let values: Vec<(f64, Option<(f64, f64)>)> = have
         .iter()
@@ -24,27 +23,21 @@ pub(super) fn strip(row: &FleetRow, outliers: &Outliers, have: &[usize], names: 
     let extreme = values.iter().map(|(value, _)| value.abs()).fold(outliers.spread * 4.0, f64::max).max(1e-6) * 1.1;
     let x = |place: usize| LEFT + (WIDTH - LEFT - 8.0) * (place as f64 + 0.5) / values.len() as f64;
     let y = |value: f64| HEIGHT / 2.0 - (HEIGHT / 2.0 - 8.0) * value.clamp(-extreme, extreme) / extreme;
-    let (mut whiskers, mut marks, mut far) = (String::new(), String::new(), String::new());
-    for (place, (value, interval)) in values.iter().enumerate() {
-        if let Some((low, high)) = interval {
-            // Writing to a string cannot fail.
-            let _ = write!(whiskers, "M{:.0} {:.0}V{:.0}", x(place), y(*low), y(*high));
-        }
-        let _ = write!(marks, "M{:.0} {:.0}h0", x(place), y(*value));
+    let places = || values.iter().enumerate().map(|(place, (value, ends))| (x(place), *value, *ends));
+    let whisker = |(x, _, ends): (f64, f64, Option<(f64, f64)>)| {
+        ends.map(|(low, high)| format!("M{x:.0} {:.0}V{:.0}", y(low), y(high)))
+    };
+    let far = outliers.found.iter().map(|outlier| {
+        let name = format!("{}: {:+.1} %", names(have[outlier.place]), (outlier.ratio - 1.0) * 100.0);
+        (format!("{:.0}", x(outlier.place)), format!("{:.0}", y(outlier.ratio - 1.0)), name)
+    });
+    let edge = extreme / 1.1;
+    context! {
+        title => format!("{} of {} machines", row.title, values.len()),
+        percent => format!("{:.1}", edge * 100.0),
+        heights => [edge, 0.0, -edge].map(|value| format!("{:.0}", y(value) + 4.0)).to_vec(),
+        whiskers => places().filter_map(whisker).collect::<String>(),
+        marks => places().map(|(x, value, _)| format!("M{x:.0} {:.0}h0", y(value))).collect::<String>(),
+        far => far.collect::<Value>(),
     }
-    for outlier in &outliers.found {
-        let name = escape(&format!("{}: {:+.1} %", names(have[outlier.place]), (outlier.ratio - 1.0) * 100.0));
-        let (x, y) = (x(outlier.place), y(outlier.ratio - 1.0));
-        let _ = write!(far, "<circle class=\"far\" cx=\"{x:.0}\" cy=\"{y:.0}\" r=\"5\"><title>{name}</title></circle>");
-    }
-    let (percent, title) = (extreme / 1.1 * 100.0, escape(&format!("{} of {} machines", row.title, values.len())));
-    format!(
-        "<div class=\"scroll\"><svg class=\"strip\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">\
-         <path class=\"zero\" d=\"M{LEFT} {0}H{WIDTH}\"/><text x=\"0\" y=\"{1:.0}\">+{percent:.1} %</text><text x=\"0\" y=\"{2:.0}\">0</text>\
-         <text x=\"0\" y=\"{3:.0}\">−{percent:.1} %</text><path class=\"whisker\" d=\"{whiskers}\"/><path class=\"mark\" d=\"{marks}\"/>{far}</svg></div>\n",
-        HEIGHT / 2.0,
-        y(extreme / 1.1) + 4.0,
-        HEIGHT / 2.0 + 4.0,
-        y(-extreme / 1.1) + 4.0,
-    )
 }

@@ -37,8 +37,16 @@ impl Table {
             }
         }
 
-        let mains: Vec<usize> = (0..self.columns.len()).map(|column| main_width(&lines, column)).collect();
-        let widths: Vec<usize> = (0..self.columns.len()).map(|column| full_width(&lines, column, &mains)).collect();
+        let columns = 0..self.columns.len();
+        let main = |column: usize| {
+            let values = lines.iter().filter_map(|line| line.get(column)).filter(|text| !text.words);
+            values.map(|text| text.main.width()).max().unwrap_or(0)
+        };
+        let mains: Vec<usize> = columns.clone().map(main).collect();
+        let joined = |line: &Vec<Text>| line.iter().zip(&mains).map(|(text, main)| joined(text, *main)).collect();
+        let lines: Vec<Vec<String>> = lines.iter().map(joined).collect();
+        let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|text| text.width()).max();
+        let widths: Vec<usize> = columns.map(|column| width(column).unwrap_or(0)).collect();
 
         let mut out = String::new();
         // What a cell holds may be anybody's: it ends no line.
@@ -51,7 +59,7 @@ impl Table {
             for (_, label) in group_labels.iter().filter(|(at, _)| *at == index) {
                 put(&shortened(label, MOST));
             }
-            let cells = line.iter().zip(&mains).zip(&widths).map(|((text, main), width)| aligned(text, *main, *width));
+            let cells = line.iter().zip(&widths).map(|(text, width)| text.clone() + &" ".repeat(width - text.width()));
             put(cells.collect::<Vec<_>>().join(GAP).trim_end());
         }
         out
@@ -84,23 +92,6 @@ fn cell(cell: &Cell) -> Text {
             Text { main: formatted.main, detail, words: false }
         }
     }
-}
-
-fn main_width(lines: &[Vec<Text>], column: usize) -> usize {
-    let values = lines.iter().filter_map(|line| line.get(column)).filter(|text| !text.words);
-    values.map(|text| text.main.width()).max().unwrap_or(0)
-}
-
-fn full_width(lines: &[Vec<Text>], column: usize, mains: &[usize]) -> usize {
-    let main = mains.get(column).copied().unwrap_or(0);
-    let texts = lines.iter().filter_map(|line| line.get(column));
-    texts.map(|text| joined(text, main).width()).max().unwrap_or(0)
-}
-
-fn aligned(text: &Text, main: usize, full: usize) -> String {
-    let joined = joined(text, main);
-    let missing = full.saturating_sub(joined.width());
-    joined + &" ".repeat(missing)
 }
 
 fn joined(text: &Text, main: usize) -> String {

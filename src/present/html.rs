@@ -27,17 +27,10 @@ impl Table {
 }
 
 fn heading(column: &Column, units: &[&str]) -> String {
-    let detail = match &column.detail {
-        Some(detail) => format!(" <span class=\"device\">{}</span>", escape(detail)),
-        None => String::new(),
-    };
-    let units = match units {
-        [] => String::new(),
-        units => format!(
-            " <span class=\"unit\">in {}</span>",
-            units.iter().map(|unit| escape(unit)).collect::<Vec<_>>().join(", ")
-        ),
-    };
+    let detail = column.detail.as_ref().map(|detail| format!(" <span class=\"device\">{}</span>", escape(detail)));
+    let detail = detail.unwrap_or_default();
+    let units = units.iter().map(|unit| escape(unit)).collect::<Vec<_>>().join(", ");
+    let units = if units.is_empty() { units } else { format!(" <span class=\"unit\">in {units}</span>") };
     let text = match column.heading.as_str() {
         "" => "<span class=\"spoken\">row</span>".to_owned(),
         heading => escape(heading),

@@ -2,8 +2,7 @@
 
 /// What a span is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Kind {
     /// The host enqueues.
@@ -33,13 +32,7 @@ impl Kind {
 
     /// Its name, as traces and figures write it.
     pub fn name(self) -> &'static str {
-        match self {
-            Kind::Enqueue => "enqueue",
-            Kind::Synchronize => "synchronize",
-            Kind::HostWork => "host work",
-            Kind::Kernel => "kernel",
-            Kind::Copy => "copy",
-            Kind::Wait => "wait",
-        }
+        // In the order of the kinds.
+        ["enqueue", "synchronize", "host work", "kernel", "copy", "wait"][self as usize]
     }
 }

@@ -179,13 +179,7 @@ impl Column {
 impl Role {
     /// The role's name, as a class of HTML.
     pub fn name(self) -> &'static str {
-        match self {
-            Role::Label => "label",
-            Role::Published => "published",
-            Role::Measured => "measured",
-            Role::Peer => "peer",
-            Role::Ratio => "ratio",
-            Role::Fact => "fact",
-        }
+        // In the order of the roles.
+        ["label", "published", "measured", "peer", "ratio", "fact"][self as usize]
     }
 }

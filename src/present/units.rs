@@ -13,12 +13,12 @@ use std::time::Duration;
 ///
 /// assert_eq!(Unit::BytesPerSecond.base(), "B/s");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Unit {
     /// Seconds.
+    #[default]
     Seconds,
     /// Bytes.
     Bytes,
@@ -64,8 +64,7 @@ pub fn byte_size(bytes: f64) -> String {
 /// assert!(Seconds::try_from(0.5).is_ok() && Seconds::try_from(-1.0).is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(try_from = "f64", into = "f64"))]
 pub struct Seconds(f64);
 
@@ -123,11 +122,8 @@ impl Unit {
     /// The unit of a value that is written without a prefix, as a column of data names it.
     pub fn base(self) -> &'static str {
         match self {
-            Unit::Seconds => "s",
-            Unit::Bytes => "B",
-            Unit::BytesPerSecond => "B/s",
-            Unit::FlopsPerSecond => "FLOP/s",
             Unit::Number | Unit::Ratio => "1",
+            unit => unit.scale(1.0).symbol,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::{Estimate, Larger, Spread};
 ///
 /// assert_eq!(Value::plain(1.5e-6, Unit::Seconds, Precision::Digits(3)).formatted().main, "1.50 µs");
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Value {
     /// The value, in `unit`.
     pub value: f64,
@@ -63,11 +63,12 @@ pub struct Sampled {
 /// let value = Value::plain(2.3456e-6, Unit::Seconds, Precision::Digits(3));
 /// assert_eq!(value.formatted().main, "2.35 µs");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
     /// This many significant digits.
     Digits(usize),
     /// As many as its interval supports.
+    #[default]
     Interval,
     /// No decimals: it is a count.
     Whole,
@@ -106,37 +107,21 @@ pub struct Formatted {
 impl Value {
     /// A value alone: no interval, no samples.
     pub fn plain(value: f64, unit: Unit, precision: Precision) -> Self {
-        Self {
-            value,
-            unit,
-            precision,
-            interval: None,
-            samples: None,
-            difference: false,
-            terms: Vec::new(),
-            share: None,
-            source: None,
-            notes: Vec::new(),
-        }
+        Self { value, unit, precision, ..Self::default() }
     }
 
     /// What samples come to. Too few of them have a range and no interval; runs that came to the same value, neither.
     pub fn estimated(estimate: &Estimate, unit: Unit, precision: Precision) -> Self {
-        let ends = (estimate.low, estimate.high);
+        let Estimate { low, high, n, runs, spread, .. } = *estimate;
+        let ends = (low, high);
         let mut value = Self {
             interval: estimate.is_interval().then_some(ends),
-            samples: Some(Sampled {
-                n: estimate.n,
-                runs: estimate.runs,
-                even: false,
-                trials: false,
-                spread: estimate.spread,
-            }),
+            samples: Some(Sampled { n, runs, even: false, trials: false, spread }),
             ..Self::plain(estimate.median, unit, precision)
         };
-        if !estimate.is_interval() && estimate.runs > 1 {
-            value.notes.push(format!("no interval: all {} runs came to the same value", estimate.runs));
-        } else if !estimate.is_interval() && estimate.n > 1 {
+        if !estimate.is_interval() && runs > 1 {
+            value.notes.push(format!("no interval: all {runs} runs came to the same value"));
+        } else if !estimate.is_interval() && n > 1 {
             let scale = value.scale();
             let decimals = precision.decimals(scale, estimate.median, Some(ends));
             value.notes.push(format!("range {}", scale.interval(ends, decimals)));
@@ -181,9 +166,7 @@ impl Value {
             notes: self.notes.clone(),
         }
     }
-}
 
-impl Value {
     /// The two spreads with a sign between them: of the runs, then of the samples within a run.
     fn scatter(&self, spread: Spread) -> String {
         let sign = match spread.larger {

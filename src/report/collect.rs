@@ -105,7 +105,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     for folder in arguments.sources.iter().filter(|source| source.is_dir()) {
         left.extend(missing(folder)?);
     }
-    let mut medians = csv.map(|file| Ok::<_, anyhow::Error>((Medians::new()?, file))).transpose()?;
+    let mut medians = csv.map(|file| (Medians::default(), file));
     let index = Index::of(store, &recorded::sound, |listed, results| match &mut medians {
         Some((medians, _)) => medians.put(listed, results).map_err(anyhow::Error::from),
         None => Ok(()),

@@ -32,7 +32,7 @@ static KEPT: [KeptResults; 2] = [
 ];
 
 /// The book's project.
-pub(super) fn book() -> BookProject {
+pub fn book() -> BookProject {
     let folders = [
         ("src", &PROSE),
         ("documents", &DOCUMENTS),

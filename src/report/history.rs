@@ -57,7 +57,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let index = recorded::of_store(&arguments.store, |listed, results| history.add(listed, results))?;
     history.finish(arguments.threshold);
     if let Some(file) = own_page {
-        file.write(page(&history, arguments.threshold).as_bytes())?;
+        file.write(page(&history, arguments.threshold)?.as_bytes())?;
     }
     let is_meant = |change: &SeriesChange| arguments.fail_on.iter().any(|what| what == change.shift.name());
     let failing: Vec<*const SeriesChange> = history

@@ -73,6 +73,8 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::benchmark::Benchmarks;
+#[doc(hidden)]
+pub use self::embedded::book as carried_book;
 use self::exit::{AlreadyReported, End, UsageError, exit_code, failed, told};
 use self::naming::{invocation, program};
 use crate::book::BookProject;

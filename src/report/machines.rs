@@ -42,7 +42,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let index = recorded::of_store(&arguments.store, |listed, results| fleet.add(listed, results))?;
     let different = fleet.different();
     if let Some(file) = own_page {
-        file.write(page(&fleet, &different).as_bytes())?;
+        file.write(page(&fleet, &different)?.as_bytes())?;
     }
     let (machines, rows) = (fleet.members.len(), fleet.rows.len());
     // The machines of models that have too few for a judgement.

@@ -46,7 +46,7 @@ impl Kind {
     pub(super) fn schema(self, context: &AppContext) -> schemars::Schema {
         match self {
             Kind::Suite => Suite::schema(&context.registry),
-            Kind::Document => Document::schema(),
+            Kind::Document => schemars::schema_for!(Document),
             Kind::Lessons => BookProject::lessons_schema(),
             Kind::Texts => schemars::schema_for!(Texts),
             Kind::Hardware => schemars::schema_for!(Hardware),

@@ -26,6 +26,14 @@ pub struct Mismatch {
     pub b: String,
 }
 
+impl Mismatch {
+    /// What `what` is of each, where it is not the same.
+    pub(super) fn of(what: &str, a: impl fmt::Display, b: impl fmt::Display) -> Option<Self> {
+        let (what, a, b) = (what.to_owned(), a.to_string(), b.to_string());
+        (a != b).then_some(Self { what, a, b })
+    }
+}
+
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [what, a, b] = [&self.what, &self.a, &self.b].map(|text| terminal_line(text));
@@ -37,46 +45,48 @@ impl fmt::Display for Mismatch {
 /// as the rows tell them.
 pub fn mismatches(a: &Results, b: &Results) -> Vec<Mismatch> {
     let (one, other) = (&a.environment().device, &b.environment().device);
-    let mut found = Mismatches::default();
-    found.check("engine", &one.engine, &other.engine);
-    found.check("device model", &one.model, &other.model);
-    found.check("driver", fact(a, "driver"), fact(b, "driver"));
-    found.check("sampling of the suite", sampling(a), sampling(b));
     let (first, second) = (experiments(a), experiments(b));
     let names = |of: &BTreeMap<&str, _>| of.keys().copied().collect::<Vec<_>>().join(", ");
-    found.check("list of experiments of the suite", names(&first), names(&second));
-    for (name, one) in &first {
-        let Some(other) = second.get(name) else { continue };
+    let of_file = [
+        Mismatch::of("engine", &one.engine, &other.engine),
+        Mismatch::of("device model", &one.model, &other.model),
+        Mismatch::of("driver", fact(a, "driver"), fact(b, "driver")),
+        Mismatch::of("sampling of the suite", sampling(a), sampling(b)),
+        Mismatch::of("list of experiments of the suite", names(&first), names(&second)),
+    ];
+    let of_rows = first.iter().filter_map(|(name, one)| {
+        let other = second.get(name)?;
         let only = |of: &BTreeSet<String>, less: &BTreeSet<String>| {
             let first = of.difference(less).next().cloned();
             first.unwrap_or_else(|| "rows of them all".to_owned())
         };
-        if one != other {
-            let what = format!("set of parameters of `{name}`");
-            found.0.push(Mismatch { what, a: only(one, other), b: only(other, one) });
-        }
-    }
-    found.0
+        let what = format!("set of parameters of `{name}`");
+        (one != other).then(|| Mismatch { what, a: only(one, other), b: only(other, one) })
+    });
+    of_file.into_iter().flatten().chain(of_rows).collect()
 }
 
 /// What else differs between two files, and may explain a difference between their values.
 pub fn remarks(a: &Results, b: &Results) -> Vec<Mismatch> {
     let (one, other) = (a.environment(), b.environment());
-    let mut found = Mismatches::default();
-    found.check("host processor", &one.host.cpu, &other.host.cpu);
-    found.check("number of logical processors", known(&one.host.logical_cpus), known(&other.host.logical_cpus));
-    found.check("operating system", known(&one.host.system), known(&other.host.system));
-    found.check("way of waiting", known(&one.device.wait_policy), known(&other.device.wait_policy));
-    for (name, value) in one.device.facts.iter().filter(|(name, _)| name != "driver") {
-        found.check(name, value, fact(b, name));
-    }
-    found.check("version of the program", &one.program.version, &other.program.version);
-    found.check("commit of the program", known(&one.program.commit), known(&other.program.commit));
-    found.check("build profile", known(&one.program.profile), known(&other.program.profile));
-    for system in a.systems().into_iter().filter(|system| b.systems().contains(system)) {
-        found.check(&format!("code that measures {system}"), measuring_code(a, system), measuring_code(b, system));
-    }
-    found.0
+    let of_places = [
+        Mismatch::of("host processor", &one.host.cpu, &other.host.cpu),
+        Mismatch::of("number of logical processors", known(&one.host.logical_cpus), known(&other.host.logical_cpus)),
+        Mismatch::of("operating system", known(&one.host.system), known(&other.host.system)),
+        Mismatch::of("way of waiting", known(&one.device.wait_policy), known(&other.device.wait_policy)),
+    ];
+    let facts = one.device.facts.iter().filter(|(name, _)| name != "driver");
+    let facts = facts.map(|(name, value)| Mismatch::of(name, value, fact(b, name)));
+    let of_programs = [
+        Mismatch::of("version of the program", &one.program.version, &other.program.version),
+        Mismatch::of("commit of the program", known(&one.program.commit), known(&other.program.commit)),
+        Mismatch::of("build profile", known(&one.program.profile), known(&other.program.profile)),
+    ];
+    let systems = a.systems().into_iter().filter(|system| b.systems().contains(system)).map(|system| {
+        let what = format!("code that measures {system}");
+        Mismatch::of(&what, measuring_code(a, system), measuring_code(b, system))
+    });
+    of_places.into_iter().chain(facts).chain(of_programs).chain(systems).flatten().collect()
 }
 
 const UNKNOWN: &str = "unknown";
@@ -111,16 +121,4 @@ fn experiments(results: &Results) -> BTreeMap<&str, BTreeSet<String>> {
         found.entry(spec.experiment()).or_default().insert(spec.title());
     }
     found
-}
-
-#[derive(Default)]
-struct Mismatches(Vec<Mismatch>);
-
-impl Mismatches {
-    fn check(&mut self, what: &str, a: impl fmt::Display, b: impl fmt::Display) {
-        let (a, b) = (a.to_string(), b.to_string());
-        if a != b {
-            self.0.push(Mismatch { what: what.to_owned(), a, b });
-        }
-    }
 }

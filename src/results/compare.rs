@@ -116,13 +116,8 @@ impl Shift {
 
     /// The shift in a word.
     pub fn name(self) -> &'static str {
-        match self {
-            Shift::Slower => "slower",
-            Shift::Different => "different",
-            Shift::Faster => "faster",
-            Shift::Uncertain => "uncertain",
-            Shift::Same => "same",
-        }
+        // In the order of the shifts.
+        ["slower", "different", "faster", "uncertain", "same"][self as usize]
     }
 
     /// Whether the two values are known to differ by what matters.
@@ -354,7 +349,7 @@ fn unlike(a: &MetricSpec, b: &MetricSpec) -> Option<String> {
 /// How many trials of each file that contradict each other are no matter of chance.
 const ENOUGH_TRIALS: usize = 6;
 
-/// What all trials say, where they agree.
+/// What all samples are, where they agree.
 fn agreed(trials: &[f64]) -> Option<f64> {
     trials.first().copied().filter(|first| trials.iter().all(|trial| trial == first))
 }
@@ -374,10 +369,7 @@ fn without_ratio(a: &Estimate, b: &Estimate, faster: Direction) -> Shift {
 /// The chance that two values without a quotient differ as much as they do, or more, were they equal. One run says nothing
 /// of another, unless no sample of either differs from the rest: then it is no matter of chance.
 fn chance_of_difference(a: &Metric<'_>, b: &Metric<'_>) -> f64 {
-    let constant = |metric: &Metric<'_>| {
-        let samples = metric.samples();
-        samples.first().copied().filter(|first| samples.len() > 1 && samples.iter().all(|value| value == first))
-    };
+    let constant = |metric: &Metric<'_>| agreed(&metric.samples()).filter(|_| metric.count() > 1);
     if let (Some(one), Some(other)) = (constant(a), constant(b)) {
         return f64::from(u8::from(one == other));
     }

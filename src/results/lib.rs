@@ -59,38 +59,31 @@ use syncscope::{affinity, device, measure, timeline};
 use syncscope_present::{clean, units};
 
 pub use agreement::{Agreement, HalfWidths};
-pub use catalog::{Catalog, UnknownParameter, nearest};
-pub use catalog::{most_alike, nearest_name, nearest_number};
+pub use catalog::{Catalog, UnknownParameter, most_alike, nearest, nearest_name, nearest_number};
 pub use comparability::{Mismatch, mismatches, remarks};
 pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare};
 pub use diagnose::Diagnosed;
-pub use environment::without_folders;
-pub use environment::{DeviceDescription, Environment, Host, Program, now};
-pub use expression::{Dimension, FILTERS as EXPRESSION_FILTERS};
-pub use expression::{Expression, Extreme, FormulaOperand, SyntaxError};
+pub use environment::{DeviceDescription, Environment, Host, Program, now, without_folders};
+pub use expression::{Dimension, Expression, Extreme, FILTERS as EXPRESSION_FILTERS, FormulaOperand, SyntaxError};
 pub use file::{MAX_BYTES as LONGEST_FILE, MAX_RUNS};
-pub use lookup::Lookup;
-pub use lookup::preferred;
-pub use metric::Metric;
-pub use metric::share_interval;
+pub use lookup::{Lookup, agrees, holds, preferred};
+pub use metric::{Metric, share_interval};
 pub use missing::{Lacking, MissingReason};
 pub use provenance::{code_of, code_of_system, declare_code};
 pub use recompute::{Contradiction, Recomputation};
 pub use roofline::{MatmulRate, PeakShare, matmul_rates, memory_rate, share_of_peak};
 pub use row::{
     Derivation, Measured, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Row, Sample, Series, begins,
-    in_words, titled,
+    by_size, in_another_unit, in_words, titled,
 };
-pub use row::{by_size, in_another_unit};
 pub use rows::Rows;
-pub use run::throttle_reasons;
 pub use run::{
     ExperimentRun, Piece, Plan, Recorded, RecordedTimeline, Results, Run, RunOutcome, SCHEMA_VERSION, SYNCSCOPE,
-    TelemetrySample,
+    TelemetrySample, throttle_reasons,
 };
 pub use same_code::{Comparisons, SameCode};
 pub use selection::Selection;
-pub use spelled::{Selector, Spelled, behind, name_of};
+pub use spelled::{Selector, Spelled, name_of};
 pub use steady::no_interval_of;
 pub use system::{FINGERPRINT, MEASURING_CODE, Machine, System};
 pub use work::{Limit, Work};

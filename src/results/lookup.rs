@@ -254,12 +254,13 @@ pub fn preferred<'a>(specs: impl Iterator<Item = &'a MetricSpec>, prefer: &Param
     plain.map_or_else(|| found.clone(), |plain| vec![plain])
 }
 
-pub(super) fn holds(parameters: &Parameters, select: &Parameters) -> bool {
+/// Whether parameters hold all of `select`.
+pub fn holds(parameters: &Parameters, select: &Parameters) -> bool {
     select.iter().all(|(name, value)| parameters.get(name) == Some(value))
 }
 
 /// Whether they have no other value of one of `select`.
-pub(super) fn agrees(parameters: &Parameters, select: &Parameters) -> bool {
+pub fn agrees(parameters: &Parameters, select: &Parameters) -> bool {
     select.iter().all(|(name, wanted)| parameters.get(name).is_none_or(|value| value == wanted))
 }
 

@@ -72,21 +72,18 @@ fn noted_as(name: &str, value: &str) -> String {
 
 /// The program: compiler and flags, lock file, binary.
 pub(super) fn of_program() -> Vec<(String, String)> {
-    let binary = std::env::current_exe().and_then(fs::read).map(|bytes| hex(&Sha256::digest(bytes)));
+    let binary = std::env::current_exe().and_then(fs::read).map(Sha256::digest);
+    let hex = |digest: &[u8]| digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     [
         ("compiler", option_env!("SYNCSCOPE_COMPILER").map(str::to_owned)),
         ("flags of the compiler", option_env!("SYNCSCOPE_FLAGS").map(str::to_owned)),
         ("target features", option_env!("SYNCSCOPE_FEATURES").map(str::to_owned)),
         ("lock file (FNV-1a)", option_env!("SYNCSCOPE_LOCK").map(str::to_owned)),
-        ("binary (SHA-256)", binary.ok()),
+        ("binary (SHA-256)", binary.ok().map(|digest| hex(&digest))),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.to_owned(), value?)))
     .collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The digest of the code that measures an experiment that comes with the library, on an engine.

@@ -37,15 +37,26 @@ pub struct PeakShare {
 /// What share of its measured peak rate a row came to; `None` where its work is not known, where it is itself a peak, or
 /// where its run measured none.
 pub fn share_of_peak(lookup: &Lookup<'_>, metric: &Metric<'_>, estimate: &Estimate) -> Option<PeakShare> {
-    let (spec, work) = (metric.spec, metric.spec.work.as_ref().filter(|work| !work.peak)?);
-    let peak = lookup.peaks().peak(spec, work)?;
-    let share = |value: f64| work.rate(value, spec.unit) / peak;
-    let ends = metric.interval(estimate).ok().map(|(low, high)| (share(low), share(high)));
-    let interval = ends.map(|(one, other)| (one.min(other), one.max(other)));
-    let is_sensible = |share: f64| share.is_finite() && share > 0.0;
-    let (share, interval) =
-        (share(estimate.median), interval.filter(|ends| is_sensible(ends.0) && is_sensible(ends.1)));
-    is_sensible(share).then_some(PeakShare { limit: work.limit, share, interval })
+    let work = metric.spec.work.as_ref().filter(|work| !work.peak)?;
+    let peak = lookup.peaks().peak(metric.spec, work)?;
+    let (rate, interval) = rate_of(metric, estimate, work)?;
+    let interval = interval.ok().map(|(low, high)| (low / peak, high / peak));
+    Some(PeakShare { limit: work.limit, share: rate / peak, interval })
+}
+
+/// A rate, with its interval or why it has none.
+type Rate = (f64, Result<(f64, f64), String>);
+
+/// The rate of a row whose work is known, with its interval or why it has none; `None` where it is no number above 0.
+fn rate_of(metric: &Metric<'_>, estimate: &Estimate, work: &Work) -> Option<Rate> {
+    let rate = |value: f64| work.rate(value, metric.spec.unit);
+    let is_rate = |rate: f64| rate.is_finite() && rate > 0.0;
+    let interval = metric.interval(estimate).and_then(|(low, high)| {
+        let (one, other) = (rate(low), rate(high));
+        let ends = Some((one.min(other), one.max(other))).filter(|ends| is_rate(ends.0) && is_rate(ends.1));
+        ends.ok_or_else(|| "no interval: the time may be 0".to_owned())
+    });
+    Some((rate(estimate.median), interval)).filter(|(rate, _)| is_rate(*rate))
 }
 
 /// The rate of a matmul by its arithmetic intensity.
@@ -74,17 +85,9 @@ pub fn matmul_rates<'a>(lookup: &Lookup<'a>) -> Vec<MatmulRate<'a>> {
         let work = spec.work.as_ref()?;
         let (dtype, size) = (dtype(spec), spec.parameters.get("size")?.number()?);
         let estimate = metric.estimate().ok()?;
-        let rate = |value: f64| work.rate(value, spec.unit);
-        let interval = metric.interval(&estimate).map(|(low, high)| {
-            let (one, other) = (rate(low), rate(high));
-            (one.min(other), one.max(other))
-        });
-        let is_rate = |(low, high): &(f64, f64)| *low > 0.0 && high.is_finite();
-        let endless = || "no interval: the time may be 0".to_owned();
-        let interval = interval.and_then(|ends| Some(ends).filter(is_rate).ok_or_else(endless));
-        let (intensity, rate) = (2.0 * size / (3.0 * width(dtype)?), rate(estimate.median));
-        let n = estimate.n;
-        (rate.is_finite() && rate > 0.0).then_some(MatmulRate { spec, dtype, intensity, rate, interval, n })
+        let (rate, interval) = rate_of(&metric, &estimate, work)?;
+        let intensity = 2.0 * size / (3.0 * width(dtype)?);
+        Some(MatmulRate { spec, dtype, intensity, rate, interval, n: estimate.n })
     });
     found.collect()
 }

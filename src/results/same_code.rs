@@ -37,10 +37,6 @@ impl Comparisons {
         Binomial::new(ERROR, self.made as u64).map_or(0, |misses| misses.inverse_cdf(0.99) as usize)
     }
 
-    fn plus(self, other: Self) -> Self {
-        Self { made: self.made + other.made, missed: self.missed + other.missed }
-    }
-
     fn add(&mut self, interval: Option<(f64, f64)>) {
         if let Some((low, high)) = interval {
             self.made += 1;
@@ -59,19 +55,11 @@ pub struct SameCode {
 }
 
 impl SameCode {
-    /// Those of several files together: what one file may owe to chance, all of them do not.
-    pub fn of_all(files: &[Results]) -> Self {
-        let sum = |sum: Self, own: Self| Self {
-            between_runs: sum.between_runs.plus(own.between_runs),
-            within_runs: sum.within_runs.plus(own.within_runs),
-        };
-        files.iter().map(Self::of).fold(Self::default(), sum)
-    }
-
-    /// Those of a file.
-    pub fn of(results: &Results) -> Self {
+    /// Those of files together: what one file may owe to chance, all of them do not.
+    pub fn of(files: &[Results]) -> Self {
         let mut found = Self::default();
-        for system in results.systems() {
+        let systems = files.iter().flat_map(|results| results.systems().into_iter().map(move |own| (results, own)));
+        for (results, system) in systems {
             let lookup = results.lookup_of(system);
             for (spec, metric) in lookup.metrics() {
                 let is_same = matches!(spec.provenance, Provenance::Derived { derivation: Derivation::SameCode, .. });

@@ -177,16 +177,12 @@ impl System {
     pub fn mismatches(&self, results: &Results) -> Vec<Mismatch> {
         let (environment, machine) = (results.environment(), &self.machine);
         let pairs = [
-            ("device model", Some(machine.model.as_str()), Some(environment.device.model.as_str())),
-            ("GPU (by its fingerprint)", machine.fingerprint.as_deref(), environment.device.fact(FINGERPRINT)),
-            ("driver", machine.driver.as_deref(), environment.device.fact("driver")),
-            ("host processor", machine.cpu.as_deref(), Some(environment.host.cpu.as_str())),
+            ("device model", Some(&machine.model), Some(environment.device.model.as_str())),
+            ("GPU (by its fingerprint)", machine.fingerprint.as_ref(), environment.device.fact(FINGERPRINT)),
+            ("driver", machine.driver.as_ref(), environment.device.fact("driver")),
+            ("host processor", machine.cpu.as_ref(), Some(environment.host.cpu.as_str())),
         ];
-        let differs = |(what, system, run): (&str, Option<&str>, Option<&str>)| {
-            let (system, run) = (system?, run?);
-            (system != run).then(|| Mismatch { what: what.to_owned(), a: system.to_owned(), b: run.to_owned() })
-        };
-        pairs.into_iter().filter_map(differs).collect()
+        pairs.into_iter().filter_map(|(what, system, run)| Mismatch::of(what, system?, run?)).collect()
     }
 
     /// The system by itself, as the one run of results without a suite.
@@ -215,10 +211,8 @@ impl System {
             let provenance = known.map_or(Provenance::measured(Clock::Host), |known| known.provenance.clone());
             let declared = known.map(|known| (known.group.clone(), known.label.clone()));
             let (group, label) = declared.unwrap_or_else(|| described(&row.id));
-            let (work, floor) = known
-                .filter(|known| known.parameters == row.parameters)
-                .map_or((None, None), |known| (known.work.clone(), None));
-            let parameters = row.parameters;
+            let work = known.filter(|known| known.parameters == row.parameters).and_then(|known| known.work.clone());
+            let (parameters, floor) = (row.parameters, None);
             let spec = MetricSpec { id: row.id, group, label, unit: row.unit, parameters, provenance, work, floor };
             Row { spec, series: vec![Series { run: id.clone(), outcome: row.outcome }] }
         });
@@ -229,30 +223,19 @@ impl System {
         let mut libraries = self.versions;
         let version = libraries.iter().position(|(name, _)| *name == self.name).map(|place| libraries.remove(place).1);
         let environment = Environment {
-            host: Host {
-                cpu: machine.cpu.unwrap_or_else(|| "unknown".to_owned()),
-                logical_cpus: None,
-                memory_bytes: None,
-                system: None,
-                facts: Vec::new(),
-            },
+            host: Host { cpu: machine.cpu.unwrap_or_else(|| "unknown".to_owned()), ..Host::default() },
             device: DeviceDescription {
-                name: String::new(),
                 engine: "cuda".to_owned(),
                 model: machine.model,
-                memory_bytes: None,
-                wait_policy: None,
                 facts: facts.into_iter().flatten().collect(),
+                ..DeviceDescription::default()
             },
             program: Program {
                 name: self.name.clone(),
                 version: version.unwrap_or_default(),
                 libraries,
-                commit: None,
-                dirty: None,
-                profile: None,
-                command: Vec::new(),
                 facts: fact(MEASURING_CODE, self.code).into_iter().collect(),
+                ..Program::default()
             },
             cuda_unavailable: None,
         };

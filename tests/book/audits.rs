@@ -31,7 +31,7 @@ fn changed(change: impl FnOnce(&mut serde_json::Value)) -> String {
 
 #[test]
 fn an_audit_chapter_shows_places_shares_and_its_longest_wait() {
-    let files = with(BookProject::of_source_tree().unwrap().with_audit(page_of("Train 1", AUDIT)));
+    let files = with(carried_book().with_audit(page_of("Train 1", AUDIT)));
     let summary = read(&files, "SUMMARY");
     assert!(summary.contains("# Audits\n\n- [Audit: Train 1](audit-train-1.md)\n"), "{summary}");
     let chapter = page(&files, "book/src/audit-train-1.md");
@@ -52,7 +52,7 @@ fn an_audit_chapter_shows_places_shares_and_its_longest_wait() {
 #[test]
 fn a_link_of_an_audit_to_a_chapter_that_the_book_leaves_out_is_no_link() {
     let content = format!("<a href=\"{}.html\">Memory</a>.\n", escape("calls-memory"));
-    let project = BookProject::of_source_tree().unwrap().with_audit(AuditPage { content, ..page_of("a", AUDIT) });
+    let project = carried_book().with_audit(AuditPage { content, ..page_of("a", AUDIT) });
     assert!(page(&with(project.clone()), "book/src/audit-a.md").contains("\n\n<a href"));
     let mut results = fixture::run();
     results.rows.retain(|row| row.spec.experiment() != "driver-calls");
@@ -61,8 +61,7 @@ fn a_link_of_an_audit_to_a_chapter_that_the_book_leaves_out_is_no_link() {
 
 #[test]
 fn two_audits_and_a_page_of_one_name_are_three_pages() {
-    let project =
-        BookProject::of_source_tree().unwrap().with_audit(page_of("a b", AUDIT)).with_audit(page_of("a-b", AUDIT));
+    let project = carried_book().with_audit(page_of("a b", AUDIT)).with_audit(page_of("a-b", AUDIT));
     let project = project.with_file("notebooks/audit-a-b.ipynb", r#"{"nbformat": 4, "cells": []}"#);
     let files = with(project);
     for name in ["audit-a-b", "audit-a-b-2", "audit-a-b-2-2"] {
@@ -89,7 +88,7 @@ fn a_hostile_audit_is_text_wherever_it_stands_and_its_length_is_limited() {
         let place = place.clone();
         audit["places"].as_array_mut().unwrap().extend(vec![place; 1_000]);
     });
-    let files = with(BookProject::of_source_tree().unwrap().with_audit(page_of(HOSTILE, &audit)));
+    let files = with(carried_book().with_audit(page_of(HOSTILE, &audit)));
     let is_chapter = |path: &str| path.contains("src/audit-") && path.ends_with(".md");
     let (path, chapter) = files.iter().find(|(path, _)| is_chapter(path.to_str().unwrap())).unwrap();
     let chapter = std::str::from_utf8(chapter).unwrap();

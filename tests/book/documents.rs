@@ -68,7 +68,7 @@ struct PrintedClaim {
 }
 
 fn printed() -> Vec<Printed> {
-    let project = BookProject::of_source_tree().unwrap();
+    let project = carried_book();
     let text = |document: Document| project.text(&format!("documents/{}.yaml", document.id)).unwrap().to_owned();
     let documents: Vec<Printed> =
         documents().into_iter().map(|document| serde_saphyr::from_str(&text(document)).unwrap()).collect();
@@ -245,7 +245,7 @@ fn no_verdict_names_a_system_that_was_not_measured_unless_the_claim_is_about_it(
 /// Nobody knows a text by the name of its file: that stands with its title on the page of sources.
 #[test]
 fn texts_are_cited_by_title_and_date_and_their_files_on_the_sources_page() {
-    let texts = BookProject::of_source_tree().unwrap().texts().unwrap();
+    let texts = carried_book().texts().unwrap();
     for document in documents() {
         let Some(file) = &document.source else { continue };
         let text = texts.of_file(file).unwrap();
@@ -322,8 +322,7 @@ fn every_timeline_of_the_documents_is_recorded() {
     let documents = documents();
     let figures = documents.iter().flat_map(|document| &document.figures);
     let only: Vec<String> = figures.flat_map(|f| &f.panels).filter_map(|panel| panel.timeline.clone()).collect();
-    let (origin, quick) =
-        BookProject::of_source_tree().unwrap().suite("quick").map(|(name, text)| (name, text.to_owned())).unwrap();
+    let (origin, quick) = carried_book().suite("quick").map(|(name, text)| (name, text.to_owned())).unwrap();
     let suite = Suite::parse(&quick, &origin, &Registry::builtin()).unwrap();
     let device = Device::open("cpu:0").unwrap();
     let selection = Selection { only: only.clone(), skip: Vec::new() };

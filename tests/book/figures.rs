@@ -59,7 +59,7 @@ fn a_panel_of_which_nothing_was_measured_is_left_out_with_one_sentence() {
 /// The CPU engine has neither all calls nor all sizes.
 #[test]
 fn no_picture_of_a_run_is_without_a_value_and_no_table_is_of_what_the_run_lacks() {
-    let suite = BookProject::of_source_tree().unwrap().suite("reference").map(|(_, text)| text.to_owned()).unwrap();
+    let suite = carried_book().suite("reference").map(|(_, text)| text.to_owned()).unwrap();
     let results = fixture::synthetic(&suite, "cpu", fixture::plausible);
     let files = source(&results);
     let mut drawn = 0;

@@ -210,7 +210,7 @@ fn a_book_of_more_unknown_experiments_than_it_has_pages_for_is_refused() {
         };
         results.rows = (0..count).map(of).collect();
         results.timelines.clear();
-        Source::of(&[results], &BookProject::of_source_tree().unwrap(), &catalog())
+        Source::of(&[results], &carried_book(), &catalog())
     };
     assert!(made(3).is_ok());
     let error = made(201).err().unwrap().to_string();

@@ -25,6 +25,7 @@ use std::sync::LazyLock;
 
 use syncscope_book::document::Document;
 use syncscope_book::{BookProject, Source, render};
+use syncscope_report::carried_book;
 use syncscope_results::{Catalog, Results};
 use syncscope_suite::experiment::Registry;
 use tempfile::TempDir;
@@ -56,7 +57,7 @@ fn catalog() -> Catalog {
 
 /// The book of the program's own project, with its site.
 fn rendered(results: &Results) -> Files {
-    rendered_as(&BookProject::of_source_tree().unwrap(), std::slice::from_ref(results))
+    rendered_as(&carried_book(), std::slice::from_ref(results))
 }
 
 fn rendered_as(project: &BookProject, results: &[Results]) -> Files {
@@ -67,7 +68,7 @@ fn rendered_as(project: &BookProject, results: &[Results]) -> Files {
 
 /// The pages of the program's own book as Markdown: without the site, which takes the longest.
 fn source(results: &Results) -> Files {
-    source_as(&BookProject::of_source_tree().unwrap(), std::slice::from_ref(results))
+    source_as(&carried_book(), std::slice::from_ref(results))
 }
 
 fn source_as(project: &BookProject, results: &[Results]) -> Files {
@@ -83,7 +84,7 @@ fn whole_source() -> &'static Files {
 
 /// The documents of the program's own project.
 fn documents() -> Vec<Document> {
-    BookProject::of_source_tree().unwrap().documents(&catalog()).unwrap()
+    carried_book().documents(&catalog()).unwrap()
 }
 
 /// The fixture's book, rendered once for all tests that only look at it.

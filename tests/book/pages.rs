@@ -41,7 +41,7 @@ fn the_same_results_make_the_same_bytes_anywhere() {
 fn render_where_the_environment_says() {
     let path = |name: &str| PathBuf::from(std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set")));
     let results = Results::read(&path("SYNCSCOPE_TEST_RESULTS")).unwrap();
-    render(&[results], &BookProject::of_source_tree().unwrap(), &catalog(), &path("SYNCSCOPE_TEST_OUT")).unwrap();
+    render(&[results], &carried_book(), &catalog(), &path("SYNCSCOPE_TEST_OUT")).unwrap();
 }
 
 /// Puts a text wherever a results file holds one that is shown.
@@ -139,18 +139,17 @@ fn check_balance(path: &Path, html: &str) {
 fn a_render_that_fails_leaves_the_earlier_book() {
     let out = TempDir::new().unwrap();
     let results = [fixture::run()];
-    render(&results, &BookProject::of_source_tree().unwrap(), &catalog(), out.path()).unwrap();
+    render(&results, &carried_book(), &catalog(), out.path()).unwrap();
     let before = tree(out.path());
-    assert!(render(&[], &BookProject::of_source_tree().unwrap(), &catalog(), out.path()).is_err());
+    assert!(render(&[], &carried_book(), &catalog(), out.path()).is_err());
     // mdBook keeps the name `print` for itself, and says so only when it builds.
     let parent = TempDir::new().unwrap();
     let folder = parent.path().join("project");
-    BookProject::of_source_tree().unwrap().write(&folder).unwrap();
+    carried_book().write(&folder).unwrap();
     let summary = folder.join("templates/summary.md.j2");
     fs::write(&summary, fs::read_to_string(&summary).unwrap() + "[Printed](print.md)\n").unwrap();
     fs::write(folder.join("src/print.md"), "# Printed\n").unwrap();
-    let source =
-        Source::of(&results, &BookProject::read(&folder, &BookProject::of_source_tree().unwrap()).unwrap(), &catalog());
+    let source = Source::of(&results, &BookProject::read(&folder, &carried_book()).unwrap(), &catalog());
     let error = source.and_then(|source| source.write(out.path())).unwrap_err().to_string();
     assert!(error.contains("print.md is reserved"), "{error}");
     assert!(before == tree(out.path()));
@@ -166,7 +165,7 @@ fn a_document_s_listing_stands_in_its_chapter_as_it_is() {
         for listing in &document.listings {
             let of_it = |(ending, ..): &(&str, &str, &str)| listing.ends_with(&format!(".{ending}"));
             let (_, fence, language) = languages.into_iter().find(of_it).unwrap();
-            let text = BookProject::of_source_tree().unwrap().text(&format!("src/{listing}")).unwrap().to_owned();
+            let text = carried_book().text(&format!("src/{listing}")).unwrap().to_owned();
             assert!(chapter.contains(&format!("```{fence}\n{}\n```", text.trim_end())), "{listing}");
             assert!(chapter.contains(&format!("<p class=\"language\">In {}</p>", escape(language))), "{listing}");
             *shown.entry(language).or_insert(0) += 1;

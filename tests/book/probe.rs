@@ -115,7 +115,7 @@ pub(super) fn results() -> Results {
 
 /// The program's own project with the document.
 pub(super) fn project(document: &str) -> BookProject {
-    BookProject::of_source_tree().unwrap().with_file("documents/probe.yaml", document)
+    carried_book().with_file("documents/probe.yaml", document)
 }
 
 /// The document, as it is read.

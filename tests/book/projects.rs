@@ -5,7 +5,7 @@ use super::*;
 fn written() -> (TempDir, PathBuf) {
     let parent = TempDir::new().unwrap();
     let folder = parent.path().join("project");
-    BookProject::of_source_tree().unwrap().write(&folder).unwrap();
+    carried_book().write(&folder).unwrap();
     (parent, folder)
 }
 
@@ -16,7 +16,7 @@ fn replace(path: &Path, from: &str, to: &str) {
 }
 
 fn project(folder: &Path) -> BookProject {
-    BookProject::read(folder, &BookProject::of_source_tree().unwrap()).unwrap()
+    BookProject::read(folder, &carried_book()).unwrap()
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_new_project_renders_as_the_program_s_own_does() {
 fn a_folder_that_holds_anything_is_left_alone() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("mine.txt"), "mine").unwrap();
-    let error = BookProject::of_source_tree().unwrap().write(folder.path()).unwrap_err().to_string();
+    let error = carried_book().write(folder.path()).unwrap_err().to_string();
     assert!(error.contains("the folder is not empty"), "{error}");
     assert_eq!(tree(folder.path()).len(), 1);
 }
@@ -141,9 +141,7 @@ fn a_link_to_a_page_that_there_is_not_is_refused_with_the_nearest_page() {
 #[test]
 fn a_notebook_is_in_the_place_of_no_other_page() {
     for name in ["claims", "README", "streams"] {
-        let project = BookProject::of_source_tree()
-            .unwrap()
-            .with_file(format!("notebooks/{name}.ipynb"), r#"{"nbformat": 4, "cells": []}"#);
+        let project = carried_book().with_file(format!("notebooks/{name}.ipynb"), r#"{"nbformat": 4, "cells": []}"#);
         let refused = Source::of(&[fixture::run()], &project, &catalog()).unwrap_err().to_string();
         assert!(refused.contains(&format!("notebooks/{name}.ipynb")) && refused.contains("rename"), "{refused}");
     }

@@ -140,7 +140,7 @@ fn the_first_page_shows_the_file_that_measured_most() {
     let mut part = whole.clone();
     part.runs[0].environment.device.model = "Another device".to_owned();
     part.rows.truncate(5);
-    let files = source_as(&BookProject::of_source_tree().unwrap(), &[part, whole]);
+    let files = source_as(&carried_book(), &[part, whole]);
     let first = read(&files, "README");
     assert!(first.contains("on Test device<") && first.contains("the chapters also show Another device"), "{first}");
     assert!(!first.contains("not measured here"));
@@ -151,7 +151,7 @@ fn one_run_moved_away_makes_the_same_code_differ_once_more() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json.gz");
     let mut results = Results::read(&path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
-    let counted = |results: &Results| syncscope_results::SameCode::of(results).within_runs;
+    let counted = |results: &Results| syncscope_results::SameCode::of(std::slice::from_ref(results)).within_runs;
     // Of fewer than six samples no interval of a median holds it in 95 % of cases.
     let has_interval = |outcome: &Outcome| outcome.values().is_some_and(|values| values.len() >= 6);
     let made = |row: &syncscope_results::Row| row.series.iter().filter(|own| has_interval(&own.outcome)).count();
@@ -164,7 +164,7 @@ fn one_run_moved_away_makes_the_same_code_differ_once_more() {
     samples.iter_mut().for_each(|sample| *sample += 0.5);
     let beside = counted(&results);
     assert_eq!((around.made, beside.made, beside.missed), (rows, rows, around.missed + 1));
-    let page = read(&source_as(&BookProject::of_source_tree().unwrap(), from_ref(&results)), "machine");
+    let page = read(&source_as(&carried_book(), from_ref(&results)), "machine");
     let said = format!("1 lies outside {} of {rows} intervals within a single run.", beside.missed);
     assert!(page.contains(&said), "{page}");
 }
@@ -175,11 +175,11 @@ fn comparisons_of_the_same_code_are_counted_over_all_files_of_the_book_too() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/one-gpu.json.gz");
     let mut results = Results::read(&path).unwrap();
     results.rows.retain(|row| row.spec.label == "The same code twice, ratio");
-    let own = syncscope_results::SameCode::of(&results).within_runs;
+    let own = syncscope_results::SameCode::of(std::slice::from_ref(&results)).within_runs;
     let said = |factor: usize| {
         format!("1 lies outside {} of {} intervals within a single run.", factor * own.missed, factor * own.made)
     };
-    let page = |files: &[Results]| read(&source_as(&BookProject::of_source_tree().unwrap(), files), "machine");
+    let page = |files: &[Results]| read(&source_as(&carried_book(), files), "machine");
     let alone = page(from_ref(&results));
     assert!(!alone.contains("over all files.") && alone.contains(&said(1)), "{alone}");
     let both = page(&[results.clone(), results]);
@@ -214,7 +214,7 @@ fn the_book_of_several_files_has_the_title_that_most_of_them_have() {
     };
     let title = |titles: &[&str]| {
         let all: Vec<Results> = titles.iter().map(|title| titled(title)).collect();
-        let first = read(&source_as(&BookProject::of_source_tree().unwrap(), &all), "README");
+        let first = read(&source_as(&carried_book(), &all), "README");
         first.lines().next().unwrap().to_owned()
     };
     assert_eq!(title(&["Calls", "Course", "Course"]), "# Course");

@@ -352,10 +352,7 @@ fn the_first_page_without_a_gpu_leads_with_the_kept_gpu_results() {
     assert!(rest.contains("the times are not a GPU's") && !rest.contains("PyTorch: "), "{rest}");
     assert!(!first.contains("class=\"verdict"), "{first}");
     // Where a GPU was measured, too, no other one is shown.
-    let both = read(
-        &source_as(&BookProject::of_source_tree().unwrap(), &[own, fixture::three_runs(fixture::run())]),
-        "README",
-    );
+    let both = read(&source_as(&carried_book(), &[own, fixture::three_runs(fixture::run())]), "README");
     assert!(!both.contains("another machine") && !both.contains("Your run"), "{both}");
 }
 

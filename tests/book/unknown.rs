@@ -161,7 +161,7 @@ fn the_place_is_that_of_the_wrong_use_of_a_name() {
 /// Without its first part the name would be that of another row.
 #[test]
 fn a_name_whose_first_part_is_misspelt_is_refused_with_the_nearest() {
-    let project = BookProject::of_source_tree().unwrap();
+    let project = carried_book();
     let text = project.text("documents/idle-device.yaml").unwrap().replace("if: stream.delta", "if: strem.delta");
     let error = Document::parse("d.yaml", &text, &project.names(&catalog()).unwrap()).unwrap_err().to_string();
     assert!(error.starts_with("d.yaml:10:9: `strem.delta`"), "{error}");
@@ -171,7 +171,7 @@ fn a_name_whose_first_part_is_misspelt_is_refused_with_the_nearest() {
 /// Every document that comes with the program: each row that it names, misspelt.
 #[test]
 fn a_misspelt_row_of_any_document_is_refused() {
-    let project = BookProject::of_source_tree().unwrap();
+    let project = carried_book();
     let names = project.names(&catalog()).unwrap();
     for document in documents() {
         let text = project.text(&format!("documents/{}.yaml", document.id)).unwrap();

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::sync::LazyLock;
 
 use syncscope::measure::{Clock, StoppedBy};
+use syncscope_book::claims_text;
 use syncscope_book::document::{Claim, ClaimKind, ClaimSubject, Document, Hardware, Names, TextPlace, Texts};
 use syncscope_book::predicate::{ClaimVerdict, Judgement};
-use syncscope_book::{BookProject, claims_text};
 use syncscope_present::units::Unit;
+use syncscope_report::carried_book;
 use syncscope_results::{Catalog, MetricSpec, Outcome, Parameter, Parameters, Provenance, Results, Row, Run, Series};
 use syncscope_suite::experiment::Registry;
 
@@ -540,9 +541,8 @@ fn kept(name: &str) -> Results {
 }
 
 fn documents() -> &'static [Document] {
-    static DOCUMENTS: LazyLock<Vec<Document>> = LazyLock::new(|| {
-        BookProject::of_source_tree().unwrap().documents(&Registry::builtin().catalog("cuda")).unwrap()
-    });
+    static DOCUMENTS: LazyLock<Vec<Document>> =
+        LazyLock::new(|| carried_book().documents(&Registry::builtin().catalog("cuda")).unwrap());
     &DOCUMENTS
 }
 
@@ -552,7 +552,7 @@ fn claims() -> impl Iterator<Item = (&'static Document, &'static Claim)> {
 
 #[test]
 fn each_text_has_claims_and_each_claim_stands_in_one() {
-    let texts = BookProject::of_source_tree().unwrap().texts().unwrap();
+    let texts = carried_book().texts().unwrap();
     let mut files = BTreeSet::new();
     for (document, claim) in claims() {
         let stands: BTreeSet<&str> = claim.places.iter().map(|place| place.text.as_str()).collect();

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use syncscope_audit::Budget;
 use syncscope_book::document::{Hardware, Texts};
 use syncscope_book::{BookProject, Source};
+use syncscope_report::carried_book;
 use syncscope_results::Results;
 use syncscope_results::yaml;
 
@@ -19,7 +20,7 @@ use super::{Uses, catalog, hold};
 fn a_mutated_file_of_a_course_is_refused_or_there_is_a_book_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("course");
-    BookProject::of_source_tree().unwrap().write(&place).unwrap();
+    carried_book().write(&place).unwrap();
     for below in ["documents", "notebooks", "src/listings"] {
         let _ = fs::remove_dir_all(place.join(below));
         fs::create_dir(place.join(below)).unwrap();
@@ -41,7 +42,7 @@ fn a_mutated_file_of_a_course_is_refused_or_there_is_a_book_of_it() {
         let (name, seed) = &seeds[which];
         let old = fs::read(place.join(name)).unwrap();
         fs::write(place.join(name), seed.mutated(&change)).unwrap();
-        match BookProject::read(&place, &BookProject::of_source_tree().unwrap()) {
+        match BookProject::read(&place, &carried_book()) {
             Err(error) => prop_assert!(error.to_string().contains("course"), "{error}"),
             Ok(project) => uses.turn(|used| {
                 // Dear: a part of them is enough.

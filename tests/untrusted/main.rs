@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
-use syncscope_book::BookProject;
 use syncscope_book::document::Document;
+use syncscope_report::carried_book;
 use syncscope_results::Catalog;
 use syncscope_suite::experiment::Registry;
 
@@ -32,7 +32,7 @@ fn catalog() -> &'static Catalog {
 }
 
 fn documents() -> Vec<Document> {
-    BookProject::of_source_tree().unwrap().documents(catalog()).unwrap()
+    carried_book().documents(catalog()).unwrap()
 }
 
 /// Holds `property` to `usual` inputs, or to what the environment says: so many, or for so long.

@@ -10,7 +10,8 @@ use syncscope::device::Device;
 use syncscope::timeline::Timeline;
 use syncscope_audit::AuditReport;
 use syncscope_book::document::{Document, Names};
-use syncscope_book::{BookProject, Machines, comparison_table, system_table};
+use syncscope_book::{Machines, comparison_table, system_table};
+use syncscope_report::carried_book;
 use syncscope_results::{Outcome, Results, System};
 use syncscope_suite::experiment::Registry;
 use syncscope_suite::runner::Suite;
@@ -25,7 +26,7 @@ const SUITES: [&str; 2] = [include_str!("../../book/suites/quick.yaml"), include
 fn arbitrary_text_is_neither_results_nor_suite_nor_document_and_ends_in_an_error() {
     let text =
         prop_oneof![vec(any::<u8>(), 0..300), "[\\[\\]{}:,\"&*!a-z0-9 \n.-]{0,200}".prop_map(String::into_bytes)];
-    let names = BookProject::of_source_tree().unwrap().names(catalog()).unwrap();
+    let names = carried_book().names(catalog()).unwrap();
     let registry = Registry::builtin();
     let property = |bytes: Vec<u8>| {
         let text = String::from_utf8_lossy(&bytes);
@@ -81,7 +82,7 @@ fn a_mutated_system_is_refused_or_can_stand_beside_a_run() {
 
 #[test]
 fn a_mutated_document_is_refused_with_its_place_or_can_be_shown() {
-    let project = BookProject::of_source_tree().unwrap();
+    let project = carried_book();
     let names = project.names(catalog()).unwrap();
     let [small, whole] = document_seeds(&names);
     assert!(whole.len() > 2, "{} documents can be read when they are shortened", whole.len());
@@ -107,7 +108,7 @@ fn a_mutated_document_is_refused_with_its_place_or_can_be_shown() {
 /// The documents of the book, of which one item of each list is left: of each part of them the smallest one that has it, and
 /// the whole. The time of reading grows with the text.
 fn document_seeds(names: &Names) -> [Vec<Value>; 2] {
-    let project = BookProject::of_source_tree().unwrap();
+    let project = carried_book();
     let is_read = |value: &Value| Document::parse("d.yaml", &value.to_string(), names).is_ok();
     let whole = documents().into_iter().map(|document| {
         let text = project.text(&format!("documents/{}.yaml", document.id)).unwrap();

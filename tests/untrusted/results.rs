@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use syncscope_book::document::{Document, TableEntry};
-use syncscope_book::{BookProject, Source, Warning, Wording, compared, drawn, summary, system_table, tally};
+use syncscope_book::{Source, Warning, Wording, compared, drawn, summary, system_table, tally};
+use syncscope_report::carried_book;
 use syncscope_results::{
     MissingReason, Outcome, Parameters, Results, Run, Series, Tolerance, compare, mismatches, remarks, share_of_peak,
 };
@@ -114,7 +115,7 @@ fn mutate_results(text: &str, cases: u32) {
     let good = Results::parse(text, Path::new("r.json")).unwrap();
     use_results(&good, &documents);
     use_both(&good, &good);
-    let (seed, uses, project) = (Seed::of_json(text), Uses::default(), BookProject::of_source_tree().unwrap());
+    let (seed, uses, project) = (Seed::of_json(text), Uses::default(), carried_book());
     let property = |change| {
         match Results::parse(&seed.mutated(&change), Path::new("r.json")) {
             Err(error) => drop(error.to_string()),

@@ -5,11 +5,11 @@
 //! them; rows of one heading that differ in other parameters make tables of their own. A table is drawn as lines where a
 //! number has three values or more, and as bars where its rows have one unit.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
-use super::{Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, PanelSeries, Shows, TableCase};
+use super::{Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, PanelSeries, TableCase};
 use crate::in_order::{each_once, grouped};
 use crate::present::{Spacing, escape};
 use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words};
@@ -90,11 +90,11 @@ impl Document {
 
 /// An experiment's name as a title: `launch-path` is `Launch path`.
 fn title(name: &str) -> String {
-    let mut letters = name.replace('-', " ").chars().collect::<Vec<_>>();
-    if let Some(first) = letters.first_mut() {
+    let mut title = name.replace('-', " ");
+    if let Some(first) = title.get_mut(..1) {
         first.make_ascii_uppercase();
     }
-    letters.into_iter().collect()
+    title
 }
 
 /// The tables of the rows of a heading, which is called `name` in links: one for those that are told apart by the same cases,
@@ -126,16 +126,8 @@ fn told_apart(title: &str, cases: &[TableCase]) -> String {
 }
 
 fn document_row(spec: &MetricSpec) -> DocumentRow {
-    DocumentRow {
-        label: spec.label.clone(),
-        id: spec.id.clone(),
-        select: Parameters::new(),
-        unit: spec.unit,
-        published: BTreeMap::new(),
-        relative: None,
-        published_with: Parameters::new(),
-        note: None,
-    }
+    let (label, id, unit) = (spec.label.clone(), spec.id.clone(), spec.unit);
+    DocumentRow { label, id, unit, ..DocumentRow::default() }
 }
 
 /// The sets of values of the parameters that differ among the rows, each a case; none where none does.
@@ -160,8 +152,15 @@ fn panels(table: &DocumentTable) -> Vec<Panel> {
     };
     match parameter(table) {
         Some(x) => {
-            let series = series(table, &drawn, x);
-            series.chunks(LINES).map(|series| panel(Vec::new(), Some(lines(x, series)))).collect()
+            let (series, scale) = (series(table, &drawn, x), Spacing::Log);
+            let lines = |series: &[PanelSeries]| Lines {
+                x: x.to_owned(),
+                scale,
+                values: scale,
+                series: series.to_vec(),
+                ..Lines::default()
+            };
+            series.chunks(LINES).map(|series| panel(Vec::new(), Some(lines(series)))).collect()
         }
         None => {
             let bars: Vec<String> = drawn.iter().map(|row| row.id.clone()).collect();
@@ -197,18 +196,6 @@ fn series(table: &DocumentTable, drawn: &[&DocumentRow], x: &str) -> Vec<PanelSe
         PanelSeries { id, label: Some(label), select, predicts: None, bound: false }
     };
     drawn.iter().flat_map(|row| others.iter().map(move |other| line(row, other))).collect()
-}
-
-fn lines(x: &str, series: &[PanelSeries]) -> Lines {
-    Lines {
-        x: x.to_owned(),
-        name: None,
-        unit: None,
-        shows: Shows::Value,
-        scale: Spacing::Log,
-        values: Spacing::Log,
-        series: series.to_vec(),
-    }
 }
 
 /// A name that no heading before has: headings may differ in nothing that a name can hold.

@@ -47,7 +47,7 @@ impl<'a> TableEntry<'a> {
 
     /// What the document prints.
     pub fn published(&self) -> Option<&'a Figure> {
-        self.row.published_for(self.case)
+        self.row.published.get(&self.case.label)?.as_ref()
     }
 
     /// What the document prints as a share of another row, and that row's label.

@@ -136,7 +136,7 @@ pub struct DocumentTable {
 }
 
 /// A row of a document's table.
-#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DocumentRow {
     /// What the row is about: the label that the row has in the results, or the text's own word where that has to stand.
@@ -148,7 +148,7 @@ pub struct DocumentRow {
     #[serde(default)]
     pub select: Parameters,
     /// The unit that the row was declared with, in which its published figures are.
-    #[serde(skip, default = "seconds")]
+    #[serde(skip)]
     pub unit: Unit,
     /// The published figure of each case, by the case's label; `null` or no entry where the document prints none.
     #[serde(default)]
@@ -195,11 +195,6 @@ impl Document {
         Ok(document)
     }
 
-    /// The JSON Schema of documents.
-    pub fn schema() -> schemars::Schema {
-        schemars::schema_for!(Self)
-    }
-
     /// The documents of some files, each with its name in messages, in their [`order`](Self::order).
     ///
     /// # Errors
@@ -219,11 +214,6 @@ impl Document {
     /// Its claims, each judged by each machine's results.
     pub fn judged(&self, results: &[Results]) -> Vec<Vec<Judgement>> {
         self.claims.iter().map(|claim| results.iter().map(|results| claim.judge(self, results)).collect()).collect()
-    }
-
-    /// Whether its chapter is one of the course: a lesson, or one with a text behind it. Others are for reference.
-    pub fn is_in_course(&self) -> bool {
-        self.lesson.is_some() || self.source.is_some()
     }
 
     /// How long its chapter takes, as its lesson says.
@@ -321,19 +311,7 @@ impl DocumentTable {
     }
 }
 
-impl DocumentRow {
-    /// The published figure of a case.
-    pub fn published_for(&self, case: &TableCase) -> Option<&Figure> {
-        self.published.get(&case.label).and_then(Option::as_ref)
-    }
-}
-
 /// Whether a file of a folder of documents is one.
 pub(super) fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "yaml")
-}
-
-/// Until the catalog has said which it is.
-fn seconds() -> Unit {
-    Unit::Seconds
 }

@@ -148,7 +148,7 @@ pub struct MatrixTime {
 }
 
 /// Lines over a parameter.
-#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lines {
     /// The parameter.

@@ -11,7 +11,7 @@
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Checked, Held, Operand, ResolvedExpression, Several, UnknownName, holds, is_foreign, parsed, singled_out,
+    Checked, Held, Operand, ResolvedExpression, Several, UnknownName, holds, is_foreign, parsed,
 };
 use super::Document;
 use crate::measure::{Decision, Observations};
@@ -227,19 +227,17 @@ impl Text {
         for part in self.parts()? {
             let Part::Expression(text) = part else { continue };
             // What is wrong with the whole of it stands where it stands.
-            let within = |unknown: UnknownName| match unknown.name {
-                None => UnknownName { name: Some(text.to_owned()), ..unknown },
-                Some(_) => unknown,
+            let within = |mut unknown: UnknownName| {
+                unknown.name.get_or_insert_with(|| text.to_owned());
+                unknown
             };
             let (quantity, form) = formed(text);
             let expression = parsed(quantity, &FORMS).map_err(within)?;
-            let Checked { operands, dimension } = Checked::of(&expression, document).map_err(within)?;
-            singled_out(&operands, document, &[Parameters::new()], None)?;
-            let is_counted = || {
-                operands
-                    .iter()
-                    .all(|(_, operand)| matches!(operand, Operand::Measured { of_several: Some(Several::Count), .. }))
-            };
+            let checked = Checked::of(&expression, document, &[Parameters::new()], None);
+            let Checked { operands, dimension } = checked.map_err(within)?;
+            let is_count =
+                |operand: &Operand| matches!(operand, Operand::Measured { of_several: Some(Several::Count), .. });
+            let is_counted = || operands.iter().all(|(_, operand)| is_count(operand));
             let writes = match form {
                 Some("time") => Dimension::TIME,
                 Some("percent" | "times") => Dimension::NONE,
@@ -325,9 +323,8 @@ fn value(expression: &str, document: &Document, results: &Results, system: &str)
         Some("percent") => (Scale::PERCENT, ""),
         Some("times") => (Unit::Ratio.scale(value), " ×"),
         Some("count") => (Unit::Number.scale(value), ""),
-        Some("interval") => (found.unit.scale(value), ""),
+        Some("interval") | None => (found.unit.scale(value), ""),
         Some(_) => (Unit::Seconds.scale(value), ""),
-        None => (found.unit.scale(value), ""),
     };
     let text = match resolved.in_words().filter(|_| form.is_none()) {
         Some(words) => words,
@@ -335,15 +332,13 @@ fn value(expression: &str, document: &Document, results: &Results, system: &str)
         None if form == Some("count") => format!("{value:.0}"),
         None => format!("{}{sign}", scale.significant(value, 3)),
     };
-    let interval = match ends {
-        Some(ends) => Some(format!("{}{sign}", scale.interval(ends, scale.decimals_of_interval(value.abs(), ends)))),
-        None => found.why_no_interval(),
+    let of_ends = |ends| format!("{}{sign}", scale.interval(ends, scale.decimals_of_interval(value.abs(), ends)));
+    let (what, interval) = match ends {
+        Some(ends) => ("95 % interval: ", Some(of_ends(ends))),
+        None => ("", found.why_no_interval()),
     };
     let (text, interval) = match interval {
-        Some(interval) if form == Some("interval") && ends.is_some() => {
-            (format!("{text} (95 % interval: {interval})"), None)
-        }
-        Some(reason) if form == Some("interval") => (format!("{text} ({reason})"), None),
+        Some(interval) if form == Some("interval") => (format!("{text} ({what}{interval})"), None),
         interval => (text, interval),
     };
     Ok(Piece::Value { text, detail: found.operands_in_words(), interval })
@@ -366,11 +361,7 @@ fn share(quantity: &str, document: &Document, results: &Results, system: &str) -
     let ((part, mut operands), (whole, others)) = (count(part)?, count(whole)?);
     operands.extend(others.into_iter().filter(|other| !operands.contains(other)).collect::<Vec<_>>());
     let detail: Vec<String> = operands.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-    let interval = if whole > 0.0 {
-        let ends = share_interval(part, whole);
-        format!(" (95 % interval: {})", Scale::PERCENT.interval(ends, 0))
-    } else {
-        String::new()
-    };
-    Ok(Piece::Value { text: format!("{part:.0} of {whole:.0}{interval}"), detail: detail.join("; "), interval: None })
+    let ends = || Scale::PERCENT.interval(share_interval(part, whole), 0);
+    let ends = if whole > 0.0 { format!(" (95 % interval: {})", ends()) } else { String::new() };
+    Ok(Piece::Value { text: format!("{part:.0} of {whole:.0}{ends}"), detail: detail.join("; "), interval: None })
 }

@@ -69,14 +69,13 @@ impl Texts {
     /// What is wrong with a place, and what may have been meant.
     pub(super) fn unknown(&self, place: &TextPlace) -> Option<(String, String)> {
         let Some(text) = self.get(&place.text) else {
-            return Some((format!("there is no text `{}`", place.text), nearest(&place.text, self.names())));
+            return Some((
+                format!("there is no text `{}`", place.text),
+                nearest(&place.text, self.0.keys().map(String::as_str)),
+            ));
         };
         let outside = place.last > text.lines;
         outside.then(|| (format!("`{place}`: `{}` has {}", text.file, counted(text.lines, "line")), String::new()))
-    }
-
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
     }
 }
 
@@ -101,13 +100,6 @@ impl TextPlace {
             _ => format!("{word} {}", ranges.concat()),
         }
     }
-
-    fn of(written: &str) -> Option<Self> {
-        let (text, lines) = written.split_once(':')?;
-        let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
-        let (first, last) = (first.parse().ok()?, last.parse().ok()?);
-        (!text.is_empty() && 0 < first && first <= last).then(|| Self { text: text.to_owned(), first, last })
-    }
 }
 
 impl fmt::Display for TextPlace {
@@ -121,8 +113,13 @@ impl TryFrom<String> for TextPlace {
     type Error = String;
 
     fn try_from(written: String) -> Result<Self, String> {
-        let wrong = || format!("`{written}` is no place: a text and its lines, as `003:92` or `003:92-94`");
-        Self::of(&written).ok_or_else(wrong)
+        let place = || {
+            let (text, lines) = written.split_once(':')?;
+            let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
+            let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+            (!text.is_empty() && 0 < first && first <= last).then(|| Self { text: text.to_owned(), first, last })
+        };
+        place().ok_or_else(|| format!("`{written}` is no place: a text and its lines, as `003:92` or `003:92-94`"))
     }
 }
 
@@ -183,17 +180,19 @@ mod tests {
 
     #[test]
     fn a_place_is_a_text_and_a_range_of_lines() {
-        let place = TextPlace::of("003:92-94").unwrap();
+        let of = |written: &str| TextPlace::try_from(written.to_owned());
+        let place = of("003:92-94").unwrap();
         assert_eq!(place.to_string(), "003:92-94");
         for wrong in ["003", "003:", ":4", "003:0", "003:9-4", "003:a", "003:1-2-3"] {
-            assert_eq!(TextPlace::of(wrong), None, "{wrong}");
+            assert!(of(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn places_in_one_text_are_said_as_its_lines() {
         let lines = |written: &[&str]| {
-            let places: Vec<TextPlace> = written.iter().map(|place| TextPlace::of(place).unwrap()).collect();
+            let places: Vec<TextPlace> =
+                written.iter().map(|place| TextPlace::try_from((*place).to_owned()).unwrap()).collect();
             TextPlace::lines(&places.iter().collect::<Vec<&TextPlace>>())
         };
         assert_eq!(lines(&["000:46"]), "line 46");
@@ -205,7 +204,7 @@ mod tests {
     #[test]
     fn a_place_behind_the_end_of_its_text_or_in_none_is_unknown() {
         let texts = Texts::parse("texts.yaml", "'003': {file: f.txt, title: T, lines: 9}\n").unwrap();
-        let unknown = |written: &str| texts.unknown(&TextPlace::of(written).unwrap());
+        let unknown = |written: &str| texts.unknown(&TextPlace::try_from(written.to_owned()).unwrap());
         assert_eq!(unknown("003:9"), None);
         assert_eq!(unknown("003:8-10").unwrap().0, "`003:8-10`: `f.txt` has 9 lines");
         assert_eq!(

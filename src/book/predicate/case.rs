@@ -96,11 +96,6 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether it is what each trial came to.
-    pub(super) fn is_of_trials(&self) -> bool {
-        matches!(self.known, Observations::Trials(_) | Observations::Faults(_))
-    }
-
     /// The value with its interval, where one interval describes it.
     pub fn numbers(&self) -> (f64, Option<(f64, f64)>) {
         let (value, interval) = self.known.value();
@@ -337,7 +332,7 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
 fn of_one(case: &[&CaseResult], of_trials: &str, of_runs: &str, of_interval: &str) -> String {
     let found = case.first().and_then(|case| case.found.as_ref().ok());
     let why = match found {
-        Some(found) if found.is_of_trials() => of_trials,
+        Some(Found { known: Observations::Trials(_) | Observations::Faults(_), .. }) => of_trials,
         Some(found) if found.unsteady.is_some() => of_runs,
         _ => of_interval,
     };

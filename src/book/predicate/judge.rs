@@ -184,7 +184,8 @@ impl Claim {
         }
         if let [only] = &selects[..] {
             let found = of(only).and_then(|quantity| quantity.found());
-            let none = found.and_then(|_| Err(format!("it compares cases, and there is {}", alone(only))));
+            let which = if only.is_empty() { String::new() } else { format!(", {}", named(only)) };
+            let none = found.and_then(|_| Err(format!("it compares cases, and there is one alone{which}")));
             return vec![CaseResult::of(&test, named(only), only, none)];
         }
         let pairs = selects.iter().enumerate().flat_map(|(place, one)| selects[..place].iter().map(move |b| (one, b)));
@@ -226,11 +227,6 @@ impl Judgement {
     pub fn runs(&self) -> usize {
         self.cases.iter().filter_map(|case| Some(case.found.as_ref().ok()?.runs)).min().unwrap_or(0)
     }
-}
-
-/// The one case that there is, in words.
-fn alone(select: &Parameters) -> String {
-    if select.is_empty() { "one alone".to_owned() } else { format!("one alone, {}", named(select)) }
 }
 
 /// Why nothing is decided, where all measured cases that are undecided could decide nothing: of each its finding, and what is

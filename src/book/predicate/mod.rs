@@ -43,14 +43,15 @@ pub use judge::Judgement;
 pub(super) use judge::{Held, holds, is_foreign};
 #[cfg(test)]
 pub(super) use operand::is_selected;
+use operand::singled_out;
 pub use operand::{Operand, Several};
-pub(super) use operand::{UnknownName, operands_of, singled_out, twins};
+pub(super) use operand::{UnknownName, operands_of, twins};
 pub(super) use quantity::ResolvedExpression;
 pub(super) use test::Test;
 
 use super::document::Document;
 pub use crate::results::Extreme;
-use crate::results::{Dimension, EXPRESSION_FILTERS, Expression, nearest};
+use crate::results::{Dimension, EXPRESSION_FILTERS, Expression, Parameters, nearest};
 
 /// Reads an expression; behind it may stand one of the filters `others`, which the caller took off.
 pub(super) fn parsed(text: &str, others: &[&str]) -> Result<Expression, UnknownName> {
@@ -70,8 +71,14 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// Finds an expression that names what there is not, or that adds or compares unlike units.
-    pub(super) fn of(expression: &Expression, document: &Document) -> Result<Self, UnknownName> {
+    /// Finds an expression that names what there is not, that adds or compares unlike units, or of which a name stands for
+    /// several rows in one of the `cases`; each value of the parameter `each` is by itself.
+    pub(super) fn of(
+        expression: &Expression,
+        document: &Document,
+        cases: &[Parameters],
+        each: Option<&str>,
+    ) -> Result<Self, UnknownName> {
         let operands = operands_of(expression, document)?;
         let unit = |name: &str| {
             let operand = operands.iter().find(|(own, _)| own == name);
@@ -83,6 +90,7 @@ impl Checked {
             let units: Vec<&str> = units.into_iter().collect();
             return Err(format!("`{}` mixes {}", expression.text(), units.join(" and ")).into());
         }
+        singled_out(&operands, document, cases, each)?;
         Ok(Self { operands, dimension })
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::document::{Document, Figure, TableCase};
 use crate::results::{
-    Dimension, Expression, Extreme, MetricSpec, Parameter, Parameters, Selector, Spelled, behind, most_alike, name_of,
-    nearest, nearest_number, preferred,
+    Dimension, Expression, Extreme, MetricSpec, Parameters, Selector, Spelled, agrees, most_alike, name_of, nearest,
+    nearest_number, preferred,
 };
 use crate::units::Unit;
 
@@ -16,8 +16,8 @@ pub enum Operand {
         id: String,
         /// Its unit.
         unit: Unit,
-        /// Values, or `name_value`, with `_` for `-` and for a decimal point; `no_name` for a row without the parameter.
-        selectors: Vec<String>,
+        /// The values of parameters that the name gives, each in the ways in which it may be meant.
+        selectors: Vec<Vec<Selector>>,
         /// What it is of several rows.
         of_several: Option<Several>,
     },
@@ -166,8 +166,9 @@ pub(crate) fn singled_out(
     for (name, operand) in operands {
         let Operand::Measured { id, selectors, of_several: None, .. } = operand else { continue };
         let none = Parameters::new();
-        let of_case =
-            |case| twins(document, id, each, &none, |spec| is_selected(spec, selectors) && agrees(spec, case));
+        let of_case = |case| {
+            twins(document, id, each, &none, |spec| is_selected(spec, selectors) && agrees(&spec.parameters, case))
+        };
         if let Some([one, other]) = cases.iter().find_map(of_case) {
             return Err(UnknownName {
                 name: Some(name.clone()),
@@ -199,11 +200,6 @@ pub(crate) fn twins(
             }
         })
     })
-}
-
-/// Whether a row has no other value of a parameter.
-fn agrees(spec: &MetricSpec, select: &Parameters) -> bool {
-    select.iter().all(|(name, wanted)| spec.parameters.get(name).is_none_or(|value| value == wanted))
 }
 
 /// The row of the document's experiment, or of another one whose name begins the path.
@@ -275,7 +271,8 @@ fn row(document: &Document, path: &[&str], of: Option<&str>) -> Option<Operand> 
         (Some(Several::Count), _) => return None,
         (_, unit) => unit,
     };
-    let (id, selectors) = (row.id.clone(), selectors.into_iter().map(str::to_owned).collect());
+    let meant = |text: &str| row.selectors.iter().filter(|known| known.text == text).cloned().collect();
+    let (id, selectors) = (row.id.clone(), selectors.into_iter().map(meant).collect());
     Some(Operand::Measured { id, unit, selectors, of_several })
 }
 
@@ -315,26 +312,16 @@ fn is_selector(part: &str, known: &[Selector]) -> bool {
 
 /// The number that a part of a path gives to a parameter, and the numbers that the parameter has.
 fn number_in(part: &str, known: &[Selector]) -> Option<(f64, Vec<f64>)> {
-    let numbers = || known.iter().filter_map(|known| known.number.as_ref());
+    let numbers = || known.iter().filter_map(|known| Some((name_of(&known.name), known.value.as_ref()?.number()?)));
     numbers().find_map(|(name, _)| {
         let written = part.strip_prefix(name.as_str())?.strip_prefix('_')?;
         let number = written.replacen('_', ".", 1).parse().ok()?;
-        Some((number, numbers().filter(|(other, _)| other == name).map(|(_, number)| *number).collect()))
+        Some((number, numbers().filter(|(other, _)| *other == name).map(|(_, number)| number).collect()))
     })
 }
 
 /// Whether a row's parameters hold all selectors.
-pub(crate) fn is_selected(spec: &MetricSpec, selectors: &[String]) -> bool {
-    let lacks = |name: &str| spec.parameters.keys().all(|own| behind(name, own) != Some(""));
-    selectors.iter().all(|selector| {
-        selector.strip_prefix("no_").is_some_and(lacks)
-            || spec.parameters.iter().any(|(name, parameter)| {
-                let is_value = |text: &str| match parameter {
-                    Parameter::Text(value) => behind(text, value) == Some(""),
-                    number => behind(text, &number.to_string()) == Some(""),
-                };
-                is_value(selector)
-                    || behind(selector, name).and_then(|rest| rest.strip_prefix('_')).is_some_and(is_value)
-            })
-    })
+pub(crate) fn is_selected(spec: &MetricSpec, selectors: &[Vec<Selector>]) -> bool {
+    let holds = |meant: &Selector| spec.parameters.get(&meant.name) == meant.value.as_ref();
+    selectors.iter().all(|ways| ways.iter().any(holds))
 }

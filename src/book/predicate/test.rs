@@ -23,8 +23,8 @@ pub(crate) struct Test {
 /// How far from a figure still counts as about it, as a share of it: a tenth. Of a range, a tenth beyond either end.
 pub(crate) const ABOUT: f64 = 0.1;
 
-/// The comparisons, the longer before those that they begin with.
-const COMPARISONS: [&str; 5] = ["<=", ">=", "==", "<", ">"];
+/// The comparisons, the longer before those that they begin with; each also as it is read from the right.
+const COMPARISONS: [(&str, &str); 5] = [("<=", ">="), (">=", "<="), ("==", "=="), ("<", ">"), (">", "<")];
 
 impl Test {
     /// Reads a test.
@@ -61,7 +61,7 @@ impl Test {
                 (Some(bound), None) => Self::new(right, beyond(reversed(sign), bound)),
                 (None, None) => Self::new(&format!("({left}) - ({right})"), beyond(sign, 0.0)),
             },
-            ([low, quantity, high], [first, second]) if is_rising(first) && is_rising(second) => {
+            ([low, quantity, high], [first, second]) if first.starts_with('<') && second.starts_with('<') => {
                 let (Some(low), Some(high)) = (number(low)?, number(high)?) else {
                     return wrong("has a bound that is no number");
                 };
@@ -97,10 +97,10 @@ impl Test {
 fn split(text: &str) -> (Vec<&str>, Vec<&str>) {
     let (mut sides, mut signs, mut rest, mut from) = (Vec::new(), Vec::new(), text, 0);
     while let Some(tail) = rest.get(from..).filter(|tail| !tail.is_empty()) {
-        match COMPARISONS.iter().find(|sign| tail.starts_with(**sign)) {
-            Some(sign) => {
+        match COMPARISONS.into_iter().find(|(sign, _)| tail.starts_with(sign)) {
+            Some((sign, _)) => {
                 sides.push(rest[..from].trim());
-                signs.push(*sign);
+                signs.push(sign);
                 rest = &tail[sign.len()..];
                 from = 0;
             }
@@ -111,19 +111,9 @@ fn split(text: &str) -> (Vec<&str>, Vec<&str>) {
     (sides, signs)
 }
 
-fn is_rising(sign: &str) -> bool {
-    matches!(sign, "<" | "<=")
-}
-
 /// The sign, read from the right.
 fn reversed(sign: &str) -> &str {
-    match sign {
-        "<" => ">",
-        "<=" => ">=",
-        ">" => "<",
-        ">=" => "<=",
-        other => other,
-    }
+    COMPARISONS.into_iter().find(|(own, _)| *own == sign).map_or(sign, |(_, reversed)| reversed)
 }
 
 /// The numbers that stand so to a bound.

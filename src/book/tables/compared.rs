@@ -1,6 +1,7 @@
 //! Two runs beside each other, as tables: the rows of both, the worst verdict first, and the rows that one lacks.
 
 use super::comparison::missing;
+use crate::in_order::grouped;
 use crate::measure::Estimate;
 use crate::present::{Cell, Column, Precision, Role, Table, TableGroup, TableRow, Value};
 use crate::results::{Agreement, Compared, HalfWidths, MissingReason, Pair, Shift, Unpaired, titled};
@@ -25,55 +26,37 @@ impl Wording {
     }
 }
 
-/// The tables of a comparison: the rows of yes and no that say something else; the paired rows, the worst verdict first; then the rows that cannot be paired, where there
-/// are any.
+/// The tables of a comparison, where they have rows: the rows of yes and no that say something else; the paired rows, the worst
+/// verdict first; then the rows that cannot be paired.
 pub fn compared(compared: &Compared, wording: Wording) -> Vec<Table> {
     let [a, b] = wording.names();
     let columns =
         || vec![Column::new(Role::Label, "row"), Column::new(Role::Measured, a), Column::new(Role::Measured, b)];
-    let mut tables = Vec::new();
-    let behaviour: Vec<&Pair> = compared.changed_behaviour().collect();
-    if !behaviour.is_empty() {
-        tables.push(Table {
-            title: "Behaviour that changed: the share of trials that say yes".to_owned(),
-            columns: columns(),
-            groups: by_system(compared, &behaviour, |pair| &pair.system, behaves),
-        });
-    }
+    let of_change = [Column::new(Role::Ratio, format!("{b} / {a}")), Column::new(Role::Fact, "change")];
+    let all_columns = columns().into_iter().chain(of_change).collect();
+    let row = |pair: &Pair, more: &[Cell]| {
+        TableRow::new(titled(&pair.id, &pair.parameters), [&values(pair), more].concat()).of(&pair.id)
+    };
+    let behaviour = compared.changed_behaviour().map(|pair| (&pair.system, row(pair, &[]))).collect();
     let mut pairs: Vec<&Pair> = compared.pairs.iter().collect();
     pairs.sort_by_key(|pair| pair.shift);
-    if !pairs.is_empty() {
-        let of_change = [Column::new(Role::Ratio, format!("{b} / {a}")), Column::new(Role::Fact, "change")];
-        tables.push(Table {
-            title: format!("{b} beside {a}"),
-            columns: columns().into_iter().chain(of_change).collect(),
-            groups: by_system(compared, &pairs, |pair| &pair.system, row),
-        });
-    }
-    if !compared.unpaired.is_empty() {
-        let rows: Vec<&Unpaired> = compared.unpaired.iter().collect();
-        tables.push(Table {
-            title: "Rows not compared".to_owned(),
-            columns: columns(),
-            groups: by_system(compared, &rows, |row| &row.system, unpaired),
-        });
-    }
-    tables
+    let pairs = pairs.into_iter().map(|pair| (&pair.system, row(pair, &change(pair)))).collect();
+    let unpaired = compared.unpaired.iter().map(|row| (&row.system, unpaired(row))).collect();
+    let tables = [
+        ("Behaviour that changed: the share of trials that say yes".to_owned(), columns(), behaviour),
+        (format!("{b} beside {a}"), all_columns, pairs),
+        ("Rows not compared".to_owned(), columns(), unpaired),
+    ];
+    let table = |(title, columns, rows)| Table { title, columns, groups: by_system(compared, rows) };
+    tables.into_iter().map(table).filter(|table| !table.groups.is_empty()).collect()
 }
 
 /// The rows of each system; its name stands over them where there are several.
-fn by_system<T>(
-    compared: &Compared,
-    rows: &[&T],
-    system: impl Fn(&T) -> &str,
-    row: impl Fn(&T) -> TableRow,
-) -> Vec<TableGroup> {
-    let several = compared.systems.len() > 1;
-    let group = |of: &String| TableGroup {
-        label: several.then(|| of.clone()),
-        rows: rows.iter().filter(|row| system(row) == of).map(|own| row(own)).collect(),
-    };
-    compared.systems.iter().map(group).filter(|group| !group.rows.is_empty()).collect()
+fn by_system(compared: &Compared, rows: Vec<(&String, TableRow)>) -> Vec<TableGroup> {
+    let label = |system: &String| Some(system.clone()).filter(|_| compared.systems.len() > 1);
+    let mut groups = grouped(rows);
+    groups.sort_by_key(|(system, _)| compared.systems.iter().position(|own| own == *system));
+    groups.into_iter().map(|(system, rows)| TableGroup { label: label(system), rows }).collect()
 }
 
 /// The number of rows of each verdict, each row by itself, in a line.
@@ -127,7 +110,8 @@ pub fn agreement(found: &Agreement, wording: Wording) -> Vec<String> {
     lines
 }
 
-fn row(pair: &Pair) -> TableRow {
+/// The cells behind those of the two values.
+fn change(pair: &Pair) -> [Cell; 2] {
     let ratio = pair.ratio.map_or(Cell::Nothing, |ratio| {
         let plain = Value::plain(ratio.value, Unit::Ratio, Precision::Interval);
         let is_withheld = pair.no_interval.iter().any(Option::is_some);
@@ -136,12 +120,7 @@ fn row(pair: &Pair) -> TableRow {
     });
     let word = pair.shift.name().to_owned();
     let shift = Cell::Text(if pair.shift.is_change() && !pair.survives { format!("{word} (row alone)") } else { word });
-    let cells = values(pair).into_iter().chain([ratio, shift]).collect();
-    TableRow::new(titled(&pair.id, &pair.parameters), cells).of(&pair.id)
-}
-
-fn behaves(pair: &Pair) -> TableRow {
-    TableRow::new(titled(&pair.id, &pair.parameters), values(pair).into()).of(&pair.id)
+    [ratio, shift]
 }
 
 fn values(pair: &Pair) -> [Cell; 2] {

@@ -44,11 +44,11 @@ pub struct Machines<'a> {
     /// What to call the machine of each.
     pub labels: Vec<String>,
     /// Of each, the systems with the first run and the rows of each; the one that the results are about stands first.
-    pub(super) systems: Vec<Vec<SystemRows<'a>>>,
+    pub(crate) systems: Vec<Vec<SystemRows<'a>>>,
 }
 
 /// The first run of a system, and its rows.
-pub(super) type SystemRows<'a> = (&'a Run, Lookup<'a>);
+pub(crate) type SystemRows<'a> = (&'a Run, Lookup<'a>);
 
 impl<'a> Machines<'a> {
     /// The machines of `results`.
@@ -59,11 +59,6 @@ impl<'a> Machines<'a> {
         };
         let systems = results.iter().map(systems).collect();
         Self { results, labels: machine_labels(results), systems }
-    }
-
-    /// The same, with these names, one for each.
-    pub(crate) fn called(self, labels: Vec<String>) -> Self {
-        Self { labels, ..self }
     }
 
     /// The results of each with what to call its machine.
@@ -78,11 +73,7 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
     let published = table.has_published();
     let mut columns = vec![Column::new(Role::Label, "")];
     if published {
-        let column = Column::new(Role::Published, "published");
-        columns.push(match &document.gpu {
-            Some(gpu) => column.of(gpu),
-            None => column,
-        });
+        columns.push(Column { detail: document.gpu.clone(), ..Column::new(Role::Published, "published") });
     }
     let shown = |(place, all)| (without_meaning(table, machines, place).is_none(), beside(all, table));
     let beside: Vec<(bool, Vec<&SystemRows<'_>>)> =
@@ -303,11 +294,8 @@ fn system_cells(
     }
     let nothing = Parameters::new();
     let prefer = measured.map_or(&nothing, |measured| &measured.metric.spec.parameters);
-    let found = lookup.find(id, select, prefer).and_then(|metric| {
-        let estimate = metric.estimate()?;
-        Ok((metric, estimate))
-    });
-    let (metric, estimate) = match found {
+    let found = lookup.find(id, select, prefer).and_then(|metric| Ok((metric.estimate()?, metric)));
+    let (estimate, metric) = match found {
         Ok(found) => found,
         Err(absence) => return [missing(&absence), Cell::Nothing],
     };

@@ -7,7 +7,7 @@ use super::comparison::measured_value;
 use super::left_out::{LeftOut, Unmeasured};
 use super::matrix::matrix;
 use crate::document::{DocumentTable, Lines, Panel, PanelSeries, Shows, Systems, TableCase, TableEntry};
-use crate::in_order::each_once;
+use crate::in_order::{each_once, grouped};
 use crate::present::{Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Ticks, Value};
 use crate::results::{Lookup, MatmulRate, MissingReason, Parameter, Parameters, Results, matmul_rates, memory_rate};
 use crate::units::Unit;
@@ -311,7 +311,10 @@ pub(super) fn roofline(panel: &Panel, machine: &str, results: &Results, systems:
     let memory = lookups.iter().filter_map(memory_rate).reduce(f64::max)?;
     let rates: Vec<Vec<MatmulRate<'_>>> = lookups.iter().map(matmul_rates).collect();
     let mut lines = Vec::new();
-    let peaks = peaks(&rates);
+    // The best rate of each element type, in the order in which they occur.
+    let peaks = grouped(rates.iter().flatten().map(|rate| (rate.dtype, rate.rate))).into_iter();
+    let peaks: Vec<(&str, f64)> =
+        peaks.map(|(dtype, rates)| (dtype, rates.into_iter().fold(f64::NEG_INFINITY, f64::max))).collect();
     let ridges = peaks.iter().map(|(_, peak)| peak / memory);
     let places = || rates.iter().flatten().map(|rate| rate.intensity);
     let low = places().chain(ridges).reduce(f64::min)? / 4.0;
@@ -327,6 +330,10 @@ pub(super) fn roofline(panel: &Panel, machine: &str, results: &Results, systems:
         lines.push(Line::new(label, LineRole::Bound, roofs.collect()));
         for ((number, system), rates) in systems.iter().enumerate().zip(&rates) {
             let own = rates.iter().filter(|rate| rate.dtype == dtype);
+            let point = |rate: &MatmulRate<'_>| {
+                let text = Unit::FlopsPerSecond.format(rate.rate, 3);
+                Point { x: rate.intensity, value: (rate.rate, rate.interval.clone().ok()), text }
+            };
             let points: Vec<Point> = own.map(point).collect();
             if points.is_empty() {
                 continue;
@@ -348,21 +355,4 @@ pub(super) fn roofline(panel: &Panel, machine: &str, results: &Results, systems:
         y_spacing: Spacing::Log,
         lines,
     })
-}
-
-/// The best rate of each element type, in the order in which they occur.
-fn peaks<'a>(rates: &[Vec<MatmulRate<'a>>]) -> Vec<(&'a str, f64)> {
-    let mut peaks: Vec<(&str, f64)> = Vec::new();
-    for rate in rates.iter().flatten() {
-        match peaks.iter_mut().find(|(dtype, _)| *dtype == rate.dtype) {
-            Some((_, peak)) => *peak = peak.max(rate.rate),
-            None => peaks.push((rate.dtype, rate.rate)),
-        }
-    }
-    peaks
-}
-
-fn point(rate: &MatmulRate<'_>) -> Point {
-    let text = Unit::FlopsPerSecond.format(rate.rate, 3);
-    Point { x: rate.intensity, value: (rate.rate, rate.interval.clone().ok()), text }
 }

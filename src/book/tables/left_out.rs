@@ -32,32 +32,26 @@ impl LeftOut {
         Self { case: case.heading().map(str::to_owned), ..Self::new(row.label.clone(), reason) }
     }
 
-    /// The rows of each reason, with the cases that they have in common.
-    fn by_reason<'a>(all: &'a [Self]) -> Vec<(String, &'a str, Vec<&'a str>)> {
+    /// Each reason with the rows that share it and the same cases, in words.
+    pub(crate) fn listed<'a>(all: &'a [Self]) -> Vec<(&'a str, String)> {
         let of_row = |one: &'a Self| ((one.what.as_str(), one.reason.as_str()), one.case.as_deref());
         let rows = grouped(all.iter().map(of_row)).into_iter();
         // Rows of the same cases stand together.
         let by_cases =
             rows.map(|((what, reason), cases)| ((reason, each_once(cases.into_iter().flatten())), format!("“{what}”")));
-        grouped(by_cases).into_iter().map(|((reason, cases), rows)| (rows.join(", "), reason, cases)).collect()
-    }
-
-    /// The same in words: each reason with the rows that share it and the same cases.
-    pub(crate) fn listed(all: &[Self]) -> Vec<(&str, String)> {
-        Self::by_reason(all).into_iter().map(|(what, reason, cases)| (reason, what + &in_brackets(&cases))).collect()
+        let of_cases = grouped(by_cases).into_iter();
+        of_cases.map(|((reason, cases), rows)| (reason, rows.join(", ") + &in_brackets(&cases))).collect()
     }
 
     /// All of them in one sentence: what they are, for which cases, and why; nothing where nothing is left out.
     pub fn sentence(all: &[Self], machine: &str) -> Option<String> {
-        let (parts, mut sentence) = (Self::by_reason(all), String::new());
-        for (place, (what, reason, cases)) in parts.iter().enumerate() {
-            let cases = in_brackets(cases);
-            let last = parts.get(place + 1).is_none_or(|(_, next, _)| next != reason);
-            let why = if last { format!(", since {}", reason.trim_end_matches('.')) } else { String::new() };
-            let join = if place > 0 { "; " } else { "" };
-            sentence.push_str(&format!("{join}{what}{cases}{why}"));
-        }
-        (!parts.is_empty()).then(|| format!("Not applicable on {machine}, and left out: {sentence}."))
+        let listed = Self::listed(all);
+        let of_reason = |parts: &[(&str, String)]| {
+            let rows: Vec<&str> = parts.iter().map(|(_, rows)| rows.as_str()).collect();
+            format!("{}, since {}", rows.join("; "), parts[0].0.trim_end_matches('.'))
+        };
+        let parts: Vec<String> = listed.chunk_by(|(one, _), (other, _)| one == other).map(of_reason).collect();
+        (!parts.is_empty()).then(|| format!("Not applicable on {machine}, and left out: {}.", parts.join("; ")))
     }
 
     /// The same with one entry in place of those of all `cases` of a row.
@@ -299,8 +293,7 @@ fn is_told(rows: &[&Row]) -> bool {
 /// The counts of a table that asks for them, of each system that measured it.
 pub(crate) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Option<Table> {
     let cases = table.cases_in(machines.results);
-    let mut columns = vec![Column::new(Role::Label, "")];
-    let mut rows: Vec<Vec<usize>> = vec![Vec::new(); table.rows.len()];
+    let mut counted: Vec<(Column, Vec<usize>)> = Vec::new();
     for ((_, machine), systems) in machines.named().zip(&machines.systems) {
         for system in systems {
             let counts: Vec<[usize; 3]> =
@@ -309,21 +302,20 @@ pub(crate) fn counts_table(table: &DocumentTable, machines: &Machines<'_>) -> Op
                 continue;
             }
             for (place, heading) in ["in every trial", "in some trials", "in no trial"].into_iter().enumerate() {
-                columns.push(Column::new(Role::Measured, heading).of(format!("{}, {machine}", system.0.system)));
-                for (row, counts) in rows.iter_mut().zip(&counts) {
-                    row.push(counts[place]);
-                }
+                let column = Column::new(Role::Measured, heading).of(format!("{}, {machine}", system.0.system));
+                counted.push((column, counts.iter().map(|counts| counts[place]).collect()));
             }
         }
     }
-    let row = |(row, counts): (&DocumentRow, Vec<usize>)| {
-        let cells = counts.iter().map(|count| Cell::Text(count.to_string())).collect();
+    let row = |(place, row): (usize, &DocumentRow)| {
+        let counts = || counted.iter().map(|(_, counts)| counts[place]);
+        let cells = counts().map(|count| Cell::Text(count.to_string())).collect();
         // A row that no system has a case of counts nothing.
-        let row = TableRow::new(&row.label, cells).of(&row.id);
-        counts.iter().any(|count| *count > 0).then_some(row)
+        counts().any(|count| count > 0).then(|| TableRow::new(&row.label, cells).of(&row.id))
     };
-    let rows = table.rows.iter().zip(rows).filter_map(row).collect();
-    (table.counts && columns.len() > 1).then(|| Table::new(&table.title, columns, rows))
+    let rows = table.rows.iter().enumerate().filter_map(row).collect();
+    let columns = std::iter::once(Column::new(Role::Label, "")).chain(counted.iter().map(|(column, _)| column.clone()));
+    (table.counts && !counted.is_empty()).then(|| Table::new(&table.title, columns.collect(), rows))
 }
 
 /// Of how many cases a row is yes in every trial, in some, and in none.

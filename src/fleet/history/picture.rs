@@ -3,37 +3,17 @@
 //!
 //! The horizontal axis is the machine's files, one beside the other: days without a run take no room.
 
-use std::fmt::Write as _;
+use minijinja::{Value, context};
 
-use super::series::{MachineHistory, RowHistory};
-use crate::present::escape;
+use super::series::{MachineHistory, RowHistory, SeriesChange};
 
-/// The size of a panel: as wide as a phone.
-const WIDTH: f64 = 340.0;
-const HEIGHT: f64 = 190.0;
+/// Where the values lie in a panel, which the template draws.
 const LEFT: f64 = 8.0;
 const RIGHT: f64 = 332.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 158.0;
 /// The most whiskers of a panel: more would be one grey area.
 const WHISKERS: usize = 120;
-
-/// Where things lie.
-struct Frame {
-    entries: usize,
-    low: f64,
-    high: f64,
-}
-
-impl Frame {
-    fn x(&self, place: f64) -> f64 {
-        LEFT + (RIGHT - LEFT) * (place + 0.5) / self.entries as f64
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        BOTTOM - (BOTTOM - TOP) * (value - self.low) / (self.high - self.low)
-    }
-}
 
 /// The range of values, a little wider than they are.
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -42,54 +22,44 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     (low - room, high + room)
 }
 
-/// The panel of a row.
-pub(super) fn panel(machine: &MachineHistory, track: &RowHistory) -> String {
-    let whiskers = track.values.len() <= WHISKERS;
-    let ends = track.values.iter().filter_map(|value| value.interval.filter(|_| whiskers));
-    let medians = track.values.iter().map(|value| value.median);
+/// The panel of a row: a column of each file and change, a height of each value.
+pub(super) fn panel(machine: &MachineHistory, track: &RowHistory) -> Value {
+    let RowHistory { values, changes, unit, .. } = track;
+    let has_whiskers = values.len() <= WHISKERS;
+    let ends = values.iter().filter_map(|value| value.interval.filter(|_| has_whiskers));
+    let medians = values.iter().map(|value| value.median);
     let (low, high) = range(medians.chain(ends.flat_map(|(low, high)| [low, high])));
-    let frame = Frame { entries: machine.entries.len(), low, high };
-    let mut body = String::new();
-    facts(machine, &frame, &mut body);
-    bands(track, &frame, &mut body);
-    for value in &track.values {
-        let (x, y) = (frame.x(value.entry as f64), frame.y(value.median));
-        if let Some((low, high)) = value.interval.filter(|_| whiskers) {
-            let (low, high) = (frame.y(low), frame.y(high));
-            let _ = writeln!(
-                body,
-                "<line class=\"whisker\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" y2=\"{high:.1}\"/>"
-            );
-        }
-        let _ = writeln!(body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1.8\"/>");
-    }
-    levels(track, &frame, &mut body);
-    let (low, high) = (track.unit.format(frame.low, 3), track.unit.format(frame.high, 3));
-    let [first, last] =
-        [machine.entries.first(), machine.entries.last()].map(|entry| entry.map_or("", |own| own.day()));
-    let (first, last) = (escape(first), escape(last));
-    let title = escape(&format!("{} of {} over time", track.title, machine.name));
-    format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">\n\
-         <text x=\"{LEFT}\" y=\"{:.0}\">{high}</text><text x=\"{LEFT}\" y=\"{:.0}\">{low}</text>\n\
-         <text x=\"{LEFT}\" y=\"{HEIGHT}\" dy=\"-3\">{first}</text><text x=\"{RIGHT}\" y=\"{HEIGHT}\" dy=\"-3\" text-anchor=\"end\">{last}</text>\n\
-         {body}</svg>\n",
-        TOP - 18.0,
-        BOTTOM + 12.0,
-    )
-}
-
-/// A line where something of the machine or program changed, with its number in the list of the page.
-fn facts(machine: &MachineHistory, frame: &Frame, body: &mut String) {
-    for (number, place) in changes_of_facts(machine).into_iter().enumerate() {
-        let x = frame.x(place as f64 - 0.5);
-        let (top, number) = (TOP - 4.0, number + 1);
-        let _ = writeln!(body, "<line class=\"fact\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top}\" y2=\"{BOTTOM}\"/>");
-        let _ = writeln!(
-            body,
-            "<text class=\"fact\" x=\"{x:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{number}</text>",
-            top - 2.0
-        );
+    let entries = machine.entries.len();
+    let x = |place: f64| LEFT + (RIGHT - LEFT) * (place + 0.5) / entries as f64;
+    let y = |value: f64| BOTTOM - (BOTTOM - TOP) * (value - low) / (high - low);
+    let points = values.iter().map(|value| {
+        let ends = value.interval.filter(|_| has_whiskers).map(|(low, high)| [y(low), y(high)]);
+        (x(value.entry as f64), y(value.median), ends)
+    });
+    let band = |change: &SeriesChange| {
+        let edge = |place: usize| x(values.get(place).map_or(entries, |value| value.entry) as f64 - 0.5);
+        let (from, to) = (edge(change.point.earliest), edge(change.point.latest));
+        (change.shift.name(), from, (to - from).max(2.0))
+    };
+    let mut from = 0;
+    let ends = changes.iter().map(|change| (change.point.at, change.point.before));
+    let last = changes.last().map(|change| (values.len(), change.point.after));
+    let levels = ends.chain(last).map(|(to, level)| {
+        let [first, last] = [std::mem::replace(&mut from, to), to - 1].map(|place| x(values[place].entry as f64));
+        (first, last, y(level))
+    });
+    let day = |place: usize| machine.entries.get(place).map_or("", |entry| entry.day());
+    context! {
+        title => format!("{} of {} over time", track.title, machine.name),
+        low => unit.format(low, 3),
+        high => unit.format(high, 3),
+        first => day(0),
+        last => day(entries - 1),
+        // Between the files before and after the change.
+        facts => changes_of_facts(machine).into_iter().map(|place| x(place as f64 - 0.5)).collect::<Value>(),
+        bands => changes.iter().map(band).collect::<Value>(),
+        points => points.collect::<Value>(),
+        levels => levels.collect::<Value>(),
     }
 }
 
@@ -97,30 +67,4 @@ fn facts(machine: &MachineHistory, frame: &Frame, body: &mut String) {
 pub(super) fn changes_of_facts(machine: &MachineHistory) -> Vec<usize> {
     let differs = |place: &usize| machine.entries[*place].facts != machine.entries[*place - 1].facts;
     (1..machine.entries.len()).filter(differs).collect()
-}
-
-fn bands(track: &RowHistory, frame: &Frame, body: &mut String) {
-    for change in &track.changes {
-        let x = |place: usize| frame.x(track.values.get(place).map_or(frame.entries, |value| value.entry) as f64 - 0.5);
-        let (from, to) = (x(change.point.earliest), x(change.point.latest));
-        let (width, height) = ((to - from).max(2.0), BOTTOM - TOP);
-        let _ = writeln!(
-            body,
-            "<rect class=\"band {}\" x=\"{from:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{height}\"/>",
-            change.shift.name(),
-            TOP
-        );
-    }
-}
-
-fn levels(track: &RowHistory, frame: &Frame, body: &mut String) {
-    let mut from = 0;
-    let ends = track.changes.iter().map(|change| (change.point.at, change.point.before));
-    let last = track.changes.last().map(|change| (track.values.len(), change.point.after));
-    for (to, level) in ends.chain(last) {
-        let y = frame.y(level);
-        let (x1, x2) = (frame.x(track.values[from].entry as f64), frame.x(track.values[to - 1].entry as f64));
-        let _ = writeln!(body, "<line class=\"level\" x1=\"{x1:.1}\" x2=\"{x2:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>");
-        from = to;
-    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::measure::{Change, ChangePoint, change_points};
-use crate::results::{Direction, MetricSpec, Results, Shift};
+use crate::results::{Direction, Results, Shift};
 use crate::store::Listed;
 use crate::units::Unit;
 
@@ -152,7 +152,9 @@ impl MachineHistory {
             let Ok(metric) = metric else { continue };
             let Ok(estimate) = metric.estimate() else { continue };
             let place = *places.entry(spec.title()).or_insert_with(|| {
-                self.tracks.push(RowHistory::of(spec, Direction::of(&metric)));
+                let (title, label, unit) = (spec.title(), spec.label.clone(), spec.unit);
+                let (direction, values, changes) = (Direction::of(&metric), Vec::new(), Vec::new());
+                self.tracks.push(RowHistory { title, label, unit, direction, values, changes });
                 self.tracks.len() - 1
             });
             let interval = estimate.is_interval().then_some((estimate.low, estimate.high));
@@ -176,11 +178,6 @@ impl MachineHistory {
 }
 
 impl RowHistory {
-    fn of(spec: &MetricSpec, direction: Direction) -> Self {
-        let (title, label, unit) = (spec.title(), spec.label.clone(), spec.unit);
-        Self { title, label, unit, direction, values: Vec::new(), changes: Vec::new() }
-    }
-
     fn find(&mut self, entries: &[HistoryEntry], threshold: f64) {
         let medians: Vec<f64> = self.values.iter().map(|value| value.median).collect();
         let found = change_points(&medians).into_iter().map(|point| {

@@ -3,8 +3,8 @@
 //! Short labels are beside their bars, long ones above them. Where two bars are compared, the second is hatched.
 
 use super::axis::{Axis, Spacing, round_ticks};
-use super::svg::{Paint, Pattern, Side, Svg};
-use super::text::{MARGIN, Picture, WIDTH, Weight, height, room, title_height};
+use super::svg::{Paint, Pattern, Side, Svg, picture};
+use super::text::{MARGIN, WIDTH, Weight, height, room, title_height};
 use crate::units::Unit;
 
 /// A panel of bars.
@@ -100,14 +100,8 @@ impl BarPlot {
 
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
     pub fn to_svg(&self, id: &str) -> String {
-        let picture = Picture {
-            id,
-            title: &self.title,
-            description: &self.description(),
-            height: title_height(&self.title) + AXIS + self.rows_height().ceil() as i32,
-            patterns: &[HATCH],
-        };
-        picture.svg(|svg| self.draw(svg))
+        let height = title_height(&self.title) + AXIS + self.rows_height().ceil() as i32;
+        picture(id, &[HATCH], (&self.title, &self.description()), height, |svg| self.draw(svg))
     }
 
     /// What the picture shows, in words.
@@ -217,7 +211,7 @@ impl BarPlot {
                 }
                 Weight::Regular.draw(svg, &above, (MARGIN, chart.row(top)), Paint::Text);
                 top += f64::from(height(&above));
-                draw_bar(svg, &chart, bar, hatched, top);
+                chart.draw_bar(svg, bar, hatched, top);
                 top += Self::bar_height(is_beside);
             }
             top += GROUP_GAP;
@@ -228,18 +222,6 @@ impl BarPlot {
 /// Where a bar ends, or its whisker.
 fn end(value: f64, whisker: Option<(f64, f64)>) -> f64 {
     whisker.map_or(value, |(_, high)| value.max(high))
-}
-
-fn draw_bar(svg: &mut Svg<'_>, chart: &Horizontal, bar: &Bar, hatched: bool, top: f64) {
-    let Some((value, whisker)) = bar.extent else {
-        return chart.draw_value(svg, &bar.text, 0.0, top, Paint::Muted);
-    };
-    let paints = if hatched { (Paint::Pattern(0), Paint::Series(1)) } else { (Paint::Series(0), Paint::Series(0)) };
-    chart.draw_bar(svg, value, top, paints);
-    if let Some(interval) = whisker {
-        chart.draw_whisker(svg, interval, top);
-    }
-    chart.draw_value(svg, &bar.text, end(value, whisker), top, Paint::Text);
 }
 
 /// The height of the axis with its numbers.
@@ -269,7 +251,7 @@ struct Horizontal {
 impl Horizontal {
     fn draw_axis(&self, svg: &mut Svg<'_>) {
         let (top, bottom, right) = (self.row(0.0), self.row(self.height), self.right());
-        let axis = svg.size.1 - AXIS;
+        let axis = self.top + self.height.ceil() as i32;
         // In a small chart the ticks are short.
         let length = (0.05 * f64::from((right + 1 - self.left).min(axis - self.top))).round().min(5.0) as i32;
         match &self.decades {
@@ -315,20 +297,23 @@ impl Horizontal {
         self.left + (f64::from(self.right() - self.left) * along + 1e-3).floor() as i32
     }
 
-    /// A bar, which begins at the left end of the axis: a logarithmic one has no 0.
-    fn draw_bar(&self, svg: &mut Svg<'_>, value: f64, top: f64, (ground, outline): (Paint, Paint)) {
+    /// A bar, which begins at the left end of the axis: a logarithmic one has no 0. On it the ends of its interval, joined.
+    fn draw_bar(&self, svg: &mut Svg<'_>, bar: &Bar, hatched: bool, top: f64) {
+        let Some((value, whisker)) = bar.extent else {
+            return self.draw_value(svg, &bar.text, 0.0, top, Paint::Muted);
+        };
+        let ground = if hatched { Paint::Pattern(0) } else { Paint::Series(0) };
         let corners = [(self.left, self.row(top)), (self.column(value), self.row(top + BAR))];
-        svg.bar(corners, ground, outline);
-    }
-
-    /// The ends of an interval, joined.
-    fn draw_whisker(&self, svg: &mut Svg<'_>, (low, high): (f64, f64), top: f64) {
-        let middle = self.row(top + BAR / 2.0);
-        let (low, high, cap) = (self.column(low), self.column(high), BAR as i32 / 4);
-        let cap_at = |column: i32| [(column, middle - cap), (column, middle + cap)];
-        for line in [[(low, middle), (high, middle)], cap_at(low), cap_at(high)] {
-            svg.path(&line, Paint::Whisker, 2);
+        svg.bar(corners, ground, Paint::Series(u8::from(hatched)));
+        if let Some((low, high)) = whisker {
+            let middle = self.row(top + BAR / 2.0);
+            let (low, high, cap) = (self.column(low), self.column(high), BAR as i32 / 4);
+            let cap_at = |column: i32| [(column, middle - cap), (column, middle + cap)];
+            for line in [[(low, middle), (high, middle)], cap_at(low), cap_at(high)] {
+                svg.path(&line, Paint::Whisker, 2);
+            }
         }
+        self.draw_value(svg, &bar.text, end(value, whisker), top, Paint::Text);
     }
 
     /// The text beside the bar that ends at a value.

@@ -4,8 +4,8 @@
 //! the width of a bin follows the quartiles, so that a few extremes do not decide it. Samples far outside the quartiles
 //! count in the outermost bins, and the axis says so.
 
-use super::svg::{Paint, Side, Svg};
-use super::text::{LINE, Picture, WIDTH, Weight, title_height};
+use super::svg::{Paint, Side, Svg, picture};
+use super::text::{LINE, WIDTH, Weight, title_height};
 use crate::Estimate;
 use crate::units::{Unit, counted};
 
@@ -33,14 +33,8 @@ const BINS: std::ops::RangeInclusive<f64> = 4.0..=24.0;
 impl Histogram {
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
     pub fn to_svg(&self, id: &str) -> String {
-        let picture = Picture {
-            id,
-            title: &self.title,
-            description: &self.description(),
-            height: self.top() + HEIGHT + AXIS,
-            patterns: &[],
-        };
-        picture.svg(|svg| self.draw(svg))
+        let height = self.top() + HEIGHT + AXIS;
+        picture(id, &[], (&self.title, &self.description()), height, |svg| self.draw(svg))
     }
 
     /// What the picture shows, in words.

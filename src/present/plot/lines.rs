@@ -4,9 +4,8 @@
 //! another system measured of the same, hollow and dotted. A bound is dashed and has no marks.
 
 use super::axis::{Axis, Spacing};
-use super::svg::{Paint, Place, Side, Svg};
-use super::text::Weight;
-use super::text::{LINE, MARGIN, Picture, WIDTH, height, room, title_height};
+use super::svg::{Paint, Place, Side, Svg, picture};
+use super::text::{LINE, MARGIN, WIDTH, Weight, height, room, title_height};
 use crate::Estimate;
 use crate::units::{Unit, byte_size};
 
@@ -87,27 +86,24 @@ struct RoleLook {
     marks: Option<(i32, bool)>,
     /// What lies below what: bounds and predictions lie below what was measured.
     layer: u8,
+    /// What joins its points, by the number of its colour; none where nothing does.
+    joined: Option<fn(u8) -> Paint>,
+    /// How far to the side its points stand, so that its whiskers do not hide another's.
+    aside: i32,
 }
 
 impl LineRole {
     fn look(self) -> RoleLook {
-        let (of, marks, layer) = match self {
-            Self::Bound => (None, None, 0),
-            Self::Prediction(of) => (Some(of), Some((7, true)), 1),
-            Self::OtherSystem(of) | Self::OtherBelow(of) => (Some(of), Some((5, true)), 2),
-            Self::Measured => (None, Some((4, false)), 3),
-            Self::Below(of) => (Some(of), Some((4, false)), 3),
-        };
-        RoleLook { of, marks, layer }
-    }
-
-    fn is_joined(self) -> bool {
-        !matches!(self, Self::Below(_) | Self::OtherBelow(_))
-    }
-
-    /// How far to the side its points stand, so that its whiskers do not hide another's.
-    fn aside(self) -> i32 {
-        if matches!(self, Self::OtherSystem(_) | Self::OtherBelow(_)) { 4 } else { 0 }
+        let look =
+            |of, marks, layer, joined: Option<fn(u8) -> Paint>, aside| RoleLook { of, marks, layer, joined, aside };
+        match self {
+            Self::Bound => look(None, None, 0, Some(Paint::Dashed), 0),
+            Self::Prediction(of) => look(Some(of), Some((7, true)), 1, Some(Paint::Dashed), 0),
+            Self::OtherSystem(of) => look(Some(of), Some((5, true)), 2, Some(Paint::Dotted), 4),
+            Self::OtherBelow(of) => look(Some(of), Some((5, true)), 2, None, 4),
+            Self::Measured => look(None, Some((4, false)), 3, Some(Paint::Series), 0),
+            Self::Below(of) => look(Some(of), Some((4, false)), 3, None, 0),
+        }
     }
 }
 
@@ -165,26 +161,13 @@ const AXIS: i32 = 25;
 /// Where a line's label begins in the legend.
 const LABEL: i32 = 56;
 
-/// The corners of a cross, from its middle, as shares of its size.
-const CROSS: [(f64, f64); 12] = {
-    const ARM: f64 = 0.3;
-    [
-        (-ARM, -1.0),
-        (ARM, -1.0),
-        (ARM, -ARM),
-        (1.0, -ARM),
-        (1.0, ARM),
-        (ARM, ARM),
-        (ARM, 1.0),
-        (-ARM, 1.0),
-        (-ARM, ARM),
-        (-1.0, ARM),
-        (-1.0, -ARM),
-        (-ARM, -ARM),
-    ]
-};
+/// The corners of a cross, from its middle, as shares of its size: an arm, turned three times.
+fn cross() -> [(f64, f64); 12] {
+    const ARM: [(f64, f64); 3] = [(-0.3, -1.0), (0.3, -1.0), (0.3, -0.3)];
+    std::array::from_fn(|place| (0..place / 3).fold(ARM[place % 3], |(x, y), _| (-y, x)))
+}
 
-/// The corners of an hourglass, as [`CROSS`].
+/// The corners of an hourglass, as of a [`cross`].
 const HOURGLASS: [(f64, f64); 6] = [(-1.0, -1.0), (1.0, -1.0), (0.25, 0.0), (1.0, 1.0), (-1.0, 1.0), (-0.25, 0.0)];
 
 impl LinePlot {
@@ -205,14 +188,8 @@ impl LinePlot {
 
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
     pub fn to_svg(&self, id: &str) -> String {
-        let picture = Picture {
-            id,
-            title: &self.title,
-            description: &self.description(),
-            height: self.top() + HEIGHT + AXIS + height(&self.x_lines()) + 3,
-            patterns: &[],
-        };
-        picture.svg(|svg| self.draw(svg))
+        let height = self.top() + HEIGHT + AXIS + height(&self.x_lines()) + 3;
+        picture(id, &[], (&self.title, &self.description()), height, |svg| self.draw(svg))
     }
 
     /// What the picture shows, in words: for each line its ends and its extremes.
@@ -257,14 +234,9 @@ impl LinePlot {
         (before % usize::from(Paint::SERIES)) as u8
     }
 
-    /// What a line is drawn with between its marks.
-    fn paint(&self, index: usize) -> Paint {
-        let look = self.look(index);
-        match self.lines[index].role {
-            LineRole::Prediction(_) | LineRole::Bound => Paint::Dashed(look),
-            LineRole::OtherSystem(_) => Paint::Dotted(look),
-            LineRole::Measured | LineRole::Below(_) | LineRole::OtherBelow(_) => Paint::Series(look),
-        }
+    /// What a line is drawn with between its marks, where its points are joined.
+    fn paint(&self, index: usize) -> Option<Paint> {
+        Some(self.lines[index].role.look().joined?(self.look(index)))
     }
 
     /// The pixel row of the upper end of the axis of the values.
@@ -347,10 +319,10 @@ impl LinePlot {
 
     fn draw_line(&self, svg: &mut Svg<'_>, index: usize, axes: &Axes) {
         let Line { points, role, .. } = &self.lines[index];
-        let place = |point: &Point| (axes.column(point.x) + role.aside(), axes.row(point.value.0));
+        let place = |point: &Point| (axes.column(point.x) + role.look().aside, axes.row(point.value.0));
         let path: Vec<Place> = points.iter().map(place).collect();
-        if path.len() > 1 && role.is_joined() {
-            svg.path(&path, self.paint(index), 2);
+        if let Some(paint) = self.paint(index).filter(|_| path.len() > 1) {
+            svg.path(&path, paint, 2);
         }
         for (point, (x, y)) in points.iter().zip(path) {
             if let (_, Some((low, high))) = point.value {
@@ -374,7 +346,7 @@ impl LinePlot {
             2 => &[(0.0, -1.0), (1.0, 1.0), (-1.0, 1.0)],
             3 => &[(0.0, -1.0), (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)],
             4 => &[(-1.0, -1.0), (1.0, -1.0), (0.0, 1.0)],
-            5 => &CROSS,
+            5 => &cross(),
             _ => &HOURGLASS,
         };
         let away = |share: f64| (share * f64::from(size)).round() as i32;
@@ -391,8 +363,8 @@ impl LinePlot {
         let mut top = title_height(&self.title) - 4;
         for (index, line) in self.lines.iter().enumerate() {
             let y = top + LINE / 2;
-            if line.role.is_joined() {
-                svg.path(&[(10, y), (46, y)], self.paint(index), 2);
+            if let Some(paint) = self.paint(index) {
+                svg.path(&[(10, y), (46, y)], paint, 2);
             }
             self.draw_mark(svg, index, (28, y));
             let legend = line.legend();

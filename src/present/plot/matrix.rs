@@ -6,8 +6,8 @@
 //! label of a row stands above its cells, so that a long name has room on a phone. The heads of the columns are repeated, so that
 //! a screen of a phone shows them wherever it is.
 
-use super::svg::{Paint, Place, Side, Svg};
-use super::text::{LINE, Picture, WIDTH, Weight, height, room, title_height};
+use super::svg::{Paint, Place, Side, Svg, picture};
+use super::text::{LINE, WIDTH, Weight, height, room, title_height};
 
 /// A panel of yes and no.
 ///
@@ -126,17 +126,9 @@ impl MatrixRow {
 impl MatrixPlot {
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
     pub fn to_svg(&self, id: &str) -> String {
-        let picture = Picture {
-            id,
-            title: &self.title,
-            description: &self.description(),
-            height: self.top()
-                + self.heads_height() * self.rows.len().div_ceil(ROWS_BELOW_HEADS).max(1) as i32
-                + self.rows.iter().map(MatrixRow::height).sum::<i32>()
-                + 8,
-            patterns: &[],
-        };
-        picture.svg(|svg| self.draw(svg))
+        let heads = self.heads_height() * self.rows.len().div_ceil(ROWS_BELOW_HEADS).max(1) as i32;
+        let height = self.top() + heads + self.rows.iter().map(MatrixRow::height).sum::<i32>() + 8;
+        picture(id, &[], (&self.title, &self.description()), height, |svg| self.draw(svg))
     }
 
     /// What the picture shows, in words.

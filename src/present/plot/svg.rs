@@ -14,7 +14,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontStyle};
 use plotters_backend::{BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind};
 
-use super::text::Weight;
+use super::text::{MARGIN, WIDTH, Weight, title_lines};
 use crate::escape::escape;
 
 /// The classes, and the colours of a picture that stands alone. The page's variable has the name of the class.
@@ -54,62 +54,37 @@ impl Paint {
     /// How many series have a colour of their own.
     pub(super) const SERIES: u8 = 7;
 
-    /// The paint that [`to_backend_color`](Color::to_backend_color) made this colour of.
-    fn of(color: BackendColor) -> Self {
-        match color.rgb {
-            (0, ..) => Self::Text,
-            (1, ..) => Self::Muted,
-            (2, ..) => Self::Grid,
-            (3, ..) => Self::Whisker,
-            (4, number, _) => Self::Series(number),
-            (5, number, _) => Self::Dashed(number),
-            (6, number, _) => Self::Dotted(number),
-            (_, number, _) => Self::Pattern(number),
+    /// The place of its class; of its dashes and of its pattern the place from 1 on, where it has some.
+    fn places(self) -> (u8, u8, u8) {
+        let series = |number| 5 + number % Self::SERIES;
+        match self {
+            Self::Text => (0, 0, 0),
+            Self::Muted => (1, 0, 0),
+            Self::Grid => (2, 0, 0),
+            Self::Whisker => (3, 0, 0),
+            Self::Pattern(place) => (4, 0, 1 + place),
+            Self::Series(number) => (series(number), 0, 0),
+            Self::Dashed(number) => (series(number), 1 + number % Self::SERIES, 0),
+            Self::Dotted(number) => (series(number), 1 + Self::SERIES, 0),
         }
     }
 
     pub(super) fn class(self) -> &'static str {
-        let place = match self {
-            Self::Text => 0,
-            Self::Muted => 1,
-            Self::Grid => 2,
-            Self::Whisker => 3,
-            Self::Pattern(_) => 4,
-            Self::Series(number) | Self::Dashed(number) | Self::Dotted(number) => {
-                5 + usize::from(number % Self::SERIES)
-            }
-        };
-        CLASSES[place].0
-    }
-
-    /// The lengths of dashes and gaps; none where a line is solid.
-    fn dashes(self) -> Option<&'static str> {
-        match self {
-            Self::Dashed(number) => {
-                const DASHES: [&str; Paint::SERIES as usize] =
-                    ["5 4", "11 4", "8 3 2 3", "11 3 2 3 2 3", "3 3", "14 3 6 3", "2 5"];
-                Some(DASHES[usize::from(number % Self::SERIES)])
-            }
-            Self::Dotted(_) => Some("2 3"),
-            _ => None,
-        }
+        class_of(self.to_backend_color())
     }
 }
 
+/// The lengths of dashes and gaps: those of each series, and those of a dotted line.
+const DASHES: [&str; 8] = ["5 4", "11 4", "8 3 2 3", "11 3 2 3 2 3", "3 3", "14 3 6 3", "2 5", "2 3"];
+
 impl Color for Paint {
     fn to_backend_color(&self) -> BackendColor {
-        let (kind, number) = match *self {
-            Self::Text => (0, 0),
-            Self::Muted => (1, 0),
-            Self::Grid => (2, 0),
-            Self::Whisker => (3, 0),
-            Self::Series(number) => (4, number),
-            Self::Dashed(number) => (5, number),
-            Self::Dotted(number) => (6, number),
-            Self::Pattern(number) => (7, number),
-        };
-        BackendColor { alpha: 1.0, rgb: (kind, number, 0) }
+        BackendColor { alpha: 1.0, rgb: self.places() }
     }
+}
+
+fn class_of(color: BackendColor) -> &'static str {
+    CLASSES[usize::from(color.rgb.0)].0
 }
 
 /// Marks on the page's ground that fill a shape.
@@ -146,19 +121,16 @@ pub(super) type Place = (i32, i32);
 pub(super) use plotters::style::text_anchor::HPos as Side;
 
 /// A picture that is being drawn: the forms that plots are made of.
-pub(super) struct Svg<'a> {
-    area: DrawingArea<Backend<'a>, Shift>,
-    pub(super) size: Place,
-}
+pub(super) struct Svg<'a>(DrawingArea<Backend<'a>, Shift>);
 
 /// Where plotters' forms become elements of SVG.
 pub(super) struct Backend<'a> {
     /// What has been drawn.
-    pub(super) body: &'a mut String,
-    pub(super) size: Place,
+    body: &'a mut String,
+    size: Place,
     /// What the identifiers within the picture begin with.
-    pub(super) id: &'a str,
-    pub(super) patterns: &'a [Pattern],
+    id: &'a str,
+    patterns: &'a [Pattern],
 }
 
 /// What texts and lines are painted with: there are thousands, so that each does not say it.
@@ -184,18 +156,26 @@ pub fn styled_once(page: &str) -> String {
     }
 }
 
-/// The whole picture around what has been drawn. It has no empty line, so that it can stand in Markdown.
-pub(super) fn finished(
-    (id, patterns): (&str, &[Pattern]),
+/// A picture, of which `draw` draws what stands below the title. `id` must be unique in the page: the identifiers within the
+/// picture begin with it. It has no empty line, so that it can stand in Markdown.
+pub(super) fn picture(
+    id: &str,
+    patterns: &[Pattern],
     (title, description): (&str, &str),
-    (width, height): Place,
-    body: &str,
+    height: i32,
+    draw: impl FnOnce(&mut Svg<'_>),
 ) -> String {
-    let (title, description) = (escape(title), escape(description));
-    let style = style();
-    let definitions: String = patterns.iter().map(|pattern| pattern.definition(id)).collect();
+    // An identifier is of letters, digits and hyphens.
+    let id: String = id.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let (mut body, size) = (String::new(), (WIDTH, height));
+    let mut svg = Svg(Backend { body: &mut body, size, id: &id, patterns }.into_drawing_area());
+    Weight::Bold.draw(&mut svg, &title_lines(title), (MARGIN, MARGIN - 2), Paint::Text);
+    draw(&mut svg);
+    drop(svg);
+    let (title, description, style) = (escape(title), escape(description), style());
+    let definitions: String = patterns.iter().map(|pattern| pattern.definition(&id)).collect();
     format!(
-        "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\"{NAMESPACE}>\n\
+        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-title {id}-desc\"{NAMESPACE}>\n\
          <title id=\"{id}-title\">{title}</title>\n<desc id=\"{id}-desc\">{description}</desc>\n\
          {style}<defs>{definitions}</defs>\n{body}</svg>\n"
     )
@@ -204,17 +184,13 @@ pub(super) fn finished(
 type DrawResult = Result<(), DrawingErrorKind<Infallible>>;
 
 impl<'a> Svg<'a> {
-    pub(super) fn new(backend: Backend<'a>) -> Self {
-        Self { size: backend.size, area: backend.into_drawing_area() }
-    }
-
     /// Draws one of plotters' forms.
     fn draw<'b, E>(&self, form: &'b E)
     where
         &'b E: PointCollection<'b, Place>,
         E: Drawable<Backend<'a>>,
     {
-        let drawn = self.area.draw(form);
+        let drawn = self.0.draw(form);
         // The backend writes into a string, which cannot fail.
         debug_assert!(drawn.is_ok(), "{drawn:?}");
     }
@@ -255,26 +231,24 @@ impl<'a> Svg<'a> {
 
 impl Backend<'_> {
     fn filled(&self, color: BackendColor) -> String {
-        match Paint::of(color) {
-            Paint::Pattern(place) => {
-                let name = self.patterns.get(usize::from(place)).map_or("", |pattern| pattern.name);
-                format!("fill=\"url(#{}-{name})\"", self.id)
-            }
-            paint => format!("class=\"{}\" fill=\"currentColor\"", paint.class()),
+        match usize::from(color.rgb.2).checked_sub(1) {
+            Some(place) => format!("fill=\"url(#{}-{})\"", self.id, self.patterns[place].name),
+            None => format!("class=\"{}\" fill=\"currentColor\"", class_of(color)),
         }
     }
 
     /// Of a shape with an outline.
-    fn outlined(&self, color: BackendColor, width: u32) -> String {
-        format!("stroke=\"currentColor\" {}", self.line(color, width))
+    fn outlined(style: &impl BackendStyle) -> String {
+        format!("stroke=\"currentColor\" {}", Self::line(style))
     }
 
     /// Of a line, which the style sheet strokes.
-    fn line(&self, color: BackendColor, width: u32) -> String {
-        let paint = Paint::of(color);
+    fn line(style: &impl BackendStyle) -> String {
+        let (color, width) = (style.color(), style.stroke_width());
         let width = if width == 1 { String::new() } else { format!(" stroke-width=\"{width}\"") };
-        let dashes = paint.dashes().map(|dashes| format!(" stroke-dasharray=\"{dashes}\"")).unwrap_or_default();
-        format!("class=\"{}\"{width}{dashes}", paint.class())
+        let dashes = usize::from(color.rgb.1).checked_sub(1).map(|place| DASHES[place]);
+        let dashes = dashes.map(|dashes| format!(" stroke-dasharray=\"{dashes}\"")).unwrap_or_default();
+        format!("class=\"{}\"{width}{dashes}", class_of(color))
     }
 
     fn shape(&mut self, shape: impl Display, paint: &str) -> DrawResult {
@@ -310,9 +284,8 @@ impl DrawingBackend for Backend<'_> {
     }
 
     fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> DrawResult {
-        let paint = self.line(style.color(), style.stroke_width());
         let ((x1, y1), (x2, y2)) = (from, to);
-        self.shape(format_args!("line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\""), &paint)
+        self.shape(format_args!("line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\""), &Self::line(style))
     }
 
     fn draw_rect<S: BackendStyle>(
@@ -332,12 +305,11 @@ impl DrawingBackend for Backend<'_> {
         if self.body.ends_with(&format!("<{shape} {filled}/>\n")) {
             return Ok(());
         }
-        let paint = self.outlined(style.color(), style.stroke_width());
-        self.shape(shape, &paint)
+        self.shape(shape, &Self::outlined(style))
     }
 
     fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> DrawResult {
-        let paint = self.line(style.color(), style.stroke_width());
+        let paint = Self::line(style);
         let mut path: Vec<BackendCoord> = path.into_iter().collect();
         let is_closed = path.len() > 2 && path.first() == path.last();
         path.truncate(path.len() - usize::from(is_closed));
@@ -363,7 +335,7 @@ impl DrawingBackend for Backend<'_> {
     }
 
     fn draw_circle<S: BackendStyle>(&mut self, centre: BackendCoord, radius: u32, style: &S, fill: bool) -> DrawResult {
-        let paint = if fill { self.filled(style.color()) } else { self.outlined(style.color(), style.stroke_width()) };
+        let paint = if fill { self.filled(style.color()) } else { Self::outlined(style) };
         let (x, y) = centre;
         self.shape(format_args!("circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\""), &paint)
     }
@@ -377,7 +349,7 @@ impl DrawingBackend for Backend<'_> {
         // From half the height to the line that the letters stand on, at their size of 13.
         let y = y + 4;
         let weight = if matches!(style.style(), FontStyle::Bold) { " font-weight=\"bold\"" } else { "" };
-        let (class, text) = (Paint::of(style.color()).class(), escape(text));
+        let (class, text) = (class_of(style.color()), escape(text));
         if text.is_empty() {
             return Ok(());
         }

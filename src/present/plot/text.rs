@@ -1,11 +1,11 @@
-//! A panel: its size and its title; how much room a text takes, and texts that fit into the room that there is.
+//! The size of a panel and of its title; how much room a text takes, and texts that fit into the room that there is.
 //!
 //! Who looks at the picture chooses the font, so that its widths are not known. They are taken from DejaVu Sans, which is among the
 //! widest that a system shows for `sans-serif`.
 
 use unicode_width::UnicodeWidthChar;
 
-use super::svg::{Backend, Paint, Pattern, Place, Side, Svg, finished};
+use super::svg::{Paint, Place, Side, Svg};
 
 /// The size of the letters in pixels.
 const SIZE: f64 = 13.0;
@@ -100,38 +100,12 @@ pub(super) const LINE: i32 = 18;
 /// The left edge of the title, and the room that text keeps from the right edge.
 pub(super) const MARGIN: i32 = 8;
 
-/// A picture to be drawn.
-pub(super) struct Picture<'a> {
-    /// Unique in the page: the identifiers within the picture begin with it.
-    pub(super) id: &'a str,
-    pub(super) title: &'a str,
-    pub(super) description: &'a str,
-    pub(super) height: i32,
-    /// What [`Paint::Pattern`] refers to.
-    pub(super) patterns: &'a [Pattern],
-}
-
-impl Picture<'_> {
-    /// Has `draw` draw below the title.
-    pub(super) fn svg(&self, draw: impl FnOnce(&mut Svg<'_>)) -> String {
-        // An identifier is of letters, digits and hyphens.
-        let id: String = self.id.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        let (mut body, size) = (String::new(), (WIDTH, self.height));
-        {
-            let mut svg = Svg::new(Backend { body: &mut body, size, id: &id, patterns: self.patterns });
-            Weight::Bold.draw(&mut svg, &title_lines(self.title), (MARGIN, MARGIN - 2), Paint::Text);
-            draw(&mut svg);
-        }
-        finished((&id, self.patterns), (self.title, self.description), size, &body)
-    }
-}
-
 /// The height of a title with the room below it.
 pub(super) fn title_height(title: &str) -> i32 {
     height(&title_lines(title)) + 16
 }
 
-fn title_lines(title: &str) -> Vec<String> {
+pub(super) fn title_lines(title: &str) -> Vec<String> {
     Weight::Bold.lines(title, room(MARGIN))
 }
 

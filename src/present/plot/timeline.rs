@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 
 use super::axis::{STEPS, round_ticks};
 use super::lane::{LEFT, LaneBar, LaneSpan, NARROW, RIGHT, TrackPlot, column};
-use super::svg::{Paint, Pattern, Place, Side, Svg};
-use super::text::Weight;
-use super::text::{LINE, Picture, WIDTH, title_height};
+use super::svg::{Paint, Pattern, Place, Side, Svg, picture};
+use super::text::{LINE, WIDTH, Weight, title_height};
 use crate::Kind;
 use crate::units::{Scale, Unit};
 
@@ -79,15 +78,8 @@ impl TimelinePlot<'_> {
     /// The plot as SVG. `id` must be unique in the page: the identifiers within the picture begin with it.
     pub fn to_svg(&self, id: &str) -> String {
         let sketch = self.sketch();
-        let description = self.described(&sketch);
-        let picture = Picture {
-            id,
-            title: &self.title,
-            description: &description,
-            height: sketch.height(),
-            patterns: &sketch.patterns,
-        };
-        picture.svg(|svg| sketch.draw(svg))
+        let texts = (self.title.as_str(), &*self.described(&sketch));
+        picture(id, &sketch.patterns, texts, sketch.height(), |svg| sketch.draw(svg))
     }
 
     /// What the picture shows, in words.

@@ -67,7 +67,7 @@ fn write_crate(folder: &Path) -> anyhow::Result<()> {
     let name = crate_name(folder)?;
     let report = dependency(None, "src/report", "")?;
     // The schema of suites names the experiments, also those of the crate: its own program writes it.
-    let schema = output::json(&Document::schema())?;
+    let schema = output::json(&schemars::schema_for!(Document))?;
     let files = CRATE.into_iter().chain([("schemas/document.json", schema.as_str())]).map(|(path, text)| {
         let text = text.replace("@NAME@", &name).replace("@REPORT@", &report);
         (PathBuf::from(path), text.into_bytes())

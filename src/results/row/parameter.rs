@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 
 use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::MetricSpec;
 
@@ -138,39 +139,22 @@ impl Hash for Parameter {
     }
 }
 
+/// Says of anything else what was expected where it stands.
 impl<'de> Deserialize<'de> for Parameter {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NumberOrName)
-    }
-}
-
-/// Reads a parameter, and says of anything else what was expected where it stands.
-struct NumberOrName;
-
-impl Visitor<'_> for NumberOrName {
-    type Value = Parameter;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number or a name, in quotation marks where it would be read as something else")
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Parameter, E> {
-        Ok(Parameter::Integer(value))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Parameter, E> {
-        Ok(u64::try_from(value).map_or(Parameter::Number(value as f64), Parameter::Integer))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Parameter, E> {
-        match value.is_finite() {
-            true => Ok(Parameter::Number(value)),
-            false => Err(E::invalid_value(Unexpected::Float(value), &self)),
-        }
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Parameter, E> {
-        Ok(Parameter::Text(value.to_owned()))
+        const EXPECTED: &str = "a number or a name, in quotation marks where it would be read as something else";
+        let found = match Value::deserialize(deserializer)? {
+            Value::String(text) => return Ok(Parameter::Text(text)),
+            Value::Number(number) => match (number.as_u64(), number.as_f64()) {
+                (Some(integer), _) => return Ok(Parameter::Integer(integer)),
+                (_, number) => return Ok(Parameter::Number(number.unwrap_or(f64::NAN))),
+            },
+            Value::Bool(value) => Unexpected::Bool(value),
+            Value::Null => Unexpected::Unit,
+            Value::Array(_) => Unexpected::Seq,
+            Value::Object(_) => Unexpected::Map,
+        };
+        Err(D::Error::invalid_type(found, &EXPECTED))
     }
 }
 

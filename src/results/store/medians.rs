@@ -4,39 +4,21 @@ use super::Listed;
 use crate::clean;
 use crate::{Results, in_words};
 
-const HEADINGS: [&str; 15] = [
-    "machine",
-    "model",
-    "driver",
-    "commit",
-    "started",
-    "system",
-    "row",
-    "parameters",
-    "unit",
-    "median",
-    "low",
-    "high",
-    "samples",
-    "runs",
-    "state",
-];
+const HEADINGS: &[u8] =
+    b"machine,model,driver,commit,started,system,row,parameters,unit,median,low,high,samples,runs,state\n";
 
 /// The lines, as they come.
 #[derive(Debug)]
 pub struct Medians(csv::Writer<Vec<u8>>);
 
-impl Medians {
-    /// The headings.
-    ///
-    /// # Errors
-    /// As [`put`](Self::put).
-    pub fn new() -> Result<Self, csv::Error> {
-        let mut out = csv::Writer::from_writer(Vec::new());
-        out.write_record(HEADINGS)?;
-        Ok(Self(out))
+/// The headings.
+impl Default for Medians {
+    fn default() -> Self {
+        Self(csv::Writer::from_writer(HEADINGS.to_vec()))
     }
+}
 
+impl Medians {
     /// Adds the rows of a file, of each of its systems. Values are in the base unit; `low` and `high` are empty where there
     /// are too few samples for an interval.
     ///
@@ -56,23 +38,9 @@ impl Medians {
                 let [median, low, high, samples, runs] = numbers.unwrap_or_default();
                 let (parameters, unit) = (in_words(&spec.parameters), spec.unit.base());
                 let (machine, model, started) = (&*listed.machine, &*listed.model, &*listed.started);
-                let record = [
-                    machine,
-                    model,
-                    driver,
-                    commit,
-                    started,
-                    system,
-                    &spec.id,
-                    &parameters,
-                    unit,
-                    &median,
-                    &low,
-                    &high,
-                    &samples,
-                    &runs,
-                    &state,
-                ];
+                let of_file = [machine, model, driver, commit, started, system];
+                let of_row = [&spec.id, &parameters, unit, &median, &low, &high, &samples, &runs, &state];
+                let record = of_file.into_iter().chain(of_row);
                 self.0.write_record(record.map(|cell| clean::cell(cell).into_owned()))?;
             }
         }

@@ -67,14 +67,6 @@ pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileErr
     read.map_err(|error| invalid(&error, &track.path(), text, origin))
 }
 
-/// The content of a text in which nothing is left blank.
-///
-/// # Errors
-/// As [`parse`].
-pub fn content(text: &str, origin: &str) -> Result<Value, FileError> {
-    parse_filled(text, origin, None)
-}
-
 /// Reads a text in which nothing is left blank, but for the values below a key that `may_be_blank`.
 ///
 /// # Errors
@@ -86,6 +78,7 @@ pub fn parse_filled<T: DeserializeOwned>(text: &str, origin: &str, may_be_blank:
 
 /// Refuses a text whose content has a blank in it.
 fn check_filled(content: &Value, text: &str, origin: &str, may_be_blank: Option<&str>) -> Result<(), FileError> {
+    let is_blank = |value: &Value| value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
     let is_wanted = |way: &Way, value: &Value| is_blank(value) && !may_be_blank.is_some_and(|key| way.leads_by(key));
     match Way::default().first(content, &is_wanted) {
         Some(way) => Err(way.error(text, origin, BLANK.to_owned(), String::new())),
@@ -95,11 +88,6 @@ fn check_filled(content: &Value, text: &str, origin: &str, may_be_blank: Option<
 
 /// What is wrong where nothing stands.
 const BLANK: &str = "nothing stands here: say what is meant, or leave the key out";
-
-/// Whether a value says nothing.
-fn is_blank(value: &Value) -> bool {
-    value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
-}
 
 /// The parser's error with its place; the way leads to the value that is meant.
 fn invalid(error: &Error, path: &Path, text: &str, origin: &str) -> FileError {

@@ -1,6 +1,6 @@
 //! Where in the text of a document something is wrong.
 
-use super::super::super::predicate::{Checked, UnknownName, singled_out};
+use super::super::super::predicate::{Checked, UnknownName};
 use super::super::{Document, Text};
 use crate::error::FileError;
 use crate::results::{Dimension, Expression, Parameters, UnknownParameter, nearest};
@@ -108,6 +108,22 @@ impl<'a> At<'a> {
         self.known(name, self.document.names.rows.parameters(ids).keys().copied(), what)
     }
 
+    /// Refuses cases that are both named and taken from the results by the values of a parameter `each`, and a parameter that
+    /// none of some rows has.
+    pub(super) fn each_value(
+        &self,
+        ids: &[&str],
+        (each, is_named): (Option<&str>, bool),
+        [what, whose]: [&str; 2],
+    ) -> Result<(), FileError> {
+        let Some(each) = each else { return Ok(()) };
+        if is_named {
+            let what = format!("{what} has `cases` and `each`: the cases are named, or taken from the results");
+            return self.name("each").refuse(what);
+        }
+        self.key("each").parameter(ids, each, || format!("{whose} a parameter `{each}`"))
+    }
+
     /// Refuses the text here where an expression in it is none, or names what there is not.
     pub(super) fn text(&self, text: &Text) -> Result<(), FileError> {
         text.check(self.document).map_err(|unknown| self.unknown(unknown))
@@ -125,23 +141,16 @@ impl<'a> At<'a> {
         cases: &[Parameters],
         each: Option<&str>,
     ) -> Result<Checked, FileError> {
-        let checked = Checked::of(expression, self.document).and_then(|checked| {
-            singled_out(&checked.operands, self.document, cases, each)?;
-            Ok(checked)
-        });
-        checked.map_err(|unknown| self.unknown(unknown))
+        Checked::of(expression, self.document, cases, each).map_err(|unknown| self.unknown(unknown))
     }
 
     /// An error for a name in the text here that stands for nothing.
     pub(super) fn unknown(&self, unknown: UnknownName) -> FileError {
-        let error = self.way.error(self.text, self.origin, format!("{}{}", self.about, unknown.message), unknown.hint);
-        match (error, unknown.name) {
-            (FileError::Invalid { origin, line, column, message, hint }, Some(name)) => {
-                let (line, column) = self.word(&name, (line, column)).unwrap_or((line, column));
-                FileError::Invalid { origin, line, column, message, hint }
-            }
-            (error, _) => error,
-        }
+        let UnknownName { name, message, hint } = unknown;
+        let place = self.way.place(self.text).unwrap_or_default();
+        let (line, column) = name.and_then(|name| self.word(&name, place)).unwrap_or(place);
+        let (origin, message) = (self.origin.to_owned(), format!("{}{message}", self.about));
+        FileError::Invalid { origin, line, column, message, hint }
     }
 
     /// Where `name` stands as a whole word, from a place on.

@@ -55,12 +55,8 @@ fn read(at: &At<'_>, claim: &Claim, text: &str) -> Result<(Test, Checked), FileE
 }
 
 /// What the kind asks of a test.
-fn check_kind(
-    at: &At<'_>,
-    claim: &Claim,
-    test: &Test,
-    Checked { operands, dimension }: &Checked,
-) -> Result<(), FileError> {
+fn check_kind(at: &At<'_>, claim: &Claim, test: &Test, checked: &Checked) -> Result<(), FileError> {
+    let Checked { operands, dimension } = checked;
     let measured = operands.iter().any(|(_, operand)| operand.measured().is_some());
     match (claim.kind, test.region) {
         (ClaimKind::Model, Some(_)) => {
@@ -74,7 +70,9 @@ fn check_kind(
         (kind, None) if kind != ClaimKind::Model => at.refuse("it has no bound"),
         (ClaimKind::Arithmetic, _) if measured => at.refuse("arithmetic holds nothing that was measured"),
         (kind, _) if kind != ClaimKind::Arithmetic && !measured => at.refuse("nothing that was measured stands in it"),
-        (ClaimKind::Sign, Some(region)) if !is_sign(&region) => at.refuse("a sign is a difference above or below 0"),
+        (ClaimKind::Sign, Some(AcceptedRegion { low, high })) if low.xor(high).is_none_or(|end| end.value != 0.0) => {
+            at.refuse("a sign is a difference above or below 0")
+        }
         (ClaimKind::Value, Some(AcceptedRegion { low, high })) if low.is_none() || high.is_none() => {
             at.refuse("a value has two bounds, between which the text's figure counts as found")
         }
@@ -84,10 +82,6 @@ fn check_kind(
 
 /// The parameters of the cases are those of its rows.
 fn check_cases(at: &At<'_>, claim: &Claim) -> Result<(), FileError> {
-    if claim.each.is_some() && !claim.cases.is_empty() {
-        let what = "it has `cases` and `each`: the cases are named, or taken from the results";
-        return at.name("each").refuse(what);
-    }
     if claim.compare.is_some() && claim.each.is_none() && claim.cases.len() < 2 {
         return at.key("compare").refuse("there are no cases to compare: `each`, or two `cases`");
     }
@@ -99,15 +93,7 @@ fn check_cases(at: &At<'_>, claim: &Claim) -> Result<(), FileError> {
         at.parameters(&ids, select, "no row of its tests has")?;
     }
     at.key("cases").once(claim.cases.iter(), None, |_| "the case stands there twice".to_owned())?;
-    match &claim.each {
-        Some(each) => at.key("each").parameter(&ids, each, || format!("no row of its tests has a parameter `{each}`")),
-        None => Ok(()),
-    }
-}
-
-fn is_sign(region: &AcceptedRegion) -> bool {
-    let ends = [region.low, region.high];
-    ends.iter().flatten().count() == 1 && ends.iter().flatten().all(|end| end.value == 0.0)
+    at.each_value(&ids, (claim.each.as_deref(), !claim.cases.is_empty()), ["it", "no row of its tests has"])
 }
 
 #[cfg(test)]

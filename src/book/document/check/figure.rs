@@ -29,19 +29,17 @@ fn check_panel(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
         ("matrix", panel.matrix.as_ref().map(|matrix| format!("the matrix of `{}`", matrix.id))),
     ];
     let drawn: Vec<(&str, String)> = kinds.into_iter().filter_map(|(key, what)| Some((key, what?))).collect();
-    match drawn.first() {
-        None => check_rows(at, panel),
-        Some((key, what)) if draws_rows || drawn.len() > 1 => {
-            at.key(key).refuse(format!("draws {what} and something else"))
+    let Some((key, what)) = drawn.first() else { return check_rows(at, panel) };
+    if draws_rows || drawn.len() > 1 {
+        return at.key(key).refuse(format!("draws {what} and something else"));
+    }
+    match (&panel.timeline, &panel.matrix) {
+        (Some(scenario), _) => {
+            let what = || format!("draws the timeline of a row `{scenario}`, which no experiment has");
+            at.key("timeline").known(scenario, names.rows.ids(), what)
         }
-        Some(_) => match (&panel.timeline, &panel.matrix) {
-            (Some(scenario), _) => {
-                let what = || format!("draws the timeline of a row `{scenario}`, which no experiment has");
-                at.key("timeline").known(scenario, names.rows.ids(), what)
-            }
-            (_, Some(matrix)) => check_matrix(&at.key("matrix"), matrix),
-            _ => Ok(()),
-        },
+        (_, Some(matrix)) => check_matrix(&at.key("matrix"), matrix),
+        _ => Ok(()),
     }
 }
 
@@ -56,7 +54,9 @@ fn check_rows(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
         let what = format!("draws table `{}` neither as bars nor as lines, or in both ways", table.id);
         return at.key("table").refuse(what);
     }
-    let mut units: Vec<Unit> = each_once(at, "bars", &panel.bars, table)?;
+    let bars = &panel.bars;
+    at.key("bars").once(bars.iter(), None, |place| format!("draws `{}` twice", bars[place]))?;
+    let mut units = at.each("bars", bars).map(|(at, id)| unit(&at, table, id)).collect::<Result<Vec<Unit>, _>>()?;
     if let Some(lines) = &panel.lines {
         let at = at.key("lines");
         units.extend(check_lines(&at, table, lines)?);
@@ -66,12 +66,6 @@ fn check_rows(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
         return at.key("table").refuse(format!("draws rows of table `{}` whose units differ on one axis", table.id));
     }
     Ok(())
-}
-
-/// The units of the rows of a list under a key, each of which is one of a table and stands there once.
-fn each_once(at: &At<'_>, key: &str, ids: &[String], table: &DocumentTable) -> Result<Vec<Unit>, FileError> {
-    at.key(key).once(ids.iter(), None, |place| format!("draws `{}` twice", ids[place]))?;
-    at.each(key, ids).map(|(at, id)| unit(&at, table, id)).collect()
 }
 
 /// Refuses what stands for several measurements in a list.

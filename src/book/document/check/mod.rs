@@ -45,12 +45,10 @@ pub(super) fn check_beside(
     if let Some(other) = others.iter().find(|other| other.id == document.id) {
         return top.key("id").refuse(format!("another file has the document `{}`, too", other.id));
     }
-    match others.iter().find(|other| other.order == document.order) {
-        Some(other) => {
-            top.key("order").refuse(format!("the document `{}` has the order {}, too", other.id, other.order))
-        }
-        None => Ok(()),
+    if let Some(other) = others.iter().find(|other| other.order == document.order) {
+        return top.key("order").refuse(format!("the document `{}` has the order {}, too", other.id, other.order));
     }
+    Ok(())
 }
 
 /// A listing is a file of the book, and the only one in its language.

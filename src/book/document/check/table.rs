@@ -7,7 +7,7 @@ use super::super::{Document, DocumentRow, DocumentTable, Lines, Matrix, MatrixTi
 use super::at::At;
 use crate::error::FileError;
 use crate::predicate::twins;
-use crate::results::{MetricSpec, Parameters};
+use crate::results::{MetricSpec, Parameters, holds};
 
 /// Finds the first contradiction in the tables of a document.
 pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
@@ -69,11 +69,6 @@ fn check_published(at: &At<'_>, table: &DocumentTable, row: &DocumentRow) -> Res
 
 /// The cases of a table, and the parameters with which the document measured: each is one that its rows have.
 fn check_cases(at: &At<'_>, table: &DocumentTable) -> Result<(), FileError> {
-    if table.each.is_some() && !table.cases.is_empty() {
-        let what =
-            format!("table `{}` has `cases` and `each`: the cases are named, or taken from the results", table.id);
-        return at.name("each").refuse(what);
-    }
     let cases = at.key("cases");
     cases.once(table.cases.iter().map(|case| &case.label), Some("label"), |place| {
         format!("table `{}` has two cases `{}`", table.id, table.cases[place].label)
@@ -91,10 +86,8 @@ fn check_cases(at: &At<'_>, table: &DocumentTable) -> Result<(), FileError> {
             return at.refuse(format!("{whose} all parameters of the case `{}`", case.label));
         }
     }
-    match &table.each {
-        Some(each) => at.key("each").parameter(&ids, each, || format!("{whose} a parameter `{each}`")),
-        None => Ok(()),
-    }
+    let what = format!("table `{}`", table.id);
+    at.each_value(&ids, (table.each.as_deref(), !table.cases.is_empty()), [&what, &whose])
 }
 
 /// A place in a list, and which measurements there are to choose from.
@@ -130,7 +123,7 @@ pub(super) fn in_matrix(document: &Document, matrix: &Matrix, times: &[MatrixTim
         matrix.rows.iter().filter_map(named).collect()
     };
     times.iter().enumerate().find_map(|(place, time)| {
-        let drawn = rows.together(&matrix.id).flatten().filter(|spec| holds(spec, &matrix.select));
+        let drawn = rows.together(&matrix.id).flatten().filter(|spec| holds(&spec.parameters, &matrix.select));
         let mut selects: Vec<Parameters> = Vec::new();
         for spec in drawn {
             let mut select = own(spec);
@@ -154,14 +147,11 @@ fn fits_several(
     prefer: &Parameters,
     each: Option<&str>,
 ) -> Option<String> {
-    let is_shown =
-        |spec: &MetricSpec| holds(spec, select) && each.is_none_or(|each| spec.parameters.contains_key(each));
+    let is_shown = |spec: &MetricSpec| {
+        holds(&spec.parameters, select) && each.is_none_or(|each| spec.parameters.contains_key(each))
+    };
     let [one, other] = twins(document, id, each, prefer, is_shown)?;
     Some(format!("`{id}` fits several rows, such as {one} and {other}"))
-}
-
-pub(super) fn holds(spec: &MetricSpec, select: &Parameters) -> bool {
-    select.iter().all(|(name, value)| spec.parameters.get(name) == Some(value))
 }
 
 #[cfg(test)]

@@ -2,23 +2,26 @@ use super::*;
 
 fn drawn(draw: impl FnOnce(&mut Svg<'_>)) -> String {
     let mut body = String::new();
-    draw(&mut Svg::new(Backend { body: &mut body, size: (9, 9), id: "p", patterns: &[] }));
+    draw(&mut Svg(Backend { body: &mut body, size: (9, 9), id: "p", patterns: &[] }.into_drawing_area()));
     body
 }
 
 #[test]
-fn a_paint_is_found_again_in_its_colour() {
-    for paint in [Paint::Text, Paint::Muted, Paint::Grid, Paint::Whisker, Paint::Series(3), Paint::Dashed(7)] {
-        assert_eq!(Paint::of(paint.to_backend_color()), paint);
-    }
-    for paint in [Paint::Dotted(1), Paint::Pattern(2)] {
-        assert_eq!(Paint::of(paint.to_backend_color()), paint);
+fn each_paint_is_written_with_its_class_and_its_dashes() {
+    for (paint, written) in [
+        (Paint::Whisker, "plot-whisker\""),
+        (Paint::Series(3), "plot-fourth\""),
+        (Paint::Dashed(7), "plot-first\" stroke-dasharray=\"5 4\""),
+        (Paint::Dotted(8), "plot-second\" stroke-dasharray=\"2 3\""),
+    ] {
+        let body = drawn(|svg| svg.path(&[(1, 1), (5, 1)], paint, 1));
+        assert!(body.ends_with(&format!("class=\"{written}/>\n")), "{body}");
     }
 }
 
 #[test]
 fn a_page_has_the_style_sheet_of_its_pictures_once() {
-    let picture = |id| finished((id, &[]), ("T", "D"), (1, 1), "");
+    let picture = |id| picture(id, &[], ("T", "D"), 1, |_| ());
     let page = styled_once(&format!("a\n{}b\n{}c\n{}", picture("x"), picture("y"), picture("z")));
     assert_eq!((page.matches("<style>").count(), page.matches("<svg").count()), (1, 3), "{page}");
     assert!(!page.contains("\n\n") && page.find("<style>") < page.find("id=\"y-title"), "{page}");
@@ -29,7 +32,7 @@ fn a_page_has_the_style_sheet_of_its_pictures_once() {
 fn every_class_has_a_variable_of_the_page_and_a_colour_of_its_own() {
     let place = concat!(env!("CARGO_MANIFEST_DIR"), "/../../report-templates/syncscope.css");
     let page = std::fs::read_to_string(place).unwrap();
-    let picture = finished(("p", &[]), ("T", "D"), (1, 1), "");
+    let picture = picture("p", &[], ("T", "D"), 1, |_| ());
     for (class, alone) in CLASSES {
         assert!(page.contains(&format!("--{class}:")), "{class}");
         assert!(picture.contains(&format!(".{class}{{color:var(--{class},{alone})}}")), "{picture}");

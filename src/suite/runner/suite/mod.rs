@@ -100,7 +100,7 @@ impl Suite {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
-        let source = yaml::content(text, origin)?;
+        let source = yaml::parse_filled(text, origin, None)?;
         let refused = |SuiteFault { way, message, hint }| way.error(text, origin, message, hint);
         Self::of(yaml::parse(text, origin)?, source, registry).map_err(refused)
     }

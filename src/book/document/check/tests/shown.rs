@@ -1,10 +1,9 @@
 //! What a reader finds of the rows in the documents that come with the program: what an answer cites, and all that an experiment
 //! measures.
 
-use super::super::table::holds;
 use crate::document::{AdviceRow, Document, DocumentTable, Matrix, Text};
 use crate::predicate::{Operand, Several, Test, is_selected, operands_of, parsed};
-use crate::results::{MetricSpec, Parameters, preferred};
+use crate::results::{MetricSpec, Parameters, holds, preferred};
 use crate::tests::{catalog, project};
 
 fn documents() -> Vec<Document> {
@@ -32,7 +31,7 @@ fn in_table<'a>(document: &'a Document, table: &'a DocumentTable) -> Vec<&'a Met
             }
             for case in cases {
                 let select = table.selected(&row.id, &case);
-                let fits = specs.iter().copied().filter(|spec| holds(spec, &select));
+                let fits = specs.iter().copied().filter(|spec| holds(&spec.parameters, &select));
                 found.extend(preferred(fits, &table.published_with(&row.id)));
             }
         }
@@ -49,10 +48,11 @@ fn in_matrix<'a>(document: &'a Document, matrix: &'a Matrix) -> Vec<&'a MetricSp
         of(column.id.as_ref().unwrap_or(&matrix.id)).into_iter().filter(is_here)
     });
     let times = matrix.times().flat_map(|time| {
-        let is_here = |spec: &&MetricSpec| holds(spec, &time.select) && holds(spec, &time.prefer);
+        let is_here =
+            |spec: &&MetricSpec| holds(&spec.parameters, &time.select) && holds(&spec.parameters, &time.prefer);
         of(&time.id).into_iter().filter(is_here)
     });
-    cells.chain(times).filter(|spec| holds(spec, &matrix.select)).collect()
+    cells.chain(times).filter(|spec| holds(&spec.parameters, &matrix.select)).collect()
 }
 
 /// The points of the lines of a document.
@@ -61,7 +61,7 @@ fn in_lines(document: &Document) -> Vec<&MetricSpec> {
     let points = lines.flat_map(|lines| lines.series.iter().map(move |series| (lines, series)));
     let of_series = points.flat_map(|(lines, series)| {
         let all = document.names.rows.together(&series.id).flatten();
-        all.filter(|spec| holds(spec, &series.select) && spec.parameters.contains_key(&lines.x))
+        all.filter(|spec| holds(&spec.parameters, &series.select) && spec.parameters.contains_key(&lines.x))
     });
     of_series.collect()
 }
