@@ -84,7 +84,9 @@ fn waits(report: &AuditReport) -> String {
 /// What the calls of a place lost, and why.
 pub(crate) fn lost_at(place: &WaitPlace) -> String {
     let (why, calls) = (place.reason.words(), counted(place.count, "call"));
-    format!("{}: {why}; {calls}, {} in all, the longest {}", place.call, time(place.total_ns), time(place.longest_ns))
+    let of = if place.operator.is_empty() { String::new() } else { format!(" of {}", place.operator) };
+    let (call, total, longest) = (call(place), time(place.total_ns), time(place.longest_ns));
+    format!("{call}{of}: {why}; {calls}, {total} in all, the longest {longest}")
 }
 
 /// `one process`, `3 processes`.

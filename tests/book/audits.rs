@@ -39,9 +39,14 @@ fn an_audit_chapter_shows_places_shares_and_its_longest_wait() {
     // What a reader can do leads to the chapter that explains it.
     assert!(chapter.contains("chapter <a href=\"overlap.html\">"), "{chapter}");
     let chapter = read(&files, "audit-train-1");
-    for part in
-        ["# Audit: Train 1", "train.py:31", "cudaMemcpyAsync", "1.00 ms", "## Place by place", "## Where the time went"]
-    {
+    for part in [
+        "# Audit: Train 1",
+        "step, train.py, from line 31",
+        "cudaMemcpyAsync",
+        "1.00 ms",
+        "## Place by place",
+        "## Where the time went",
+    ] {
         assert!(chapter.contains(part), "{part}: {chapter}");
     }
     assert!(chapter.contains("Device 0, idle, by what the host did"), "{chapter}");
@@ -81,7 +86,7 @@ fn a_hostile_audit_is_text_wherever_it_stands_and_its_length_is_limited() {
         audit["longest_wait"]["device"] = HOSTILE.into();
         audit["longest_wait"]["spans"][0]["name"] = HOSTILE.into();
         let place = &mut audit["places"][0];
-        for name in ["place", "function", "call", "waited_for", "advice", "chapter"] {
+        for name in ["place", "function", "call", "operator", "waited_for", "advice", "chapter"] {
             place[name] = HOSTILE.into();
         }
         place["stack"] = serde_json::json!([{ "file": HOSTILE, "line": 1, "function": HOSTILE }]);
