@@ -8,10 +8,9 @@ use std::io::Read;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::class::Class;
-use super::pieces::{Piece, Pieces, mended};
+use super::pieces::{Loose, Piece, Pieces, mended};
 use crate::device::kind::Kind;
 use crate::units::counted;
 
@@ -20,9 +19,8 @@ const MAX_EVENTS: usize = 50_000_000;
 /// The most bytes of an event, and of what a trace says of itself.
 const MAX_EVENT: usize = 1 << 20;
 const MAX_OTHER: usize = 1 << 24;
-/// The longest time that an event may have, in nanoseconds: a year. And the farthest from zero.
+/// The longest time that an event may have, in nanoseconds: a year.
 const YEAR: i64 = 32_000_000_000_000_000;
-const FARTHEST: i64 = 4_000_000_000_000_000_000;
 
 /// The category of the time of a recording.
 const WINDOW: &str = "trace";
@@ -129,6 +127,10 @@ impl Trace {
     /// It is none, or has more events than any.
     pub(super) fn read(from: impl Read) -> Result<Self, String> {
         let (mut pieces, mut reader) = (Pieces::new(from), TraceReader::default());
+        // A mark of the order of bytes, as some editors put it.
+        if pieces.next() == Some(0xef) {
+            (0..3).for_each(|_| pieces.skip());
+        }
         let is_whole = match pieces.next() {
             // The format's other form is the list of events alone. Writers that are killed leave it open.
             Some(b'[') => reader.events(&mut pieces)?,
@@ -142,6 +144,9 @@ impl Trace {
             }
             _ => return Err("neither an object nor a list".to_owned()),
         };
+        if is_whole && pieces.next().is_some() {
+            reader.trace.missing.push("more stands behind its end, and is not read".to_owned());
+        }
         Ok(reader.finish(is_whole, pieces.stopped))
     }
 }
@@ -197,46 +202,6 @@ struct Arguments<'a> {
     sync: Loose<'a>,
 }
 
-/// A value as it stands in the text, which is used if it is a number or a text.
-#[derive(Clone, Copy, Default)]
-struct Loose<'a>(&'a str);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        <&RawValue>::deserialize(deserializer).map(|value| Self(value.get()))
-    }
-}
-
-impl Loose<'_> {
-    /// A number, which some writers put into a text.
-    fn number<T: std::str::FromStr>(self) -> Option<T> {
-        self.0.trim_matches('"').parse().ok()
-    }
-
-    fn text(self) -> String {
-        serde_json::from_str(self.0).unwrap_or_default()
-    }
-
-    /// Microseconds as nanoseconds: by their digits, since a number of the format has room for a quarter of a microsecond of
-    /// a day's clock alone.
-    fn nanoseconds(self) -> Option<i64> {
-        let text = self.0.trim_matches('"');
-        let digits = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
-        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-        let time = match digits(whole) && digits(part) && !whole.is_empty() && whole.len() < 17 {
-            true => {
-                let part: i64 = format!("{part:0<4.4}").parse().ok()?;
-                whole.parse::<i64>().ok()?.checked_mul(1_000)?.checked_add((part + 5) / 10)?
-            }
-            false => {
-                let time = text.parse::<f64>().ok().filter(|time| time.abs() * 1e3 < FARTHEST as f64)?;
-                (time * 1e3).round() as i64
-            }
-        };
-        (time.abs() < FARTHEST).then_some(time)
-    }
-}
-
 impl TraceReader {
     /// Reads the members of a trace. Whether there is an end, and a list of events.
     fn members<R: Read>(&mut self, pieces: &mut Pieces<R>) -> Result<(bool, bool), String> {
@@ -263,11 +228,13 @@ impl TraceReader {
                         _ => self.trace.rank = value["rank"].as_u64().and_then(|rank| u32::try_from(rank).ok()),
                     }
                 }
-                Piece::Value(_) | Piece::TooLong => {}
+                Piece::Value(_) | Piece::TooLong | Piece::Broken => {}
                 Piece::End => break,
             }
         }
-        Ok((pieces.next() == Some(b'}'), has_events))
+        let is_whole = pieces.next() == Some(b'}');
+        pieces.skip();
+        Ok((is_whole, has_events))
     }
 
     /// Reads a list of events. Whether it has an end.
@@ -284,7 +251,7 @@ impl TraceReader {
             }
             match pieces.value(MAX_EVENT) {
                 Piece::Value(value) => self.event(value),
-                Piece::TooLong => self.unread += 1,
+                Piece::TooLong | Piece::Broken => self.unread += 1,
                 Piece::End => return Ok(false),
             }
             if self.trace.events.len() > MAX_EVENTS {
@@ -345,9 +312,13 @@ impl TraceReader {
 
     /// The event, where it is one that is used, of so many nanoseconds.
     fn used(&mut self, written: &Written<'_>, length: Option<i64>) -> Option<Event> {
-        let category = Category::of(&written.cat)?;
+        let category = match Category::of(&written.cat)? {
+            // As versions up to 1.11 write their steps.
+            Category::Operator if written.name.starts_with("ProfilerStep#") => Category::Range,
+            category => category,
+        };
         let Some((start, length)) = written.ts.nanoseconds().zip(length) else {
-            self.untimed += u64::from(category != Category::Unnamed);
+            self.untimed += u64::from(category != Category::Unnamed || Class::is_known(&written.name));
             return None;
         };
         let event = self.made(category, written, (start, start + length));

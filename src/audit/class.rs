@@ -74,6 +74,7 @@ impl Class {
             Some((class, _)) => *class,
             None if name.starts_with("Memset") && !name.ends_with("Async") => Self::Implicit,
             None if name.starts_with("Memcpy") => Self::Copy { asynchronous: name.ends_with("Async") },
+            None if name.contains("Launch") => Self::Other,
             None if name.starts_with("Module") || name.starts_with("Library") => Self::Load,
             None => Self::Other,
         }

@@ -39,6 +39,9 @@ const RETURN: u64 = 20_000;
 /// A call that takes so much longer than its like, in nanoseconds, did something that has to be explained.
 const STRANGE: u64 = 50_000;
 
+/// So long, in nanoseconds, no call takes that only enqueues.
+const LONG: u64 = 1_000_000;
+
 /// What is known of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CallJudgement {
@@ -104,12 +107,20 @@ struct Evidence<'a> {
     records: HashMap<u64, Vec<(u64, u64, Option<u32>)>>,
     /// How long calls of a name take with nothing pending: the median, and the longest.
     usual: HashMap<&'a str, (u64, u64)>,
+    /// Whether streams wait for events.
+    has_stream_waits: bool,
 }
 
 /// Judges all calls of a process, in their order.
 pub(crate) fn judge(process: &Process) -> Vec<CallJudgement> {
-    let mut evidence =
-        Evidence { process, lines: HashMap::new(), copies: Vec::new(), records: HashMap::new(), usual: HashMap::new() };
+    let mut evidence = Evidence {
+        process,
+        lines: HashMap::new(),
+        copies: Vec::new(),
+        records: HashMap::new(),
+        usual: HashMap::new(),
+        has_stream_waits: process.calls.iter().any(|call| call.name.contains("StreamWaitEvent")),
+    };
     let is_named = |known: bool| process.calls.iter().any(|call| call.context.is_some() == known);
     let (some_name_it, some_do_not) = (is_named(true), is_named(false));
     for (place, work) in process.work.iter().enumerate() {
@@ -174,12 +185,12 @@ impl<'a> Evidence<'a> {
     }
 
     /// The work that ended last while the call was in progress, and was enqueued before it.
-    fn ended_within(&self, call: &RecordedCall, stream: Option<u32>) -> Option<(u64, usize)> {
+    fn ended_within(&self, call: &RecordedCall, stream: Option<u32>, until: u64) -> Option<(u64, usize)> {
         let ends = self.streams(call, stream).filter_map(|line| {
             let count = line.correlations.partition_point(|known| *known < call.correlation);
             let ends = &line.ends[..count];
             // The ends only grow.
-            ends.get(ends.partition_point(|(end, _)| *end <= call.exit + SLACK).checked_sub(1)?).copied()
+            ends.get(ends.partition_point(|(end, _)| *end <= until + SLACK).checked_sub(1)?).copied()
         });
         ends.filter(|(end, _)| *end > call.enter).max()
     }
@@ -235,35 +246,41 @@ impl<'a> Evidence<'a> {
 
     fn synchronization(&self, call: &RecordedCall) -> CallJudgement {
         let depends = match call.class {
+            Class::Event if call.recorded_by.is_some() => {
+                let number = call.recorded_by.map_or(0, |number| number.saturating_add(1));
+                call.stream.map(|stream| self.on_stream(call, stream, number))
+            }
             Class::Event if call.event == 0 => None,
             Class::Event => match self.recorded(call) {
                 Some((number, stream)) => stream.map(|stream| self.on_stream(call, stream, number)),
                 None => Some(None),
             },
             Class::Stream => call.stream.map(|stream| self.on_stream(call, stream, call.correlation)),
-            _ => Some(self.all_before(call)),
+            // Where it returned before all had ended, there is another device, which it does not name.
+            _ => Some(self.all_before(call)).filter(|all| all.is_none_or(|(end, _)| end <= call.exit + SLACK)),
         };
-        let Some(depends) = depends else { return self.of_unknown_stream(call) };
+        let Some(depends) = depends else { return self.of_unknown_stream(call, call.stream) };
         let least = call.enter + self.usual(call).unwrap_or(0).min(SLACK);
         match depends.filter(|(end, _)| *end > least && *end <= call.exit + SLACK) {
             Some((end, awaited)) => waited(call, end, awaited),
+            None if self.has_stream_waits => self.of_unknown_stream(call, None),
             None => self.unexplained(call),
         }
     }
 
-    /// A synchronization with a stream, or an event, that no record names.
-    fn of_unknown_stream(&self, call: &RecordedCall) -> CallJudgement {
+    /// A synchronization with a stream, or an event, that no record names; or with a stream that may itself wait for others.
+    fn of_unknown_stream(&self, call: &RecordedCall, stream: Option<u32>) -> CallJudgement {
         let duration = call.exit - call.enter;
         let longest = self.usual.get(&*call.name).map_or(2 * SLACK, |(_, longest)| (*longest).min(STRANGE));
         if duration <= longest {
             return CallJudgement { own: duration, ..CallJudgement::default() };
         }
-        let ends = || self.streams(call, call.stream).filter_map(|line| line.end_before(call.correlation));
+        let ends = || self.streams(call, stream).filter_map(|line| line.end_before(call.correlation));
         let pending = || ends().filter(|(end, _)| *end > call.enter);
         let Some((last, _)) = pending().max() else { return self.unexplained(call) };
         let ended = match call.class {
             // An event may have been recorded behind any work.
-            Class::Event => self.ended_within(call, call.stream),
+            Class::Event => self.ended_within(call, stream, call.exit),
             _ => pending().filter(|(end, _)| *end <= call.exit + SLACK).max(),
         };
         match ended {
@@ -288,7 +305,7 @@ impl<'a> Evidence<'a> {
             return CallJudgement { own: duration, ..CallJudgement::default() };
         }
         // The legacy default stream waits for others, and a stream for events of others.
-        match self.ended_within(call, None) {
+        match self.ended_within(call, None, call.exit) {
             Some((end, awaited)) if call.exit.saturating_sub(end) <= STRANGE => waited(call, end, awaited),
             _ => CallJudgement {
                 cause: Cause::Unknown,
@@ -310,9 +327,14 @@ impl<'a> Evidence<'a> {
     fn copy(&self, call: &RecordedCall, copy: Option<&RecordedWork>, asynchronous: bool) -> CallJudgement {
         let duration = call.exit - call.enter;
         let none = CallJudgement { own: duration, ..CallJudgement::default() };
+        // A call that is to return at once says nothing by some microseconds more.
+        let without_reason = || match asynchronous && duration < LONG {
+            true => none.clone(),
+            false => self.unexplained(call),
+        };
         let Some(copy) = copy else {
             // Its record was lost, or it is part of a graph.
-            return if asynchronous { none } else { self.unexplained(call) };
+            return without_reason();
         };
         let WorkKind::Copy { direction, host } = copy.kind else { return none };
         let waits = match host {
@@ -322,7 +344,7 @@ impl<'a> Evidence<'a> {
         };
         // A copy within the device returns before it is done, also without a stream.
         if !waits || direction == RecordedDirection::Other {
-            return none;
+            return without_reason();
         }
         let pending = self.on_stream(call, copy.stream, copy.correlation).filter(|(end, _)| *end > call.enter);
         let returned_after_it = copy.end <= call.exit + SLACK;
@@ -337,7 +359,10 @@ impl<'a> Evidence<'a> {
                 0
             }
         };
-        let Some((end, awaited)) = pending else {
+        // What its stream waits for may be work of another one.
+        let late = || self.ended_within(call, None, copy.start).filter(|(end, _)| copy.start <= end + RETURN);
+        let begins_late = copy.start > call.enter + STRANGE && copy.start <= call.exit;
+        let Some((end, awaited)) = pending.or_else(|| late().filter(|_| begins_late)) else {
             let copied = own_part(call.enter);
             return CallJudgement { copy: copied, own: duration - copied, ..CallJudgement::default() };
         };

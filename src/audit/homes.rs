@@ -8,7 +8,7 @@ use super::chrome::{Category, Event};
 use super::class::Class;
 
 /// By how much work may seem to begin before its call: the clocks of host and device are two.
-const SLACK: i64 = 5_000;
+const SLACK: i64 = 1_000;
 
 /// A device, as a trace names it: by an argument, else by the process that its work is shown under.
 type DeviceKey = (Option<u32>, u32);
@@ -19,8 +19,8 @@ pub(super) struct Homes {
     pub(super) callers: Vec<u32>,
     /// Where each stands among them.
     places: HashMap<u32, usize>,
-    /// Of each number the calls that may have enqueued work, where there are several processes: of which, and from when on.
-    calls: HashMap<u64, Vec<(usize, i64)>>,
+    /// Of each number the processes with a call that may have enqueued work, where there are several, and from when on.
+    calls: HashMap<u64, BTreeMap<usize, i64>>,
     /// The numbers of calls, where work has no category.
     numbers: HashSet<u64>,
     /// Of each device the process that uses it, as far as the numbers leave it open.
@@ -47,45 +47,41 @@ impl Homes {
             let enqueues = |call: &&Event| !Class::of(&call.name).is_explicit();
             for call in calls().filter(enqueues) {
                 let Some(number) = call.correlation else { continue };
-                homes.calls.entry(number).or_default().push((homes.places[&process_of(call)], call.start));
+                let starts = homes.calls.entry(number).or_default();
+                let start = starts.entry(homes.places[&process_of(call)]).or_insert(call.start);
+                *start = call.start.min(*start);
             }
             homes.find_devices(events, process_of);
         }
         homes
     }
 
-    /// The processes that may have enqueued this, each with the time since its call.
-    fn candidates(&self, work: &Event) -> BTreeMap<usize, i64> {
+    /// The processes that may have enqueued this.
+    fn candidates(&self, work: &Event) -> Vec<usize> {
         let calls = work.correlation.and_then(|number| self.calls.get(&number));
-        let mut found: BTreeMap<usize, i64> = BTreeMap::new();
-        for (process, start) in calls.into_iter().flatten().filter(|(_, start)| *start <= work.start + SLACK) {
-            let since = work.start - start;
-            found.entry(*process).and_modify(|known| *known = since.min(*known)).or_insert(since);
-        }
-        found
+        let before = calls.into_iter().flatten().filter(|(_, start)| **start <= work.start + SLACK);
+        before.map(|(process, _)| *process).collect()
     }
 
-    /// Each device goes to the process that may have enqueued most of its work, soonest before it; of equal ones, to one that has
-    /// no device yet.
+    /// Each device goes to the process that may have enqueued most of its work; of equal ones, to the first that has no device
+    /// yet, as ranks have theirs in order.
     fn find_devices(&mut self, events: &[Event], process_of: &dyn Fn(&Event) -> u32) {
         let mut order = Vec::new();
-        let mut found: HashMap<DeviceKey, BTreeMap<usize, (u64, i64)>> = HashMap::new();
+        let mut found: HashMap<DeviceKey, BTreeMap<usize, u64>> = HashMap::new();
         for work in events.iter().filter(|event| event.is_work()) {
             let device = device_of(work, process_of(work));
             let of_device = found.entry(device).or_insert_with(|| {
                 order.push(device);
                 BTreeMap::new()
             });
-            for (process, since) in self.candidates(work) {
-                let (count, sum) = of_device.entry(process).or_default();
-                (*count, *sum) = (*count + 1, sum.saturating_add(since));
-            }
+            self.candidates(work).into_iter().for_each(|process| *of_device.entry(process).or_default() += 1);
         }
+        order.sort_unstable();
         let mut taken = HashSet::new();
         for device in order {
             let best = found[&device]
                 .iter()
-                .min_by_key(|(process, (count, since))| (Reverse(*count), taken.contains(*process), *since, **process));
+                .min_by_key(|(process, count)| (Reverse(**count), taken.contains(*process), **process));
             if let Some((process, _)) = best {
                 taken.insert(*process);
                 self.devices.insert(device, *process);
@@ -104,12 +100,16 @@ impl Homes {
                 let candidates = self.candidates(event);
                 // What any of them has no device for, its work may be on any.
                 let own = |process: &usize| self.devices.values().any(|owner| owner == process);
+                // Work that is shown under a process is of that one.
+                if let Some(shown) = self.places.get(&process).filter(|shown| candidates.contains(shown)) {
+                    return Some(*shown);
+                }
                 match candidates.len() {
                     0 => self.devices.get(&device_of(event, process)).filter(|_| !event.is_work()).copied(),
-                    1 => candidates.into_keys().next(),
-                    _ if candidates.keys().all(own) => {
+                    1 => candidates.into_iter().next(),
+                    _ if candidates.iter().all(own) => {
                         let owner = self.devices.get(&device_of(event, process))?;
-                        candidates.contains_key(owner).then_some(*owner)
+                        candidates.contains(owner).then_some(*owner)
                     }
                     _ => None,
                 }

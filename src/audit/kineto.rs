@@ -5,7 +5,7 @@
 //! wait has a line. It names the stream and the event that a synchronization waits for in events of their own (`cuda_sync`).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::chrome::{Category, Event, Trace};
@@ -19,6 +19,10 @@ use crate::units::{Unit, counted};
 /// How far apart functions begin that were open as recording began, and how soon the first of a thread.
 const AT_ONCE: u64 = 5_000;
 const AT_BEGIN: u64 = 1_000_000;
+/// By how much a function may seem to end before a call in it: writers round begins and lengths apart, to a microsecond at most.
+const ROUNDED: u64 = 1_000;
+/// How soon a recording ends after the profiler has waited for the device, in nanoseconds: up to 3 ms on an H200.
+const CLOSING: u64 = 50_000_000;
 
 /// Adds the processes of a trace to a recording, with what is to be said of them.
 pub(super) fn add(trace: Trace, recording: &mut ProgramRecording) {
@@ -34,6 +38,10 @@ pub(super) fn add(trace: Trace, recording: &mut ProgramRecording) {
     }
     let mut homeless = 0_u64;
     for event in events {
+        if event.category == Category::Window {
+            all.iter_mut().for_each(|events| events.take(event.clone(), &tracks));
+            continue;
+        }
         let home = homes.home(&event, process_of(&event));
         let Some(events) = home.and_then(|home| all.get_mut(home)) else {
             homeless += u64::from(event.is_work());
@@ -47,13 +55,22 @@ pub(super) fn add(trace: Trace, recording: &mut ProgramRecording) {
              each process by itself"
         ));
     }
-    let (mut count, mut time, mut doubtful) = (0_u64, 0, 0_u64);
+    let (mut count, mut time, mut doubtful, mut shared) = (0_u64, 0, 0_u64, 0);
     for events in all {
         let (process, of_profiler, is_doubtful) = events.finish();
         count += of_profiler.len() as u64;
         time += of_profiler.iter().sum::<u64>();
         doubtful += u64::from(is_doubtful);
+        let mut devices: HashMap<u64, u32> = HashMap::new();
+        let elsewhere = |work: &&RecordedWork| *devices.entry(work.correlation).or_insert(work.device) != work.device;
+        shared += process.work.iter().filter(elsewhere).count();
         recording.processes.push(process);
+    }
+    if shared > 0 {
+        recording.missing.push(format!(
+            "calls whose number is that of work on several devices: {shared}. Traces of several processes with one number were put \
+             together, and cannot be told apart"
+        ));
     }
     if count > 0 {
         let time = Unit::Seconds.format(time as f64 * 1e-9, 3);
@@ -91,10 +108,10 @@ struct ForeignEvents {
     /// By thread: from, to, and by which name.
     functions: BTreeMap<u32, Vec<(u64, u64, Arc<str>)>>,
     around: HashMap<u32, Vec<(u64, u64, Around)>>,
-    /// When the recording ended, where that is said.
-    window: Option<u64>,
-    /// When the program was last seen to begin something other than a call.
-    last: u64,
+    /// When recordings ended, where that is said.
+    windows: Vec<u64>,
+    /// When the program began something other than a call.
+    begun: Vec<u64>,
 }
 
 impl ForeignEvents {
@@ -107,8 +124,8 @@ impl ForeignEvents {
             awaited: HashMap::new(),
             functions: BTreeMap::new(),
             around: HashMap::new(),
-            window: None,
-            last: 0,
+            windows: Vec::new(),
+            begun: Vec::new(),
         }
     }
 
@@ -124,7 +141,7 @@ impl ForeignEvents {
             }
             Category::Awaited => _ = event.correlation.map(|number| self.awaited.insert(number, event)),
             Category::Range => {
-                self.last = self.last.max(start);
+                self.begun.push(start);
                 self.process.ranges.push(Range { name: event.name, start, end });
             }
             Category::Function => {
@@ -132,11 +149,11 @@ impl ForeignEvents {
                 self.functions.entry(thread).or_default().push((start, end, event.name));
             }
             Category::Operator => {
-                self.last = self.last.max(start);
+                self.begun.push(start);
                 let thread = self.thread(event.track, tracks);
                 self.around.entry(thread).or_default().push((start, end, Around::Operator(event.name)));
             }
-            Category::Window => self.window = self.window.max(Some(end)),
+            Category::Window => self.windows.push(end),
             Category::Own(_) => {}
         }
     }
@@ -203,25 +220,12 @@ impl ForeignEvents {
     /// Tells each synchronization which stream or event it waits for.
     fn apply_awaited(&mut self) {
         let is_there = |stream: &u32| *stream < u32::MAX;
-        // Of each call that recorded an event, on which stream it did.
-        let mut records: HashMap<u64, Option<u32>> = HashMap::new();
         for call in self.process.calls.iter_mut().filter(|call| call.class.is_explicit()) {
             let Some(event) = self.awaited.get(&call.correlation) else { continue };
             let told = event.more.as_deref().cloned().unwrap_or_default();
-            let awaited_stream = told.awaited_stream.filter(is_there);
             call.context = call.context.or(event.context);
-            match told.recorded_by.filter(|_| call.class == Class::Event) {
-                Some(record) => {
-                    call.event = record.saturating_add(1);
-                    records.insert(record, awaited_stream);
-                }
-                None => call.stream = event.stream.filter(is_there).or(awaited_stream).or(call.stream),
-            }
-        }
-        for call in self.process.calls.iter_mut().filter(|call| call.class == Class::Record) {
-            if let Some(stream) = records.get(&call.correlation) {
-                (call.event, call.stream) = (call.correlation.saturating_add(1), stream.or(call.stream));
-            }
+            call.recorded_by = told.recorded_by.filter(|_| call.class == Class::Event);
+            call.stream = event.stream.filter(is_there).or(told.awaited_stream.filter(is_there)).or(call.stream);
         }
     }
 
@@ -251,19 +255,9 @@ impl ForeignEvents {
                     Some(Around::Function(frames.len() as u32 - 1))
                 });
                 if matches!(made, Some(Around::Function(_))) {
-                    self.last = self.last.max(start);
+                    self.begun.push(start);
                 }
                 around.extend(made.clone().map(|made| (start, end, made)));
-            }
-        }
-        // Where the function was called again later, its first line is known all the same.
-        let mut lines: HashMap<(String, String), BTreeSet<u32>> = HashMap::new();
-        let key = |frame: &Frame| (frame.file.clone(), frame.function.clone());
-        let frames = &mut self.process.frames;
-        frames.iter().for_each(|frame| _ = lines.entry(key(frame)).or_default().insert(frame.line));
-        for frame in frames.iter_mut().filter(|frame| frame.line == 0) {
-            if let [0, line] = lines[&key(frame)].iter().copied().collect::<Vec<_>>()[..] {
-                frame.line = line;
             }
         }
     }
@@ -289,7 +283,7 @@ impl ForeignEvents {
                 stack.push((*end, one));
                 *next += 1;
             }
-            stack.retain(|(end, _)| *end >= call.exit);
+            stack.retain(|(end, _)| end + ROUNDED >= call.exit);
             let functions = stack.iter().rev().filter_map(|(_, around)| match around {
                 Around::Function(frame) => Some(*frame),
                 Around::Operator(_) => None,
@@ -316,20 +310,32 @@ impl ForeignEvents {
         }
     }
 
-    /// Before it ends a recording, the profiler waits for the device: where no stack tells, it is the last thing before the end
+    /// Before it ends a recording, the profiler waits for the device: where no stack tells, it is the last thing before an end
     /// that the trace states. Where the trace states none, it cannot be told from a wait of the program. Whether that is so.
     fn last_of_profiler(&mut self) -> bool {
         let calls = &mut self.process.calls;
-        let last = calls.iter().max_by_key(|call| (call.exit, Reverse(call.enter)));
-        let last = last.filter(|call| call.class == Class::Context && call.stack.is_none() && self.last <= call.enter);
-        let Some((enter, exit, thread)) = last.map(|call| (call.enter, call.exit, call.thread)) else { return false };
-        let is_told = self.window.is_some_and(|window| window >= exit);
-        if is_told {
-            // With the calls that it is made of.
-            let parts = calls.iter_mut().filter(|call| call.thread == thread && call.enter >= enter);
-            parts.filter(|call| call.class.is_explicit()).for_each(|call| call.class = Class::Profiler);
+        let all = std::mem::take(&mut self.windows);
+        let is_stated = !all.is_empty();
+        for window in all.into_iter().chain((!is_stated).then_some(u64::MAX)) {
+            let before = calls.iter().filter(|call| call.exit <= window);
+            let last = before.max_by_key(|call| (call.exit, Reverse(call.enter)));
+            let last =
+                last.filter(|call| matches!(call.class, Class::Context | Class::Profiler) && call.stack.is_none());
+            let Some((enter, exit, thread)) = last.map(|call| (call.enter, call.exit, call.thread)) else { continue };
+            if self.begun.iter().any(|begun| (enter + 1..window).contains(begun)) {
+                continue;
+            }
+            if !is_stated {
+                return exit - enter > NOTHING;
+            }
+            if window - exit <= CLOSING {
+                // With the calls that it is made of.
+                let parts =
+                    calls.iter_mut().filter(|call| call.thread == thread && (enter..exit).contains(&call.enter));
+                parts.filter(|call| call.class.is_explicit()).for_each(|call| call.class = Class::Profiler);
+            }
         }
-        !is_told && exit - enter > NOTHING
+        false
     }
 }
 

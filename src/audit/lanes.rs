@@ -1,5 +1,6 @@
 //! A process as a [`Timeline`], for the trace and for the picture of a page.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
@@ -71,6 +72,10 @@ pub(crate) fn timeline(process: &Process, judgements: &[CallJudgement], (from, t
             events.insert(call.event, call.correlation);
         }
         let waits = judgement.cause == Cause::Wait;
+        let name: Cow<'_, str> = match call.class {
+            Class::Profiler => format!("{} of the profiler", call.name).into(),
+            _ => (&*call.name).into(),
+        };
         let kind = if waits { Kind::Synchronize } else { Kind::Enqueue };
         spans.push(Span {
             stream: call.stream,
@@ -79,7 +84,7 @@ pub(crate) fn timeline(process: &Process, judgements: &[CallJudgement], (from, t
             sync: waits.then_some(sync(call.class)),
             awaits: events.get(&call.event).copied().filter(|_| call.class == Class::Event && call.event != 0),
             site: places::frame(&process.stack(call)).map(Frame::place),
-            ..span(lane(true, call.thread), &call.name, (call.enter, call.exit), kind)
+            ..span(lane(true, call.thread), &name, (call.enter, call.exit), kind)
         });
     }
     for work in work {

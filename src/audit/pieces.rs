@@ -7,6 +7,11 @@ use std::io::{ErrorKind, Read};
 use std::iter::Peekable;
 use std::str::CharIndices;
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The farthest time from zero, in nanoseconds, that a clock has.
+const FARTHEST: i64 = 4_000_000_000_000_000_000;
 /// How much is read at once.
 const CHUNK: usize = 1 << 18;
 
@@ -25,6 +30,8 @@ pub(super) enum Piece<'a> {
     Value(&'a [u8]),
     /// A value with more bytes than were asked for, which has been passed over.
     TooLong,
+    /// A value of which a text has lost its end, passed over up to what looks like another value.
+    Broken,
     /// The text ends within it, or before it.
     End,
 }
@@ -73,7 +80,8 @@ impl<R: Read> Pieces<R> {
     /// The value that begins here, of so many bytes at most.
     pub(super) fn value(&mut self, most: usize) -> Piece<'_> {
         let (mut length, mut depth, mut is_long) = (0, 0_u32, false);
-        let (mut in_text, mut is_escaped) = (false, false);
+        let (mut in_text, mut is_escaped, mut is_behind_line, mut last) = (false, false, false, 0);
+        let mut suspect = None;
         loop {
             let Some(byte) = self.buffer.get(self.at + length) else {
                 if self.fill() {
@@ -85,17 +93,29 @@ impl<R: Read> Pieces<R> {
                     false => return Piece::End,
                 }
             };
+            let byte = *byte;
+            // A text that goes on with a key of its object, or with its end, on another line has lost its own end.
+            if in_text && is_behind_line && !byte.is_ascii_whitespace() {
+                (in_text, is_behind_line) = (!matches!(byte, b'"' | b'}' | b']' | b','), false);
+            }
+            // A text that seems to end by a brace, with a letter behind its end, is one that begins: that of the first key.
+            if let Some(brace) = suspect.take().filter(|_| byte.is_ascii_alphabetic()) {
+                self.at += brace;
+                return Piece::Broken;
+            }
+            let before = std::mem::replace(&mut last, byte);
             length += 1;
             match byte {
                 _ if is_escaped => is_escaped = false,
                 b'\\' if in_text => is_escaped = true,
-                // No text holds the end of a line: one that seems to has lost its end.
-                b'"' | b'\n' if in_text => {
+                b'"' if in_text => {
                     in_text = false;
+                    suspect = (before == b'{').then(|| length - 2);
                     if depth == 0 {
                         break;
                     }
                 }
+                b'\n' if in_text => is_behind_line = true,
                 _ if in_text => {}
                 b'"' => in_text = true,
                 b'{' | b'[' => depth += 1,
@@ -133,10 +153,16 @@ pub(super) fn mended(value: &[u8]) -> String {
             }
             '\\' if in_text => escape(&text, &mut rest, &mut out),
             control if in_text && control.is_control() => out.push(' '),
-            '-' if !in_text && text[at + 1..].starts_with('I') => {}
-            'N' | 'I' if !in_text => {
+            '-' if !in_text && text[at + 1..].starts_with(|next: char| next.is_ascii_alphabetic()) => {}
+            // Behind a digit it is an exponent.
+            word if !in_text
+                && word.is_ascii_alphabetic()
+                && !out.ends_with(|before: char| before.is_ascii_digit()) =>
+            {
                 while rest.next_if(|(_, letter)| letter.is_ascii_alphabetic()).is_some() {}
-                out.push_str("null");
+                let end = rest.peek().map_or(text.len(), |(end, _)| *end);
+                let word = &text[at..end];
+                out.push_str(if matches!(word, "true" | "false") { word } else { "null" });
             }
             other => out.push(other),
         }
@@ -173,6 +199,46 @@ fn is_half(unit: u16) -> bool {
     (0xd800..0xe000).contains(&unit)
 }
 
+/// A value as it stands in the text, which is used if it is a number or a text.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Loose<'a>(pub(super) &'a str);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(|value| Self(value.get()))
+    }
+}
+
+impl Loose<'_> {
+    /// A number, which some writers put into a text.
+    pub(super) fn number<T: std::str::FromStr>(self) -> Option<T> {
+        self.0.trim_matches('"').parse().ok()
+    }
+
+    pub(super) fn text(self) -> String {
+        serde_json::from_str(self.0).unwrap_or_default()
+    }
+
+    /// Microseconds as nanoseconds: by their digits, since a number of the format has room for a quarter of a microsecond of
+    /// a day's clock alone.
+    pub(super) fn nanoseconds(self) -> Option<i64> {
+        let text = self.0.trim_matches('"');
+        let digits = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
+        let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+        let time = match digits(whole) && digits(part) && !whole.is_empty() && whole.len() < 17 {
+            true => {
+                let part: i64 = format!("{part:0<4.4}").parse().ok()?;
+                whole.parse::<i64>().ok()?.checked_mul(1_000)?.checked_add((part + 5) / 10)?
+            }
+            false => {
+                let time = text.parse::<f64>().ok().filter(|time| time.abs() * 1e3 < FARTHEST as f64)?;
+                (time * 1e3).round() as i64
+            }
+        };
+        (time.abs() < FARTHEST).then_some(time)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,6 +261,7 @@ mod tests {
             found.push(match pieces.value(20) {
                 Piece::Value(value) => String::from_utf8_lossy(value).into_owned(),
                 Piece::TooLong => "long".to_owned(),
+                Piece::Broken => "broken".to_owned(),
                 Piece::End => break,
             });
         }
@@ -208,6 +275,8 @@ mod tests {
         assert_eq!(values(br#"{"a": "more than twenty"} 1"#), ["long", "1"]);
         assert_eq!(values(br#"{"a": 1} {"b": "#), [r#"{"a": 1}"#]);
         assert_eq!(values(b"{\"a\": \"no end\n}{}"), ["{\"a\": \"no end\n}", "{}"]);
+        assert_eq!(values(b"{\"a\": \"two\nlines\"}{}"), ["{\"a\": \"two\nlines\"}", "{}"]);
+        assert_eq!(values(b"{\"a\": \"x\" y\"}, {\"b\": 1}, 7"), ["broken", "{\"b\": 1}", "7"]);
     }
 
     #[test]
@@ -220,6 +289,7 @@ mod tests {
                 "[\"\u{fffd}\", \"\\ud83d\\ude00\", \"\u{fffd}\\u0041\"]",
             ),
             (br#"{"a": -Infinity, "b": NaN, "c": "NaN"}"#, r#"{"a": null, "b": null, "c": "NaN"}"#),
+            (br#"[inf, -nan, true, null, -1e5, false]"#, r#"[null, null, true, null, -1e5, false]"#),
             (b"[\"a\tb\", \"\\uzz\"]", r#"["a b", "\\uzz"]"#),
             (br#"{"a": "\"\\\n\u00e9", "b": [1e5, true]}"#, r#"{"a": "\"\\\n\u00e9", "b": [1e5, true]}"#),
         ] {

@@ -140,8 +140,8 @@ pub(crate) fn losses(call: &RecordedCall, judgement: &CallJudgement) -> impl Ite
         _ => None,
     };
     let lost = if judgement.copy > 0 { judgement.copy } else { judgement.own };
-    let own = reason.map(|reason| (reason, lost)).filter(|(_, lost)| *lost > NOTHING);
-    cause.into_iter().chain(own)
+    let own = reason.map(|reason| (reason, lost));
+    cause.into_iter().chain(own).filter(|(_, lost)| *lost > NOTHING)
 }
 
 /// The frame that stands for a stack: the innermost of the user's own code, else the innermost with a name. In a program, what a

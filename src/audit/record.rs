@@ -193,6 +193,7 @@ impl RecordReader {
             stack,
             bytes,
             event,
+            recorded_by: None,
             operator: None,
         });
     }

@@ -74,6 +74,8 @@ pub(crate) struct RecordedCall {
     pub(crate) bytes: u64,
     /// The event that it records or waits for; 0 where it is not known.
     pub(crate) event: u64,
+    /// The number of the call that recorded the event which it waits for, where the source tells that.
+    pub(crate) recorded_by: Option<u64>,
     /// The innermost operator of a library that made it.
     pub(crate) operator: Option<Arc<str>>,
 }
@@ -323,6 +325,7 @@ pub(super) mod by_hand {
             stack: None,
             bytes: 0,
             event: 0,
+            recorded_by: None,
             operator: None,
         }
     }

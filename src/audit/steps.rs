@@ -65,7 +65,7 @@ impl Budget {
         if self.waits.is_none() && self.milliseconds.is_none() {
             return Err("it limits nothing: state `waits` or `milliseconds`".to_owned());
         }
-        if self.milliseconds.is_some_and(|most| most < 0.0) {
+        if self.milliseconds.is_some_and(|most| most < 0.0 || most.is_nan()) {
             return Err("`milliseconds` is a number from 0 on".to_owned());
         }
         for (number, Allowed { place, reason }) in self.allow.iter().enumerate() {
@@ -93,7 +93,8 @@ fn is_at(stated: &str, frame: &Frame) -> Option<bool> {
     if is_end(&frame.place(), stated) || is_end(&frame.file, stated) {
         return Some(true);
     }
-    let of_function = |own: Frame| own.function == frame.function && is_end(&frame.file, &own.file);
+    let is_line = |own: &Frame| own.line == 0 || !frame.is_function || own.line == frame.line;
+    let of_function = |own: Frame| own.function == frame.function && is_line(&own) && is_end(&frame.file, &own.file);
     if Frame::of_function(stated).is_some_and(of_function) {
         return Some(true);
     }
@@ -235,13 +236,16 @@ pub(crate) fn over(
     report: &AuditReport,
 ) -> (Vec<Breach>, Vec<String>) {
     let (mut breaches, mut unheld): (Vec<Breach>, Vec<String>) = (Vec::new(), Vec::new());
-    let (mut found, mut counted, mut undecided) = (0, 0, 0_u64);
+    let (mut found, mut counted, mut undecided, mut stepless) = (0, 0, 0_u64, Vec::new());
     let known: Known<'_> = report.places.iter().enumerate().map(|(at, place)| (place.key(), at)).collect();
     let mut told = vec![false; report.places.len()];
     for (process, judged) in recording.processes.iter().zip(judged) {
         let steps = steps(process, budget.step.as_ref());
         found += steps.len();
         let waits = waits(budget, (process, judged), &known);
+        if steps.len() <= budget.skip_first && !waits.is_empty() {
+            stepless.push(process.number.to_string());
+        }
         let (all, certain) = (Sums::of(&waits, |_| true), Sums::of(&waits, |wait| wait.is_certain));
         let mut untold = Untold((0..=waits.len()).collect());
         for (number, &(from, to)) in steps.iter().enumerate().skip(budget.skip_first) {
@@ -272,6 +276,9 @@ pub(crate) fn over(
     if undecided > 0 {
         let steps = if undecided == 1 { "a step".to_owned() } else { format!("{undecided} steps") };
         unheld.push(format!("of calls in {steps} it is not known if they waited, or if their places are allowed"));
+    }
+    if counted > 0 && !stepless.is_empty() {
+        unheld.push(format!("there are waits and no step in process {}", stepless.join(", ")));
     }
     if counted == 0 && unheld.is_empty() {
         unheld.push(match found {

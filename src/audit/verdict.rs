@@ -96,7 +96,7 @@ fn known(place: &WaitPlace) -> (&str, &str) {
 /// Whether two places are of the same function and call, where one of them has no line.
 fn is_same_function(one: &WaitPlace, other: &WaitPlace) -> bool {
     let (Some(own), Some(others)) = (one.frame(), other.frame()) else { return false };
-    (own.is_function || others.is_function)
+    (own.is_function != others.is_function || own.line == 0 || others.line == 0)
         && (is_end(&own.file, &others.file) || is_end(&others.file, &own.file))
         && Class::of(&one.call) == Class::of(&other.call)
 }

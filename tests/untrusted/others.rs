@@ -199,7 +199,11 @@ fn a_mutated_suite_is_refused_or_can_be_used() {
 fn nesting_and_aliases_without_end_are_refused_in_time() {
     for open in ["[", "{\"a\":", "{\"schema_version\":1,\"partial\":", "{\"traceEvents\":["] {
         assert!(Results::parse(&open.repeat(100_000), Path::new("r.json")).is_err());
-        assert!(AuditReport::of_trace(open.repeat(100_000), "t.json").is_err());
+        // A trace that is cut off is read as far as it goes, and says so.
+        match AuditReport::of_trace(open.repeat(100_000), "t.json") {
+            Ok(report) => assert!(report.warnings.iter().any(|warning| warning.contains("cut off")), "{open}"),
+            Err(_) => assert!(!open.ends_with('['), "{open}"),
+        }
     }
     for text in [
         "[".repeat(100_000),

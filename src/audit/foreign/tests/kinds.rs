@@ -50,9 +50,6 @@ fn a_wait_is_in_the_function_of_its_source_and_has_no_line() {
     ];
     assert_eq!(found(&report), expected);
     assert_eq!(report.places.iter().map(|place| place.bytes).collect::<Vec<_>>(), [8, 4, 4]);
-    // The function of an open frame that is called again has its first line.
-    events.push(function("train.py(11): main", (99_990.0, 1.0)));
-    assert_eq!(report_of(&events).places[0].place, "main, train.py, from line 11");
     // A line that a budget allows may be that of any of its functions.
     let allowing = |place: &str| Budget {
         allow: vec![Allowed { place: place.to_owned(), reason: "logged".to_owned() }],
@@ -121,6 +118,9 @@ fn what_a_synchronization_waits_for_is_what_the_trace_says_of_it() {
     // An event of a stream with nothing pending is no reason to wait.
     let elsewhere = |number: u64| json!({ "wait_on_stream": 9, "wait_on_cuda_event_record_corr_id": number + 1 });
     assert_eq!(found(&report_of(&many(&elsewhere))), []);
+    // Without the call that recorded it, its number tells when it was.
+    let alone: Vec<Value> = many(&of_event).into_iter().filter(|event| event["name"] != "cudaEventRecord").collect();
+    assert_eq!(found(&report_of(&alone)), waits);
     // With no such event at all there is but one stream, and the call returned when it was done.
     let silent: Vec<Value> = many(&of_event).into_iter().filter(|event| event["cat"] != "cuda_sync").collect();
     assert_eq!(found(&report_of(&silent)), waits);
@@ -194,6 +194,37 @@ fn calls_and_work_without_a_category_are_known_by_their_names_and_numbers() {
     let (recording, report, _) = read_text(trace_of(&events).as_bytes());
     assert_eq!(found(&report)[0], ("", "cuStreamSynchronize", Reason::Wait, 1, 29_996));
     assert_eq!((recording.processes.len(), recording.processes[0].work.len()), (1, 2));
+}
+
+#[test]
+fn a_copy_that_blocked_for_what_no_record_shows_is_no_copy_without_a_wait() {
+    let late = |copied: Value| {
+        let launched = [call("cudaLaunchKernel", (0.0, 5.0), 1), kernel((6.0, 30_000.0), 1)];
+        [launched.to_vec(), vec![call("cudaMemcpyAsync", (10.0, 30_020.0), 2), copied]].concat()
+    };
+    let copied = |name: &str, stream: u32| {
+        let mut copied = copy(name, (30_010.0, 10.0), 2, 8);
+        copied["args"]["stream"] = json!(stream);
+        copied
+    };
+    let none = event("other", "no copy", (0.0, 1.0), &Value::Null);
+    for event in [
+        none,
+        copied("Memcpy DtoH (Device -> Pageable)", 20),
+        copied("Memcpy HtoD (Pinned -> Device)", 20),
+        copied("Memcpy DtoD (Device -> Device)", 7),
+    ] {
+        let report = report_of(&late(event.clone()));
+        assert!(report.places.iter().any(|place| place.is_wait()), "{event}: {:?}", report.places);
+    }
+}
+
+#[test]
+fn what_stands_behind_the_end_of_a_trace_is_said_to_be_missing() {
+    let whole = trace_of(&waited_for("cudaStreamSynchronize", 0.0, 1));
+    let (recording, report, _) = read_text(format!("\u{feff}{whole}\n{whole}").as_bytes());
+    assert_eq!(found(&report)[0].3, 1);
+    assert!(recording.missing.iter().any(|missing| missing.contains("behind its end")), "{:?}", recording.missing);
 }
 
 #[test]
@@ -274,6 +305,8 @@ fn what_costs_no_more_than_a_call_is_not_listed_and_loading_is_one_row() {
         call("cudaLaunchKernel", (0.0, 5.0), 1),
         kernel((6.0, 94.0), 1),
         call("cudaPeekAtLastError", (97.0, 0.0), 2),
+        call("cudaDeviceSynchronize", (96.0, 0.0), 4),
+        call("cudaFree", (96.5, 1.0), 5),
         call("cudaMalloc", (98.0, 1.0), 3),
     ];
     events.extend(loads.chain(long));
@@ -299,6 +332,13 @@ fn numbers_of_calls_are_those_of_a_process_and_its_device() {
     let report = report_of(&merged);
     assert_eq!(found(&report), [("", "cudaDeviceSynchronize", Reason::Wait, 6, 6 * 29_996)]);
     assert!(report.processes.iter().all(|process| process.devices.len() == 1), "{:?}", report.processes);
+    // Ranks that begin one a little after the other still have their own devices.
+    let later = |mut events: Vec<Value>, by: f64| {
+        events.iter_mut().for_each(|event| event["ts"] = json!(event["ts"].as_f64().unwrap() + by));
+        events
+    };
+    let staggered = [rank(5_000, 0), later(rank(5_001, 1), 2.0), later(rank(5_002, 2), 40.0)].concat();
+    assert_eq!(found(&report_of(&staggered)), [("", "cudaDeviceSynchronize", Reason::Wait, 6, 6 * 29_996)]);
     // Of two processes on one device it is not known.
     let report = report_of(&[rank(5_000, 0), rank(5_001, 0)].concat());
     assert!(report.warnings.iter().any(|warning| warning.contains("several of its processes may have made")));
@@ -382,6 +422,14 @@ fn the_steps_of_a_budget_are_a_name_a_pattern_or_the_profilers_own() {
         assert!(of(range, 1) && !of(range, 0), "{range:?}");
     }
     assert!(!of(Some("ProfilerStep"), 1) && !of(Some("Step*"), 1), "no step is found");
+    let without_number = Budget { milliseconds: Some(f64::NAN), ..Budget::default() };
+    assert!(without_number.checked().is_err());
+    // A process with waits and without a step is held to nothing.
+    let mut other = waited_for("cudaStreamSynchronize", 0.0, 101);
+    other.iter_mut().filter(|event| event["cat"] != "kernel").for_each(|event| event["pid"] = json!(11));
+    let both = trace_of(&[(0..5).flat_map(step).collect::<Vec<_>>(), other].concat());
+    let budget = Budget { step: Some(Step { range: "Profiler*".to_owned() }), waits: Some(1), ..Budget::default() };
+    assert!(held(&both, &budget).1.contains("no step in process 11"), "{}", held(&both, &budget).1);
 }
 
 #[test]
