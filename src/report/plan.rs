@@ -6,7 +6,8 @@ use clap::Args;
 
 use super::course::CourseArgument;
 use super::peer::PeerPlan;
-use super::{AppContext, End, output};
+use super::{AppContext, End, UsageError, output};
+use crate::runner::Suite;
 
 /// Print the rows of a suite, as the script of another program takes them; needs no device
 #[derive(Args)]
@@ -32,6 +33,9 @@ pub(super) struct Arguments {
 pub(super) fn execute(arguments: &Arguments, carried: &AppContext) -> anyhow::Result<End> {
     let book = arguments.course.project(carried)?;
     let suite = arguments.course.suite(&arguments.suite, &book, carried)?;
+    if let Some(refusal) = Suite::refuse_device(&arguments.device) {
+        return Err(UsageError(refusal).into());
+    }
     let plan = PeerPlan::new(&suite, &arguments.device, carried, arguments.seed);
     output::print_json(&plan)?;
     Ok(End::Well)

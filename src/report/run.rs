@@ -163,6 +163,9 @@ pub(super) fn measure(
     let suite = course.suite(&choice.suite, book, carried)?;
     let selection = choice.selection(carried)?;
     let with = what.with.iter().map(|peer| peer.name().to_owned()).collect();
+    if let Some(refusal) = choice.runs.and_then(Suite::refuse_runs) {
+        return Err(UsageError(format!("--runs: {refusal}")).into());
+    }
     let plan = Plan { runs: choice.runs.unwrap_or(suite.runs).get(), with };
     let device = choice.device.as_deref().unwrap_or(&suite.device);
     let mut environment = processes::describe(device, &what.limits)?;

@@ -192,7 +192,7 @@ pub fn most_alike<W: AsRef<str>, N: AsRef<str>>(pairs: impl Iterator<Item = (W, 
         // Of a short name one mistake is a large part, which changes the length by one at most.
         let is_as_long = written.chars().count().abs_diff(name.chars().count()) <= 1;
         let is_one_off = name.len() > 1 && is_as_long && strsim::osa_distance(written, name) <= 1;
-        let is_same = written.eq_ignore_ascii_case(name);
+        let is_same = written.replace(['_', ' '], "-").eq_ignore_ascii_case(name);
         f64::from(u8::from(is_one_off || is_same)) + strsim::jaro_winkler(written, name)
     };
     let compared = pairs.map(|(written, name)| (likeness(written.as_ref(), name.as_ref()), name));

@@ -82,9 +82,10 @@ impl Axis {
 
     fn steps(least: f64, largest: f64) -> Self {
         let span = if largest > least { (largest - least).min(f64::MAX) } else { 1.0 };
-        let step = round_step(span / STEPS);
+        // Beside the least numbers a step has no value of its own.
+        let step = round_step(span / STEPS).max(f64::MIN_POSITIVE);
         let (first, last) = ((least / step).floor() as i64, (least + span).max(largest) / step);
-        let last = (last - 1e-9).ceil();
+        let last = (last - 1e-9).ceil().max(first as f64 + 1.0);
         let ticks: Vec<f64> = (first..=last as i64).map(|count| count as f64 * step).collect();
         let [low, high] = [first as f64 * step, last * step].map(|end| end.clamp(f64::MIN, f64::MAX));
         Self { spacing: Spacing::Linear, low, high, ticks: ticks.into_iter().filter(|tick| tick.is_finite()).collect() }
@@ -120,6 +121,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn values_beside_the_least_number_and_the_largest_have_few_ticks() {
+        for values in
+            [vec![5e-324], vec![-5e-324, 5e-324], vec![0.0], vec![f64::MAX, f64::MIN, 5e-324], vec![-0.0, 1e-310]]
+        {
+            for spacing in [Spacing::Linear, Spacing::Log] {
+                let axis = Axis::around(values.iter().copied(), spacing);
+                assert!(axis.ticks.len() < 40, "{values:?}: {axis:?}");
+                assert!(values.iter().all(|value| (0.0..=1.0).contains(&axis.place(*value))), "{values:?}: {axis:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_linear_axis_begins_at_zero_and_ends_at_a_round_number() {

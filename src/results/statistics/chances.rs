@@ -49,7 +49,10 @@ impl Student {
 
     /// The chance of a value as large as this one, or larger, were the true one no greater than `bound`.
     pub fn chance_above(&self, bound: f64) -> f64 {
-        StudentsT::new(0.0, 1.0, self.freedom).map_or(1.0, |t| t.sf((self.centre - bound) / self.error))
+        let statistic = (self.centre - bound) / self.error;
+        // Of values so small or so large that their scatter is no number, nothing is known.
+        let t = StudentsT::new(0.0, 1.0, self.freedom).ok().filter(|_| statistic.is_finite());
+        t.map_or(1.0, |t| t.sf(statistic))
     }
 
     /// The chance of a value as small as this one, or smaller, were the true one no less than `bound`.
@@ -103,6 +106,22 @@ mod tests {
         assert!((student.chance_below(4.0) - student.chance_above(0.0)).abs() < 1e-12);
         assert!((student.chance_outside(-9.0, 0.0) - 2.0 * 0.037_09).abs() < 2e-4);
         assert_eq!(student.chance_outside(0.0, 4.0), 1.0, "it lies inside");
+    }
+
+    #[test]
+    fn whatever_the_values_a_chance_is_between_0_and_1() {
+        let extremes = [5e-324, 1e-323, 0.0, -0.0, 1.0, 1e160, -1e160, 1e308, -1e308, f64::MAX, f64::MIN];
+        for (a, b) in extremes.iter().flat_map(|a| extremes.iter().map(move |b| (*a, *b))) {
+            for values in [[a, b, b], [b, a, 1.0]] {
+                let students = [Student::of(&values), Student::between(&values, &[a, 0.0, b])];
+                for (student, bound) in students.into_iter().flatten().zip([a, b]) {
+                    let chances =
+                        [student.chance_above(bound), student.chance_below(bound), student.chance_outside(a, b)];
+                    assert!(chances.iter().all(|chance| (0.0..=1.0).contains(chance)), "{values:?}: {chances:?}");
+                }
+                assert!(Student::of(&values).is_none_or(|student| !(student.half_width(0.95) < 0.0)));
+            }
+        }
     }
 
     #[test]

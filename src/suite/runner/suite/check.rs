@@ -1,6 +1,7 @@
 //! Suites: what stands for nothing, or contradicts itself.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -12,7 +13,7 @@ use crate::experiment::AnyExperiment;
 use crate::results::nearest;
 use crate::yaml::Way;
 
-/// How often a suite may run.
+/// How often a suite may run, each system.
 const MAX_RUNS: u32 = 1000;
 
 /// What of a suite cannot be, and where it stands.
@@ -28,14 +29,18 @@ impl SuiteFault {
     }
 }
 
+/// Why a suite cannot run so often, if it cannot.
+pub(super) fn too_many(runs: NonZeroU32) -> Option<String> {
+    (runs.get() > MAX_RUNS).then(|| format!("{runs} is more than {MAX_RUNS}, the most runs of a suite"))
+}
+
 /// Finds the first thing in a suite that cannot be: a device that there is not, a list without an item, a sampling without
 /// an end, a row that would be measured twice.
 pub(super) fn check(suite: &Suite) -> Option<SuiteFault> {
     if let Some((message, hint)) = no_device(&suite.device) {
         return Some(SuiteFault { way: Way::default().key("device"), message, hint });
     }
-    if suite.runs.get() > MAX_RUNS {
-        let message = format!("{} is more than {MAX_RUNS}, the most runs of a suite", suite.runs);
+    if let Some(message) = too_many(suite.runs) {
         return Some(SuiteFault::at(Way::default().key("runs"), message));
     }
     let is_empty = |_: &Way, value: &Value| value.as_array().is_some_and(Vec::is_empty);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use self::check::{SuiteFault, check, no_device};
+use self::check::{SuiteFault, check, no_device, too_many};
 use crate::error::FileError;
 use crate::experiment::{AnyExperiment, Registry};
 use crate::measure::Protocol;
@@ -136,6 +136,11 @@ impl Suite {
     /// Why no machine has a device of this name, with the nearest one that there can be.
     pub fn refuse_device(name: &str) -> Option<String> {
         no_device(name).map(|(message, near)| format!("{message}{near}"))
+    }
+
+    /// Why no suite runs so often, if none does.
+    pub fn refuse_runs(runs: NonZeroU32) -> Option<String> {
+        too_many(runs)
     }
 
     /// Whether its device may be one of `engine`.
