@@ -119,7 +119,7 @@ mod tests {
                         [student.chance_above(bound), student.chance_below(bound), student.chance_outside(a, b)];
                     assert!(chances.iter().all(|chance| (0.0..=1.0).contains(chance)), "{values:?}: {chances:?}");
                 }
-                assert!(Student::of(&values).is_none_or(|student| !(student.half_width(0.95) < 0.0)));
+                assert!(Student::of(&values).is_none_or(|student| student.half_width(0.95).signum() != -1.0));
             }
         }
     }
