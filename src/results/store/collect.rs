@@ -73,7 +73,7 @@ struct Candidate {
 }
 
 /// Puts the results files of `sources` (files, or folders with all that is in them) into the store `store`, which no other
-/// process puts files into meanwhile: see [`held`].
+/// process puts files into meanwhile: see [`held`](super::held).
 ///
 /// # Errors
 /// A source cannot be listed, or the store cannot be written; what was put there before stays.
