@@ -211,7 +211,8 @@ impl Deck<'_> {
 
 /// The figures that are about what the lesson asks for; else the chapter's first.
 fn shown_figures(document: &Document) -> Vec<&DocumentFigure> {
-    let is_about = |figure: &&DocumentFigure| document.asks_for(figure);
+    let is_asked = document.asked_figures();
+    let is_about = |figure: &&DocumentFigure| is_asked(figure);
     let found: Vec<&DocumentFigure> = document.figures.iter().filter(is_about).take(FIGURES).collect();
     if found.is_empty() { document.figures.iter().take(1).collect() } else { found }
 }

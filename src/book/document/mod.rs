@@ -15,7 +15,7 @@ mod panel;
 mod sentence;
 mod text;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -221,8 +221,8 @@ impl Document {
         self.lesson.as_ref().map_or(0, |lesson| lesson.minutes.get().into())
     }
 
-    /// Whether a figure shows what its lesson lets the reader predict, or its number on the first page.
-    pub(crate) fn asks_for(&self, figure: &DocumentFigure) -> bool {
+    /// The rows that its lesson lets the reader predict, and those of its number on the first page.
+    fn asked_rows(&self) -> Vec<&str> {
         let asked = self.lesson.iter().map(|lesson| &lesson.predict.answer);
         let asked = asked.flat_map(|answer| [answer.condition.as_str(), answer.then.source()]);
         let named: Vec<&str> = asked.chain(self.headline.iter().map(|headline| headline.value.as_str())).collect();
@@ -230,10 +230,18 @@ impl Document {
             let name = id.split_once('.').map_or(id, |(_, name)| name).replace('-', "_");
             named.iter().any(|text| [&name, id].iter().any(|name| text.contains(*name)))
         };
+        let ids = self.tables.iter().flat_map(|table| &table.rows).map(|row| row.id.as_str());
+        if named.is_empty() { Vec::new() } else { ids.filter(|id| is_named(id)).collect() }
+    }
+
+    /// Its figures that show what is asked for, by these rows or by the timeline of its number on the first page.
+    pub(crate) fn asked_figures(&self) -> impl Fn(&DocumentFigure) -> bool + '_ {
+        let rows = self.asked_rows();
         let timeline = self.headline.as_ref().and_then(|headline| headline.timeline.as_ref());
-        let rows = self.tables.iter().flat_map(|table| &table.rows);
-        figure.panels.iter().any(|panel| panel.timeline.is_some() && panel.timeline.as_ref() == timeline)
-            || rows.into_iter().any(|row| is_named(&row.id) && figure.draws(&row.id))
+        move |figure| {
+            figure.panels.iter().any(|panel| panel.timeline.is_some() && panel.timeline.as_ref() == timeline)
+                || rows.iter().any(|id| figure.draws(id))
+        }
     }
 
     /// Its figures in two parts: those of the main matter, and those of the appendix, which only a lesson has. What a lesson asks
@@ -241,9 +249,11 @@ impl Document {
     pub(crate) fn divided_figures(&self) -> (Vec<&DocumentFigure>, Vec<&DocumentFigure>) {
         const MAIN: usize = 3;
         let most = if self.lesson.is_some() { MAIN } else { self.figures.len() };
-        let (asked, others): (Vec<_>, Vec<_>) = self.figures.iter().partition(|figure| self.asks_for(figure));
-        let main: Vec<&str> = asked.into_iter().chain(others).take(most).map(|figure| figure.id.as_str()).collect();
-        self.figures.iter().partition(|figure| main.contains(&figure.id.as_str()))
+        let is_asked = self.asked_figures();
+        let (asked, others): (Vec<_>, Vec<_>) = self.figures.iter().partition(|figure| is_asked(figure));
+        let main = asked.into_iter().chain(others).take(most).map(|figure| figure.id.as_str());
+        let main: HashSet<&str> = main.collect();
+        self.figures.iter().partition(|figure| main.contains(figure.id.as_str()))
     }
 
     /// The experiments that it shows rows of: its own, or those that its rows name.
