@@ -334,14 +334,14 @@ impl TraceReader {
         let has_arguments = !matches!(category, Category::Function | Category::Operator | Category::Range);
         let arguments: Arguments<'_> =
             if has_arguments { serde_json::from_str(written.args.0).unwrap_or_default() } else { Arguments::default() };
-        let more = Told {
+        let tells_more = matches!(category, Category::Awaited | Category::Own(_));
+        let more = tells_more.then(|| Told {
             awaited_stream: arguments.wait_on_stream.number(),
             recorded_by: arguments.wait_on_cuda_event_record_corr_id.number(),
             awaits: arguments.awaits.number(),
             site: arguments.site.text(),
             sync: arguments.sync.text(),
-        };
-        let is_used = matches!(category, Category::Awaited | Category::Own(_));
+        });
         let track = self.track(written.pid, written.tid);
         Event {
             category,
@@ -354,7 +354,7 @@ impl TraceReader {
             context: arguments.context.number(),
             stream: arguments.stream.number(),
             device: arguments.device.number(),
-            more: is_used.then(|| Box::new(more)),
+            more: more.map(Box::new),
         }
     }
 

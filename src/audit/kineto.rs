@@ -61,9 +61,9 @@ pub(super) fn add(trace: Trace, recording: &mut ProgramRecording) {
         count += of_profiler.len() as u64;
         time += of_profiler.iter().sum::<u64>();
         doubtful += u64::from(is_doubtful);
-        let mut devices: HashMap<u64, u32> = HashMap::new();
-        let elsewhere = |work: &&RecordedWork| *devices.entry(work.correlation).or_insert(work.device) != work.device;
-        shared += process.work.iter().filter(elsewhere).count();
+        // It is in the order of the numbers.
+        let of_calls = process.work.chunk_by(|one, next| one.correlation == next.correlation);
+        shared += of_calls.map(|of| of.iter().filter(|work| work.device != of[0].device).count()).sum::<usize>();
         recording.processes.push(process);
     }
     if shared > 0 {
