@@ -246,11 +246,7 @@ impl<'a> Evidence<'a> {
 
     fn synchronization(&self, call: &RecordedCall) -> CallJudgement {
         let depends = match call.class {
-            Class::Event if call.recorded_by.is_some() => {
-                let number = call.recorded_by.map_or(0, |number| number.saturating_add(1));
-                call.stream.map(|stream| self.on_stream(call, stream, number))
-            }
-            Class::Event if call.event == 0 => None,
+            Class::Event if call.event == 0 && call.recorded_by.is_none() => None,
             Class::Event => match self.recorded(call) {
                 Some((number, stream)) => stream.map(|stream| self.on_stream(call, stream, number)),
                 None => Some(None),
@@ -317,6 +313,9 @@ impl<'a> Evidence<'a> {
     }
 
     fn recorded(&self, call: &RecordedCall) -> Option<(u64, Option<u32>)> {
+        if let Some(number) = call.recorded_by {
+            return Some((number.saturating_add(1), call.stream));
+        }
         // Other programs' traces do not name the event.
         let records = self.records.get(&call.event).filter(|_| call.event != 0)?;
         let before = records.partition_point(|(exit, ..)| *exit <= call.enter);

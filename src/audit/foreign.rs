@@ -48,14 +48,14 @@ pub fn read(paths: &[impl AsRef<Path>]) -> Result<ProgramRecording, FileError> {
         let file = File::open(path).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
         all.push(of_reader(BufReader::with_capacity(1 << 20, file), &path.display().to_string())?);
     }
+    if let [(alone, _)] = &mut *all {
+        return Ok(std::mem::take(alone));
+    }
     let mut stated = HashSet::new();
     let is_ranked = all.iter().all(|(_, rank)| rank.is_some_and(|rank| stated.insert(rank)));
     let mut job = ProgramRecording::default();
     for (place, ((recording, rank), path)) in all.into_iter().zip(paths).enumerate() {
         let ProgramRecording { source, mut processes, missing, warnings } = recording;
-        if let [] | [_] = paths {
-            return Ok(ProgramRecording { source, processes, missing, warnings });
-        }
         let rank = rank.filter(|_| is_ranked).unwrap_or(place as u32);
         processes.iter_mut().for_each(|process| process.rank = Some(rank));
         job.source = source;

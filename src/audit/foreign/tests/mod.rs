@@ -4,11 +4,12 @@ mod kinds;
 mod planted;
 mod simulated;
 
-use serde_json::{Value, json};
-
-use super::super::places::Reason;
 use std::fs;
 
+use serde_json::{Value, json};
+
+use super::super::places::{Reason, WaitPlace};
+use super::super::report::{HostShare, JudgedCalls};
 use super::*;
 
 /// An event of a trace.
@@ -38,11 +39,11 @@ fn trace_of(events: &[Value]) -> String {
 }
 
 /// The recording of a text, its report, and what is known of its calls.
-fn read_text(text: &[u8]) -> (ProgramRecording, AuditReport, Vec<super::super::report::JudgedCalls>) {
+fn read_text(text: &[u8]) -> (ProgramRecording, AuditReport, Vec<JudgedCalls>) {
     let recording = of_reader(text, "trace.json").unwrap().0;
     let (report, judged) = AuditReport::of(&recording, "trace.json");
     for process in &report.processes {
-        let sum = |shares: &[super::super::report::HostShare]| shares.iter().map(|share| share.ns).sum::<u64>();
+        let sum = |shares: &[HostShare]| shares.iter().map(|share| share.ns).sum::<u64>();
         assert_eq!(sum(&process.host), process.wall_ns, "each nanosecond has one row");
         for device in &process.devices {
             assert_eq!(device.kernels_ns + device.copies_ns + sum(&device.idle), process.wall_ns);
@@ -57,13 +58,8 @@ fn report_of(events: &[Value]) -> AuditReport {
 
 /// The places: where, the call, why, how often, and for how many microseconds in all.
 fn found(report: &AuditReport) -> Vec<(&str, &str, Reason, u64, u64)> {
-    let one = |place: &'_ super::super::places::WaitPlace| (place.reason, place.count, place.total_ns / 1_000);
-    report
-        .places
-        .iter()
-        .map(|place| {
-            let (reason, count, total) = one(place);
-            (&*place.place, &*place.call, reason, count, total)
-        })
-        .collect()
+    fn one(place: &WaitPlace) -> (&str, &str, Reason, u64, u64) {
+        (&place.place, &place.call, place.reason, place.count, place.total_ns / 1_000)
+    }
+    report.places.iter().map(one).collect()
 }
