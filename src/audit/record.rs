@@ -331,7 +331,7 @@ mod tests {
 
     /// Of a process that ended before there was a header, or had no room for one.
     #[test]
-    fn a_file_without_a_header_leaves_the_other_processes_and_says_that_waits_may_be_missing() {
+    fn a_file_without_a_header_is_left_out_and_said_to_be_missing() {
         let folder = tempfile::tempdir().unwrap();
         let mut whole = vec![0; HEADER];
         whole[..8].copy_from_slice(&MAGIC);

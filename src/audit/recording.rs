@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_with_the_name_of_a_library_is_the_users_and_libraries_and_interpreters_are_not() {
+    fn a_users_folder_named_as_a_library_is_the_users() {
         let frame = |file: &str, line| Frame { file: file.to_owned(), line, ..Frame::default() };
         for (file, line, is_users) in [
             ("/root/.rustup/toolchains/stable/lib/rustlib/src/rust/library/core/src/ptr/mod.rs", 805, false),

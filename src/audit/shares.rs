@@ -212,7 +212,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_was_recorded_the_shares_of_each_thread_and_device_add_up_to_the_wall_time(process in any_process()) {
+        fn shares_of_each_thread_and_device_add_up_to_the_wall_time(process in any_process()) {
             let judgements = judge(&process);
             for thread in [None, Some(0), Some(1), Some(2)] {
                 let host = host(&process, &judgements, thread);

@@ -71,7 +71,7 @@ mod tests {
     const AHEAD: u64 = u64::MAX - 5_000;
 
     #[test]
-    fn a_time_of_the_device_is_found_on_the_host_s_clock_within_the_bound_that_is_stated() {
+    fn a_device_time_is_found_on_the_hosts_clock_within_the_stated_bound() {
         let zero = Instant::now() + Duration::from_secs(1);
         // The first is slow to get there, the second slow to come back: together they bound both sides.
         let answers = [answer(zero, 100, 9, 1), answer(zero, 200, 2, 9), answer(zero, 300, 8, 8)];

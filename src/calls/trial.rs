@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_timed_behind_all_of_the_work_however_long_it_takes_to_enqueue_what_stands_before_it() {
+    fn a_call_is_timed_behind_all_work_however_long_that_takes_to_enqueue() {
         const WORK: Duration = Duration::from_millis(20);
         let mut call = Changed::call("Stream::synchronize", WORK, None);
         let seconds = call.time(Some(WORK), None).unwrap();

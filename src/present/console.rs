@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_any_length_is_told_by_its_begin_and_its_end_and_makes_no_line_longer_than_that() {
+    fn a_text_of_any_length_is_told_by_its_begin_and_its_end() {
         let row = |label: String| TableRow { id: None, label, cells: vec![value(1.5e-6, 9)] };
         let labels = ["a".to_owned(), format!("begin{}end", "é".repeat(1_000_000))];
         let table = Table {

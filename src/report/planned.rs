@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn results_that_no_file_can_hold_are_refused_and_such_as_one_may_not_hold_are_warned_of() {
+    fn results_too_large_for_a_file_are_refused_and_large_ones_warned_of() {
         let registry = crate::experiment::Registry::builtin();
         let rows = registry.plan("cpu");
         let checked = |sampling: Protocol, runs| check_size(&rows[..2], &sampling, runs);

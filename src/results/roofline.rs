@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_share_of_a_peak_itself_nor_without_work_nor_without_a_peak_of_that_limit() {
+    fn a_share_of_a_peak_needs_work_and_another_peak_of_that_limit() {
         assert_eq!(share(&[copy_peak(100.0, 5.0), copy_peak(100.0, 6.0)]), None);
         let time = |work| row("a.time", "fp32", Unit::Seconds, work, 2.0);
         assert_eq!(share(&[time(None), copy_peak(100.0, 5.0)]), None);

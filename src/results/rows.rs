@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_by_their_identifier_in_the_order_of_the_file_and_after_each_change() {
+    fn rows_are_found_by_identifier_in_file_order_and_after_changes() {
         let mut rows: Rows = [row("b", "1"), row("a", "2"), row("b", "3")].into_iter().collect();
         assert_eq!((labels(&rows, "b"), labels(&rows, "a"), labels(&rows, "c")), ("13".into(), "2".into(), "".into()));
         rows.push(row("a", "4"));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_by_their_parameters_however_a_number_is_written_and_after_each_change() {
+    fn rows_are_found_by_parameters_however_a_number_is_written() {
         let of_size = |size: Parameter| Parameters::from([("size".to_owned(), size)]);
         let sized = |label: &str, size: Parameter| {
             let mut row = row("a", label);

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_derived_row_has_no_interval_where_its_own_values_have_two_regimes_and_keeps_it_where_they_cancel() {
+    fn a_derived_row_of_two_regimes_has_an_interval_only_if_they_cancel() {
         let one: Vec<f64> = (0..40).map(|round| 1.0 + f64::from(round * 11 % 40) * 1e-3).collect();
         let two: Vec<f64> = (0..40).map(|round| one[round] + if round % 2 == 0 { 0.0 } else { 1.0 }).collect();
         let steady: Vec<f64> = (0..40).map(|round| 1.0 + f64::from(round * 7 % 40) * 1e-3).collect();

@@ -38,7 +38,7 @@ class Affinity(unittest.TestCase):
             raise ValueError
         self.assertEqual(machine.processors, {0, 1, 2, 3})
 
-    def test_what_is_started_elsewhere_has_no_processor_of_the_core_where_enough_others_are_left(self):
+    def test_what_is_started_elsewhere_leaves_the_core_where_others_are_left(self):
         self.assertEqual(affinity.others(set(range(6)), 5, affinity.listed("1,5\n")), {0, 2, 3, 4})
         self.assertEqual(affinity.others(set(range(5)), 4, affinity.listed("3-4")), set(range(5)))
         self.assertEqual(affinity.others(set(range(8)), 7, set()), set(range(7)))

@@ -46,7 +46,7 @@ fn a_long_synchronization_that_no_work_explains_is_unknown_however_often_it_happ
 }
 
 #[test]
-fn a_synchronization_of_a_stream_that_waits_for_another_is_explained_by_the_end_of_that_work() {
+fn a_wait_for_a_stream_behind_another_is_explained_by_that_ones_work() {
     let found = judged(vec![call("cuStreamSynchronize", (1_000, MS + 2_000), 10)], vec![kernel(2, (500, MS), 5)]);
     assert_eq!((found.0, found.1), (Cause::Wait, MS - 1_000));
 }
@@ -133,7 +133,7 @@ fn a_call_without_a_reason_to_wait_that_takes_long_while_a_kernel_ends_is_uncert
 }
 
 #[test]
-fn an_event_whose_record_is_not_known_was_waited_for_only_where_the_call_returned_after_the_work() {
+fn an_unknown_event_was_waited_for_only_if_the_call_returned_after_work() {
     let wait = |exit| call("cudaEventSynchronize", (1_000, exit), 10);
     let work = |end| vec![kernel(1, (500, end), 5)];
     assert_eq!(judged(vec![wait(MS + 1_000)], work(7_000)).0, Cause::Unknown);

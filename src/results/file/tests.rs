@@ -79,7 +79,7 @@ fn pieces_behind_a_file_are_read_and_a_part_of_the_last_one_is_left_out() {
 }
 
 #[test]
-fn a_plan_of_no_runs_a_time_that_is_none_and_a_timeline_of_no_row_are_refused_by_their_names() {
+fn a_plan_of_no_runs_no_time_and_a_timeline_of_no_row_are_refused() {
     let (text, _) = kept();
     let whole: serde_json::Value = serde_json::from_str(&text).unwrap();
     let nothing = serde_json::json!({ "device": "cpu:0", "source": "", "tracks": [], "spans": [], "dropped": 0,

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_of_a_killed_process_goes_with_the_next_one_and_that_of_a_living_one_stays() {
+    fn a_killed_processs_folder_goes_with_the_next_and_a_living_ones_stays() {
         let place = tempfile::tempdir().unwrap();
         let living = Scratch::within(place.path()).unwrap();
         let [left, mine] = [".syncscope-dead42.part", ".syncscope-mine"].map(|name| place.path().join(name));

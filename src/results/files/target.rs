@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_name_that_is_taken_nothing_of_a_killed_process_stays_and_all_of_one_that_writes() {
+    fn leftovers_of_a_killed_process_go_and_those_of_a_living_one_stay() {
         let folder = tempfile::tempdir().unwrap();
         let [path, part, left] =
             ["a.json", ".a.json.syncscope-part", ".a.json.lock"].map(|name| folder.path().join(name));

@@ -100,7 +100,7 @@ mod tests {
     use crate::timeline::by_hand::{span, timeline};
 
     #[test]
-    fn kernels_start_in_order_where_each_starts_after_the_one_that_was_launched_before_it() {
+    fn kernels_start_in_order_where_each_starts_after_the_one_before() {
         let one = |first, second| timeline(vec![span(Kind::Kernel, 0, first, 1), span(Kind::Kernel, 0, second, 2)]);
         assert!(starts_in_order(&one((0, 4), (4, 6))));
         assert!(!starts_in_order(&one((5, 6), (0, 4))));

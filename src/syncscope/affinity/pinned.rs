@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_started_elsewhere_has_no_processor_of_the_core_where_enough_others_are_left() {
+    fn what_is_started_elsewhere_leaves_the_core_where_others_are_left() {
         let mut six = first(6);
         six.unset(5);
         six.unset(1);

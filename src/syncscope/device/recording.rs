@@ -231,7 +231,7 @@ mod tests {
     use crate::device::Device;
 
     #[test]
-    fn a_call_keeps_its_result_where_its_events_fail_and_the_log_says_why_it_has_no_times() {
+    fn a_call_keeps_its_result_where_its_events_fail_and_the_log_says_why() {
         let device = Device::open("cpu:0").unwrap();
         let stream = device.stream().unwrap();
         let recording = Recording::with_source(device.engine(), Some("asked for")).unwrap();

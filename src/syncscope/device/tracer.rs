@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_outlives_its_recording_leaves_its_source_and_is_in_no_other_recording() {
+    fn a_call_that_outlives_its_recording_is_in_no_other_recording() {
         let (tracer, source) = (Tracer::default(), Arc::new(Entered::default()));
         assert!(tracer.begin());
         tracer.report(Some(source.clone()));

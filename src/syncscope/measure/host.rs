@@ -278,7 +278,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_slowed_processor_is_left_for_the_first_that_is_not_slowed_and_no_other_is_tried() {
+    fn a_slowed_processor_is_left_for_the_first_that_is_not_slowed() {
         let (host, processors) = host(&[1.0; 4]);
         assert!(!host.settle());
         processors.set(&[1.1, 1.1, 1.1, 1.9]);

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn where_one_round_is_asked_for_short_ones_are_two_or_three_and_a_long_one_is_enough() {
+    fn where_one_round_is_asked_for_a_long_one_is_enough_and_short_are_more() {
         let over = |rounds: &[f64], elapsed: f64| {
             let protocol = Protocol::samples(10).with_warmup(1);
             let mut warmup = Warmup::new(&protocol, 1, None);

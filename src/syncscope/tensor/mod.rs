@@ -223,7 +223,7 @@ mod tests {
     use crate::device::Device;
 
     #[test]
-    fn a_shape_of_more_dimensions_than_any_is_refused_wherever_it_is_given_and_the_most_are_printed() {
+    fn a_shape_of_too_many_dimensions_is_refused_and_the_most_are_printed() {
         let stream = Device::open("cpu:0").unwrap().stream().unwrap();
         let most = stream.ones::<f32>([1; MAX_DIMENSIONS]).unwrap();
         let [open, close] = ["[", "]"].map(|bracket| bracket.repeat(MAX_DIMENSIONS));

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_synchronization_has_pending_what_was_called_before_it_on_its_stream_and_is_not_complete() {
+    fn what_a_stream_synchronization_waits_for_is_its_earlier_unfinished_work() {
         let point = span(Synchronize, 0, (10, 30), 5);
         let timeline = timeline(vec![
             span(Kernel, 0, (0, 8), 1),

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn an_implicit_synchronization_has_the_name_and_the_place_of_the_operation_that_caused_it() {
+    fn an_implicit_synchronization_has_name_and_place_of_its_operation() {
         let device = device();
         let stream = device.stream().unwrap();
         let x = stream.ones::<f32>([16]).unwrap();
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_within_an_enqueue_is_an_implicit_synchronization_and_one_within_a_synchronization_is_that_one() {
+    fn a_stall_within_an_enqueue_is_an_implicit_synchronization() {
         let origin = Instant::now();
         let at = |us| origin + std::time::Duration::from_micros(us);
         let call = |note, correlation, (start, end)| TracedCall {

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_does_not_wait_in_a_copy_that_returns_before_it_is_over_nor_in_one_of_pinned_memory() {
+    fn no_wait_is_seen_in_a_copy_that_returns_early_or_is_of_pinned_memory() {
         let early = log(&[(copy_from(true), 1, [20, 60])], &[(Kind::Copy, 1, [50, 300])], None);
         assert_eq!(found(&early), []);
         // A copy of a few bytes may be over before the call returns, and nobody waited for it.

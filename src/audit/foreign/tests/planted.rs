@@ -70,7 +70,7 @@ fn losses(report: &AuditReport) -> Vec<(String, Reason, u64, u64)> {
 }
 
 #[test]
-fn verdicts_stay_when_times_move_ranks_are_renamed_and_what_holds_no_wait_is_dropped() {
+fn verdicts_stay_when_times_move_ranks_are_renamed_or_no_waits_dropped() {
     for (seed, program) in programs(200) {
         let events = program.events(10, 0);
         let own = losses(&report_of(&events));

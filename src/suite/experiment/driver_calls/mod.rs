@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_tried_as_often_as_is_asked_for_and_one_that_fails_is_found_before_the_rounds() {
+    fn a_state_is_tried_as_often_as_asked_and_fails_before_the_rounds() {
         let made = Rc::new(Cell::new(0));
         let counted = Rc::clone(&made);
         let mut trial = first_kept(move || Ok(f64::from(counted.replace(counted.get() + 1)))).unwrap();

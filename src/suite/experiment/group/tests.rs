@@ -104,7 +104,7 @@ fn started(bench: &Bench, id: &str, parameters: &Parameters) -> Vec<f64> {
 }
 
 #[test]
-fn rows_that_differ_in_parameters_alone_are_sampled_in_turn_and_computed_from_their_own_operands() {
+fn rows_that_differ_in_parameters_are_sampled_in_turn() {
     let mut group = Group::of("G", [("kind", "k".into())]);
     for count in [2_usize, 3] {
         group = group
@@ -138,7 +138,7 @@ fn a_row_of_another_system_is_declared_and_has_no_meaning_here() {
 }
 
 #[test]
-fn recorded_rows_and_those_that_change_the_process_belong_to_their_own_parts_of_a_run_and_a_plan_holds_all() {
+fn recorded_rows_and_those_that_change_the_process_run_apart() {
     #[derive(Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
     struct Both;
     impl Experiment for Both {

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_dtype_a_size_of_zero_and_a_wrong_type_have_a_place_and_say_what_was_expected() {
+    fn an_unknown_dtype_zero_size_or_wrong_type_says_place_and_expectation() {
         for (bad, expected) in [
             ("{ dtypes: [fp17] }", "fp16"),
             ("{ big: 0 }", "a whole number above 0"),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_a_bound_refuses_has_its_place_and_an_experiment_with_nothing_behind_it_its_own() {
+    fn a_value_out_of_bounds_and_an_empty_experiment_have_their_places() {
         for (wrong, place) in [
             ("small: 9, kernels: [0.1, -2.0]", "s.yaml:4:45: "),
             ("small: 9, kernels: [0.1, 1.0e+9]", "s.yaml:4:45: "),

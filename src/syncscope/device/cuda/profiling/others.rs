@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_not_another_whether_it_is_listed_by_its_number_or_by_one_of_the_host() {
+    fn this_process_is_not_another_by_its_own_number_or_that_of_the_host() {
         let besides = |own, listed: &[u32]| besides(own, &BTreeSet::new(), &listed.iter().copied().collect());
         assert_eq!([besides(7, &[7]), besides(7, &[7, 8, 9]), besides(7, &[8, 7])], [Some(0), Some(2), Some(1)]);
         assert_eq!([besides(7, &[4711]), besides(7, &[4711, 0])], [Some(0), Some(1)]);
