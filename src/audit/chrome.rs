@@ -382,31 +382,23 @@ impl TraceReader {
     }
 
     fn finish(mut self, is_whole: bool, stopped: Option<String>) -> Trace {
-        let trace = &mut self.trace;
-        if self.untimed > 0 {
-            let untimed = self.untimed;
-            trace.missing.push(format!("{untimed} of its events have no time that can be read, and are left out"));
-        }
-        if self.unread > 0 {
-            trace.missing.push(format!("{} could not be read, and are left out", counted(self.unread, "event")));
-        }
+        let Self { untimed, unread, .. } = self;
         let open = self.open.values().flatten().flatten().count();
-        if open > 0 {
-            trace.missing.push(format!("{} began and did not end", counted(open, "event")));
-        }
-        if self.mended > 0 {
-            let mended = counted(self.mended, "event");
-            trace
-                .warnings
-                .push(format!("{mended} had letters or numbers that are no JSON, and were read without them"));
-        }
-        match stopped {
-            Some(why) => {
-                trace.missing.push(format!("it could not be read to its end ({why}): what came later is missing"))
-            }
-            None if !is_whole => trace.missing.push("it is cut off: what came later is missing".to_owned()),
-            None => {}
-        }
+        let is_cut_off = !is_whole || stopped.is_some();
+        let cut_off = match stopped {
+            Some(why) => format!("it could not be read to its end ({why})"),
+            None => "it is cut off".to_owned(),
+        };
+        let said = [
+            (untimed > 0, format!("{untimed} of its events have no time that can be read, and are left out")),
+            (unread > 0, format!("{} could not be read, and are left out", counted(unread, "event"))),
+            (open > 0, format!("{} began and did not end", counted(open, "event"))),
+            (is_cut_off, format!("{cut_off}: what came later is missing")),
+        ];
+        self.trace.missing.extend(said.into_iter().filter_map(|(is_so, what)| is_so.then_some(what)));
+        let mended = counted(self.mended, "event");
+        let mended = format!("{mended} had letters or numbers that are no JSON, and were read without them");
+        self.trace.warnings.extend((self.mended > 0).then_some(mended));
         self.trace
     }
 }

@@ -101,7 +101,7 @@ fn unprefixed(function: &str) -> Option<&str> {
     ["cuda", "cu", "hip"].iter().find_map(|library| function.strip_prefix(library))
 }
 
-/// What a host does at a time.
+/// What a host does at a time, in the order of a report.
 ///
 /// ```
 /// use syncscope_audit::Activity;
@@ -144,19 +144,6 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// All, in the order of a report.
-    pub(crate) const ALL: [Self; 9] = [
-        Self::Waiting,
-        Self::Copying,
-        Self::Loading,
-        Self::Allocating,
-        Self::PageLocking,
-        Self::Calling,
-        Self::Unknown,
-        Self::Own,
-        Self::Outside,
-    ];
-
     /// In words, of a host.
     pub(crate) fn words(self) -> &'static str {
         match self {

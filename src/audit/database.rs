@@ -50,19 +50,11 @@ pub(super) struct Database {
 pub(super) struct Fields<'a>(&'a Row<'a>);
 
 impl Fields<'_> {
-    pub(crate) fn number(&self, place: usize) -> Option<i64> {
+    pub(super) fn number<T: TryFrom<i64>>(&self, place: usize) -> Option<T> {
         match self.0.get_ref(place) {
-            Ok(ValueRef::Integer(number)) => Some(number),
+            Ok(ValueRef::Integer(number)) => T::try_from(number).ok(),
             _ => None,
         }
-    }
-
-    pub(super) fn natural(&self, place: usize) -> Option<u64> {
-        self.number(place).and_then(|number| u64::try_from(number).ok())
-    }
-
-    pub(super) fn small(&self, place: usize) -> Option<u32> {
-        self.number(place).and_then(|number| u32::try_from(number).ok())
     }
 
     pub(super) fn text(&self, place: usize) -> Option<String> {

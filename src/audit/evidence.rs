@@ -133,12 +133,9 @@ pub(crate) fn judge(process: &Process) -> Vec<CallJudgement> {
         }
     }
     for call in process.calls.iter().filter(|call| call.class == Class::Record) {
-        evidence.records.entry(call.event).or_default().push((
-            call.exit,
-            // What that call itself enqueued is before the event, too.
-            call.correlation.saturating_add(1),
-            call.stream,
-        ));
+        // What that call itself enqueued is before the event, too.
+        let recorded = (call.exit, call.correlation.saturating_add(1), call.stream);
+        evidence.records.entry(call.event).or_default().push(recorded);
     }
     evidence.usual = evidence.usual_times();
     let within = nesting::times_within(&process.calls);
@@ -175,9 +172,8 @@ impl<'a> Evidence<'a> {
     /// The streams of the context of a call, or one of them.
     fn streams(&self, call: &RecordedCall, one: Option<u32>) -> impl Iterator<Item = &Line> {
         let context = call.context;
-        let fits = move |of: Option<u32>| of.is_some_and(|of| one.is_none_or(|one| one == of));
-        let own = self.lines.iter().filter(move |((of, stream), _)| *of == context && fits(*stream));
-        own.map(|(_, line)| line)
+        let is_one = move |of: Option<u32>| if one.is_some() { of == one } else { of.is_some() };
+        self.lines.iter().filter(move |((of, stream), _)| *of == context && is_one(*stream)).map(|(_, line)| line)
     }
 
     fn all_before(&self, call: &RecordedCall) -> Option<(u64, usize)> {
@@ -204,11 +200,10 @@ impl<'a> Evidence<'a> {
         let past = self.copies.partition_point(|(correlation, _)| *correlation <= call.correlation);
         let near = self.copies[..past].iter().rev().take(2 * AROUND as usize);
         let near = near.take_while(|(number, _)| number.saturating_add(AROUND) > call.correlation);
-        let is_own = |work: &&RecordedWork| {
+        near.filter_map(|(_, place)| self.process.work.get(*place)).find(|work| {
             let same = call.bytes == 0 || work.bytes == 0 || work.bytes == call.bytes;
             work.start >= call.enter && same && call.stream.is_none_or(|stream| stream == work.stream)
-        };
-        near.filter_map(|(_, place)| self.process.work.get(*place)).find(is_own)
+        })
     }
 
     fn judge(&self, call: &RecordedCall) -> CallJudgement {
@@ -283,12 +278,7 @@ impl<'a> Evidence<'a> {
             // It returned as this ended; or whatever it was has ended.
             Some((end, awaited)) if call.exit <= end + RETURN => waited(call, end, awaited),
             _ if last <= call.exit + SLACK => self.unexplained(call),
-            _ => CallJudgement {
-                cause: Cause::Uncertain,
-                own: longest,
-                unknown: duration - longest,
-                ..CallJudgement::default()
-            },
+            _ => unknown_beyond(longest, duration, Cause::Uncertain),
         }
     }
 
@@ -303,12 +293,7 @@ impl<'a> Evidence<'a> {
         // The legacy default stream waits for others, and a stream for events of others.
         match self.ended_within(call, None, call.exit) {
             Some((end, awaited)) if call.exit.saturating_sub(end) <= STRANGE => waited(call, end, awaited),
-            _ => CallJudgement {
-                cause: Cause::Unknown,
-                own: usual,
-                unknown: duration - usual,
-                ..CallJudgement::default()
-            },
+            _ => unknown_beyond(usual, duration, Cause::Unknown),
         }
     }
 
@@ -377,6 +362,11 @@ impl<'a> Evidence<'a> {
             _ => none,
         }
     }
+}
+
+/// A call of which nothing explains what is beyond its own time.
+fn unknown_beyond(own: u64, duration: u64, cause: Cause) -> CallJudgement {
+    CallJudgement { cause, own, unknown: duration - own, ..CallJudgement::default() }
 }
 
 /// A call that returned after `end`.

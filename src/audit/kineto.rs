@@ -49,12 +49,6 @@ pub(super) fn add(trace: Trace, recording: &mut ProgramRecording) {
         };
         events.take(event, &tracks);
     }
-    if homeless > 0 {
-        recording.missing.push(format!(
-            "events of work whose calls several of its processes may have made: {homeless}. They are left out; read the trace of \
-             each process by itself"
-        ));
-    }
     let (mut count, mut time, mut doubtful, mut shared) = (0_u64, 0, 0_u64, 0);
     for events in all {
         let (process, of_profiler, is_doubtful) = events.finish();
@@ -66,23 +60,21 @@ pub(super) fn add(trace: Trace, recording: &mut ProgramRecording) {
         shared += of_calls.map(|of| of.iter().filter(|work| work.device != of[0].device).count()).sum::<usize>();
         recording.processes.push(process);
     }
-    if shared > 0 {
-        recording.missing.push(format!(
-            "calls whose number is that of work on several devices: {shared}. Traces of several processes with one number were put \
-             together, and cannot be told apart"
-        ));
-    }
-    if count > 0 {
-        let time = Unit::Seconds.format(time as f64 * 1e-9, 3);
-        let of_profiler = counted(count, "synchronization");
-        recording.warnings.push(format!("left out as the profiler's own: {of_profiler}, {time} in all"));
-    }
-    if doubtful > 0 {
-        let of = if doubtful == 1 { String::new() } else { format!(" of each of {doubtful} processes") };
-        recording
-            .warnings
-            .push(format!("the last wait{of} may be the profiler's own, which nothing in the trace tells"));
-    }
+    let of_several = format!(
+        "events of work whose calls several of its processes may have made: {homeless}. They are left out; read the trace of each \
+         process by itself"
+    );
+    let of_one_number = format!(
+        "calls whose number is that of work on several devices: {shared}. Traces of several processes with one number were put \
+         together, and cannot be told apart"
+    );
+    let missing = (homeless > 0).then_some(of_several).into_iter().chain((shared > 0).then_some(of_one_number));
+    recording.missing.extend(missing);
+    let (of_profiler, time) = (counted(count, "synchronization"), Unit::Seconds.format(time as f64 * 1e-9, 3));
+    let left_out = format!("left out as the profiler's own: {of_profiler}, {time} in all");
+    let of = if doubtful == 1 { String::new() } else { format!(" of each of {doubtful} processes") };
+    let last = format!("the last wait{of} may be the profiler's own, which nothing in the trace tells");
+    recording.warnings.extend((count > 0).then_some(left_out).into_iter().chain((doubtful > 0).then_some(last)));
 }
 
 /// What is open at a time, the innermost last, and until when.
@@ -97,6 +89,7 @@ enum Around {
     Operator(Arc<str>),
 }
 
+#[derive(Default)]
 struct ForeignEvents {
     first: i64,
     threads: HashMap<u32, u32>,
@@ -116,17 +109,7 @@ struct ForeignEvents {
 
 impl ForeignEvents {
     fn new(number: u32, first: i64) -> Self {
-        Self {
-            first,
-            threads: HashMap::new(),
-            taken: HashSet::new(),
-            process: Process { number, complete: true, ..Process::default() },
-            awaited: HashMap::new(),
-            functions: BTreeMap::new(),
-            around: HashMap::new(),
-            windows: Vec::new(),
-            begun: Vec::new(),
-        }
+        Self { first, process: Process { number, complete: true, ..Process::default() }, ..Self::default() }
     }
 
     fn take(&mut self, event: Event, tracks: &[(u32, String)]) {
@@ -284,19 +267,14 @@ impl ForeignEvents {
                 *next += 1;
             }
             stack.retain(|(end, _)| end + ROUNDED >= call.exit);
-            let functions = stack.iter().rev().filter_map(|(_, around)| match around {
-                Around::Function(frame) => Some(*frame),
-                Around::Operator(_) => None,
-            });
-            let functions: Vec<u32> = functions.collect();
-            call.operator = stack.iter().rev().find_map(|(_, around)| match around {
-                Around::Operator(name) => Some(Arc::clone(name)),
-                Around::Function(_) => None,
-            });
-            let mut foreign = functions
-                .iter()
-                .map(|frame| &self.process.frames[*frame as usize])
-                .take_while(|frame| !frame.is_users());
+            let innermost = || stack.iter().rev().map(|(_, around)| *around);
+            let function = |around: &Around| if let Around::Function(frame) = around { Some(*frame) } else { None };
+            let operator =
+                |around: &Around| if let Around::Operator(name) = around { Some(name.clone()) } else { None };
+            let functions: Vec<u32> = innermost().filter_map(function).collect();
+            call.operator = innermost().find_map(operator);
+            let frames = functions.iter().map(|frame| &self.process.frames[*frame as usize]);
+            let mut foreign = frames.take_while(|frame| !frame.is_users());
             if call.class.is_explicit() && foreign.any(Frame::is_of_a_profiler) {
                 call.class = Class::Profiler;
             }
@@ -330,9 +308,9 @@ impl ForeignEvents {
             }
             if window - exit <= CLOSING {
                 // With the calls that it is made of.
-                let parts =
-                    calls.iter_mut().filter(|call| call.thread == thread && (enter..exit).contains(&call.enter));
-                parts.filter(|call| call.class.is_explicit()).for_each(|call| call.class = Class::Profiler);
+                let within = |call: &&mut RecordedCall| call.thread == thread && (enter..exit).contains(&call.enter);
+                let parts = calls.iter_mut().filter(within).filter(|call| call.class.is_explicit());
+                parts.for_each(|call| call.class = Class::Profiler);
             }
         }
         false

@@ -155,7 +155,7 @@ impl Reading {
                     name: name.into(),
                     enter,
                     exit,
-                    correlation: row.natural(3).unwrap_or(0),
+                    correlation: row.number(3).unwrap_or(0),
                     thread: (global & 0xff_ffff) as u32,
                     ..RecordedCall::default()
                 });
@@ -190,15 +190,15 @@ impl Reading {
         for (table, is_asked, what) in missing {
             let lacking = database.read(&table, |row| {
                 let Some(home) = self.home(row.number(1)) else { return };
-                let place = row.natural(0).and_then(|correlation| numbered.get(&(home, correlation)));
+                let place = row.number(0).and_then(|correlation| numbered.get(&(home, correlation)));
                 let process = self.processes.get_mut(&home);
                 let Some(call) = place.zip(process).and_then(|(place, process)| process.calls.get_mut(*place)) else {
                     return;
                 };
                 // A stream that waits for an event has such a row, too, and is no wait of the host.
                 if call.class.is_explicit() || call.class == Class::Record {
-                    (call.context, call.stream) = (some(row.small(2)), some(row.small(3)));
-                    call.event = some(row.small(4)).map_or(0, |event| u64::from(event) + 1);
+                    (call.context, call.stream) = (some(row.number(2)), some(row.number(3)));
+                    call.event = some(row.number(4)).map_or(0, |event| u64::from(event) + 1);
                 }
             })?;
             if lacking.is_none() && is_asked {
@@ -225,10 +225,10 @@ impl Reading {
                     kind,
                     start,
                     end,
-                    correlation: row.natural(4).unwrap_or(0),
-                    context: row.small(6).unwrap_or(0),
-                    stream: row.small(3).unwrap_or(0),
-                    device: row.small(2).unwrap_or(0),
+                    correlation: row.number(4).unwrap_or(0),
+                    context: row.number(6).unwrap_or(0),
+                    stream: row.number(3).unwrap_or(0),
+                    device: row.number(2).unwrap_or(0),
                     bytes,
                 });
             })?;
@@ -247,14 +247,14 @@ impl Reading {
             name if name == COPIES.name => {
                 // CUPTI's numbers for memory are those of nsys and one, so that its 0 is a memory that is not known.
                 let small = |place, more| {
-                    row.small(place).and_then(|kind| u8::try_from(kind.saturating_add(more)).ok()).unwrap_or(0)
+                    row.number::<u32>(place).and_then(|kind| u8::try_from(kind.saturating_add(more)).ok()).unwrap_or(0)
                 };
                 let kind = record::copy(small(8, 0), small(9, 1), small(10, 1));
-                (kind, kind.words().into(), row.natural(7).unwrap_or(0))
+                (kind, kind.words().into(), row.number(7).unwrap_or(0))
             }
-            name if name == FILLS.name => (WorkKind::Fill, WorkKind::Fill.words().into(), row.natural(7).unwrap_or(0)),
+            name if name == FILLS.name => (WorkKind::Fill, WorkKind::Fill.words().into(), row.number(7).unwrap_or(0)),
             name if name == GRAPHS.name => {
-                (WorkKind::Kernel, format!("graph {}", row.number(7).unwrap_or(0)).into(), 0)
+                (WorkKind::Kernel, format!("graph {}", row.number::<i64>(7).unwrap_or(0)).into(), 0)
             }
             _ => {
                 let named = [7, 8].into_iter().filter_map(|place| row.number(place));

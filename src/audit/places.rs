@@ -199,7 +199,7 @@ pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<Wa
                 gathered.times.push(lost);
                 gathered.bytes = gathered.bytes.saturating_add(judgement.bytes);
                 if reason == Reason::Wait {
-                    let idle = judged.devices.iter().map(|device| idle_at(&device.gaps, call.exit)).max();
+                    let idle = judged.gaps.iter().map(|gaps| idle_at(gaps, call.exit)).max();
                     gathered.idle = gathered.idle.saturating_add(idle.unwrap_or(0));
                 }
             }

@@ -162,10 +162,9 @@ impl RecordReader {
             tag::NAME => _ = self.names.insert(fields.u32(), readable(&fields.text()).into()),
             tag::FRAME => self.frame(&mut fields),
             tag::STACK => {
-                let number = fields.u32() as usize;
-                let frames =
-                    fields.0.chunks_exact(4).map(|frame| u32::from_le_bytes([frame[0], frame[1], frame[2], frame[3]]));
-                put(&mut self.process.stacks, number, frames.collect());
+                let (number, count) = (fields.u32() as usize, fields.0.len() / 4);
+                let frames = std::iter::repeat_with(|| fields.u32()).take(count).collect();
+                put(&mut self.process.stacks, number, frames);
             }
             tag::MARKER => self.marker(&mut fields),
             tag::NOTE => self.note(&mut fields),
@@ -180,22 +179,8 @@ impl RecordReader {
         self.of_calls.push(fields.u32());
         let (stream, context, stack) = (some(fields.u32()), Some(fields.u32()), some(fields.u32()));
         let (bytes, event) = (fields.u64(), fields.u64());
-        let (name, class) = Default::default();
-        self.process.calls.push(RecordedCall {
-            name,
-            class,
-            enter,
-            exit,
-            correlation,
-            thread,
-            context,
-            stream,
-            stack,
-            bytes,
-            event,
-            recorded_by: None,
-            operator: None,
-        });
+        let times = RecordedCall { enter, exit, bytes, event, ..RecordedCall::default() };
+        self.process.calls.push(RecordedCall { correlation, thread, context, stream, stack, ..times });
     }
 
     fn work(&mut self, fields: &mut Fields<'_>) {
@@ -275,9 +260,8 @@ impl RecordReader {
                     .to_owned(),
             );
         }
-        if process.lost > 0 {
-            self.missing.push(format!("{} lost: waits may be missing", counted(process.lost, "record")));
-        }
+        let lost = format!("{} lost: waits may be missing", counted(process.lost, "record"));
+        self.missing.extend((process.lost > 0).then_some(lost));
         self.missing.extend(process.without_work().map(str::to_owned));
         (process, self.missing)
     }

@@ -175,26 +175,17 @@ impl Frame {
     /// there, what every such program has is known by name.
     pub(crate) fn is_users(&self) -> bool {
         // Rust's own library is under a commit's name, or where a toolchain has its source.
-        let parts = [
-            "site-packages/",
-            "dist-packages/",
-            "/lib/python3.",
-            "<frozen",
-            OTHER_THREAD,
-            "/rustc/",
-            "/rustlib/src/",
-            "/.cargo/",
-        ];
-        let beginnings =
-            ["torch/", "torchvision/", "triton/", "numpy/", "contextlib.py", "functools.py", "threading.py"];
+        let parts = "site-packages/ dist-packages/ /lib/python3. <frozen /rustc/ /rustlib/src/ /.cargo/";
+        let beginnings = "torch/ torchvision/ triton/ numpy/ contextlib.py functools.py threading.py";
         // A frame of a native stack: of a library, or of an interpreter.
         let (folder, name) = self.file.rsplit_once('/').unwrap_or(("", &self.file));
         let is_module = name.ends_with(".so")
             || name.contains(".so.")
             || folder.ends_with("/bin") && name.starts_with("python") && self.line == 0;
         let is_foreign = is_module
-            || parts.iter().any(|part| self.file.contains(part))
-            || beginnings.iter().any(|beginning| self.file.starts_with(beginning));
+            || self.file.contains(OTHER_THREAD)
+            || parts.split(' ').any(|part| self.file.contains(part))
+            || beginnings.split(' ').any(|beginning| self.file.starts_with(beginning));
         !self.file.is_empty() && !is_foreign
     }
 
@@ -295,11 +286,9 @@ impl Process {
         self.work.retain(|work| work.end >= work.start);
         let starts = self.calls.iter().map(|call| call.enter).chain(self.work.iter().map(|work| work.start));
         let ends = self.calls.iter().map(|call| call.exit).chain(self.work.iter().map(|work| work.end));
-        let (first, last) = (starts.min(), ends.max());
-        // Of a file that does not say when recording began.
-        self.start =
-            if self.start == 0 { first.unwrap_or(0) } else { first.map_or(self.start, |at| at.min(self.start)) };
-        self.end = last.unwrap_or(self.start).max(self.end);
+        // A file may not say when recording began.
+        self.start = starts.chain((self.start > 0).then_some(self.start)).min().unwrap_or(0);
+        self.end = ends.max().unwrap_or(self.start).max(self.end);
         self.calls.sort_by_key(|call| (call.enter, std::cmp::Reverse(call.exit), call.correlation));
         self.calls = nesting::merged(std::mem::take(&mut self.calls));
         self.work.sort_by_key(|work| (work.correlation, work.start));

@@ -1,13 +1,11 @@
 //! What an audit says, as it is kept (`--json`): its schema is that of `report schema audit`.
 
-use std::collections::BTreeMap;
-
 use super::class::{Activity, Class};
 use super::evidence::{CallJudgement, judge};
 use super::lanes;
 use super::places::{self, WaitPlace};
 use super::recording::{Process, ProgramRecording};
-use super::shares::{self, DeviceTime};
+use super::shares::{self, ShareSegment};
 use crate::timeline::Timeline;
 use crate::units::counted;
 
@@ -118,7 +116,8 @@ pub struct OverheadReport {
 #[derive(Clone, Debug)]
 pub struct JudgedCalls {
     pub(crate) judgements: Vec<CallJudgement>,
-    pub(crate) devices: Vec<DeviceTime>,
+    /// When each device was idle.
+    pub(crate) gaps: Vec<Vec<(u64, u64)>>,
 }
 
 impl AuditReport {
@@ -129,9 +128,9 @@ impl AuditReport {
         for process in &recording.processes {
             let judgements = judge(process);
             let host = shares::host(process, &judgements, shares::main_thread(process));
-            let devices = shares::devices(process, &host);
-            processes.push(process_report(process, host, &devices));
-            judged.push(JudgedCalls { judgements, devices });
+            let (devices, gaps) = shares::devices(process, &host).into_iter().unzip();
+            processes.push(process_report(process, host, devices));
+            judged.push(JudgedCalls { judgements, gaps });
         }
         let mut warnings = [recording.missing.clone(), recording.warnings.clone()].concat();
         let missed: u64 = processes.iter().filter_map(|process| Some(process.overhead.as_ref()?.missed_stacks)).sum();
@@ -153,22 +152,19 @@ impl AuditReport {
 
 /// The time around the longest wait of all.
 fn longest_wait(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Option<Timeline> {
-    let all = recording.processes.iter().zip(judged).flat_map(|(process, judged)| {
-        process
-            .calls
-            .iter()
-            .zip(&judged.judgements)
-            .map(move |(call, judgement)| (judgement.wait, call, process, judged))
+    let all = recording.processes.iter().zip(judged).flat_map(|(process, JudgedCalls { judgements, .. })| {
+        let waits = process.calls.iter().zip(judgements);
+        waits.map(move |(call, judgement)| (judgement.wait, call, process, judgements))
     });
-    let (wait, call, process, judged) = all.filter(|(wait, ..)| *wait > 0).max_by_key(|(wait, ..)| *wait)?;
+    let (wait, call, process, judgements) = all.filter(|(wait, ..)| *wait > 0).max_by_key(|(wait, ..)| *wait)?;
     let from = call.enter.saturating_sub(wait / 2).max(process.start);
     let to = call.exit.saturating_add(wait / 2).min(process.end);
-    let mut timeline = lanes::timeline(process, &judged.judgements, (from, to));
+    let mut timeline = lanes::timeline(process, judgements, (from, to));
     timeline.spans.truncate(SPANS);
     Some(timeline)
 }
 
-fn process_report(process: &Process, host: Vec<shares::ShareSegment>, devices: &[DeviceTime]) -> ProcessReport {
+fn process_report(process: &Process, host: Vec<ShareSegment>, devices: Vec<DeviceReport>) -> ProcessReport {
     let wall_ns = process.wall_ns();
     let overhead = process.overhead.clone().filter(|overhead| overhead.calls > 0);
     let share = |overhead: &OverheadReport| overhead.own_ns as f64 / wall_ns.max(1) as f64;
@@ -181,16 +177,8 @@ fn process_report(process: &Process, host: Vec<shares::ShareSegment>, devices: &
         wall_ns,
         complete: process.complete,
         calls: process.calls.iter().filter(|call| call.class != Class::Record).count() as u64,
-        host: listed(&shares::sums(host)),
-        devices: devices.iter().map(device_report).collect(),
+        host: shares::sums(host),
+        devices,
         overhead,
     }
-}
-
-fn device_report(time: &DeviceTime) -> DeviceReport {
-    DeviceReport { device: time.device, kernels_ns: time.kernels, copies_ns: time.copies, idle: listed(&time.idle) }
-}
-
-fn listed(sums: &BTreeMap<Activity, u64>) -> Vec<HostShare> {
-    Activity::ALL.into_iter().filter_map(|doing| Some(HostShare { doing, ns: *sums.get(&doing)? })).collect()
 }

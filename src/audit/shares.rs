@@ -8,22 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 use super::class::{Activity, Class};
 use super::evidence::CallJudgement;
 use super::recording::{Process, WorkKind};
+use super::report::{DeviceReport, HostShare};
 
 /// A part of the time: what was done, from, to.
 pub(crate) type ShareSegment = (Activity, u64, u64);
-
-/// What a device did.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct DeviceTime {
-    pub(crate) device: u32,
-    pub(crate) kernels: u64,
-    /// Copies and fills, while no kernel ran.
-    pub(crate) copies: u64,
-    /// Idle time, by what the host did.
-    pub(crate) idle: BTreeMap<Activity, u64>,
-    /// When it was idle.
-    pub(crate) gaps: Vec<(u64, u64)>,
-}
 
 /// The thread that spent most time in calls. Another may make more: PyTorch's backward pass looks up kernels on its own.
 pub(crate) fn main_thread(process: &Process) -> Option<u32> {
@@ -85,14 +73,14 @@ impl ThreadSegments {
 }
 
 /// How long each took.
-pub(crate) fn sums(segments: impl IntoIterator<Item = ShareSegment>) -> BTreeMap<Activity, u64> {
+pub(crate) fn sums(segments: impl IntoIterator<Item = ShareSegment>) -> Vec<HostShare> {
     let mut sums = BTreeMap::new();
     segments.into_iter().for_each(|(doing, from, to)| *sums.entry(doing).or_default() += to - from);
-    sums
+    sums.into_iter().map(|(doing, ns)| HostShare { doing, ns }).collect()
 }
 
-/// What each device did, in the order of their numbers.
-pub(crate) fn devices(process: &Process, host: &[ShareSegment]) -> Vec<DeviceTime> {
+/// What each device did, in the order of their numbers, and when it was idle.
+pub(crate) fn devices(process: &Process, host: &[ShareSegment]) -> Vec<(DeviceReport, Vec<(u64, u64)>)> {
     let mut devices: BTreeMap<u32, [Vec<(u64, u64)>; 2]> = BTreeMap::new();
     for work in &process.work {
         let [kernels, all] = devices.entry(work.device).or_default();
@@ -102,16 +90,15 @@ pub(crate) fn devices(process: &Process, host: &[ShareSegment]) -> Vec<DeviceTim
         }
     }
     let device = |(device, [kernels, all]): (u32, [Vec<(u64, u64)>; 2])| {
-        let (kernels, busy) = (length(&union(kernels)), union(all));
+        let (kernels_ns, busy) = (length(&union(kernels)), union(all));
         let gaps = gaps(&busy, process.start, process.end);
         let (first, last) = busy.first().zip(busy.last()).map_or((0, 0), |(first, last)| (first.0, last.1));
-        let mut idle = BTreeMap::new();
-        for (doing, from, to) in within(&gaps, host) {
+        let idle = within(&gaps, host).into_iter().map(|(doing, from, to)| {
             // At both ends the device had no work yet, or no more.
-            let doing = if to <= first || from >= last { Activity::Outside } else { doing };
-            *idle.entry(doing).or_default() += to - from;
-        }
-        DeviceTime { device, kernels, copies: length(&busy) - kernels, idle, gaps }
+            (if to <= first || from >= last { Activity::Outside } else { doing }, from, to)
+        });
+        let idle = sums(idle);
+        (DeviceReport { device, kernels_ns, copies_ns: length(&busy) - kernels_ns, idle }, gaps)
     };
     devices.into_iter().map(device).collect()
 }
@@ -218,10 +205,10 @@ mod tests {
                 let host = host(&process, &judgements, thread);
                 let ends = host.iter().map(|(_, _, to)| *to);
                 prop_assert!(host.iter().skip(1).zip(ends).all(|((_, from, _), end)| *from == end), "{host:?}");
-                prop_assert_eq!(sums(host.clone()).values().sum::<u64>(), process.wall_ns());
-                for device in devices(&process, &host) {
-                    let idle: u64 = device.idle.values().sum();
-                    prop_assert_eq!(device.kernels + device.copies + idle, process.wall_ns());
+                prop_assert_eq!(sums(host.clone()).iter().map(|share| share.ns).sum::<u64>(), process.wall_ns());
+                for (device, _) in devices(&process, &host) {
+                    let idle: u64 = device.idle.iter().map(|share| share.ns).sum();
+                    prop_assert_eq!(device.kernels_ns + device.copies_ns + idle, process.wall_ns());
                 }
             }
             for (call, judgement) in process.calls.iter().zip(&judgements) {

@@ -56,28 +56,17 @@ pub fn summary(report: &AuditReport) -> String {
 fn waits(report: &AuditReport) -> String {
     let (count, places, total) = lost(report, Reason::Wait);
     let wall = report.wall_ns();
+    let took = format!("{} at {} took {}", counted(count, "wait"), counted(places as u64, "place"), time(total));
+    let (whole, processes) = (time(wall), of_processes(report.processes.len()));
     match (report.processes.len(), count) {
         (0, _) => "No use of CUDA was recorded.".to_owned(),
-        (processes, _) if wall == 0 => format!("Nothing was recorded of {}.", of_processes(processes)),
+        _ if wall == 0 => format!("Nothing was recorded of {processes}."),
         // Each thread's waits count.
-        (processes, _) if total > wall => format!(
-            "{} at {} took {}, more than the {} of the whole run, in {}: several threads waited at once.",
-            counted(count, "wait"),
-            counted(places as u64, "place"),
-            time(total),
-            time(wall),
-            of_processes(processes)
-        ),
-        (processes, 0) => format!("No wait in {} of {}.", time(wall), of_processes(processes)),
-        (processes, _) => format!(
-            "{} at {} took {} of {} ({}), in {}.",
-            counted(count, "wait"),
-            counted(places as u64, "place"),
-            time(total),
-            time(wall),
-            share(total, wall),
-            of_processes(processes)
-        ),
+        _ if total > wall => {
+            format!("{took}, more than the {whole} of the whole run, in {processes}: several threads waited at once.")
+        }
+        (_, 0) => format!("No wait in {whole} of {processes}."),
+        _ => format!("{took} of {whole} ({}), in {processes}.", share(total, wall)),
     }
 }
 
@@ -109,7 +98,6 @@ pub fn places(report: &AuditReport, most: usize) -> Table {
         (Role::Measured, "device idle after"),
     ];
     let has_operators = report.places.iter().any(|place| !place.operator.is_empty());
-    let is_shown = |name: &str| has_operators || name != "operator";
     let wall = report.wall_ns();
     let row = |place: &WaitPlace| {
         let cells = [
@@ -124,15 +112,11 @@ pub fn places(report: &AuditReport, most: usize) -> Table {
             time(place.idle_after_ns),
         ];
         let cells = cells.into_iter().skip(usize::from(!has_operators)).map(Cell::Text).collect();
-        TableRow { id: None, label: line(place.name()).into_owned(), cells }
+        TableRow::new(line(place.name()), cells)
     };
     let rows = report.places.iter().take(most).map(row).collect();
-    let shown = columns.into_iter().filter(|(_, name)| is_shown(name));
-    Table {
-        title: "Places by time lost".to_owned(),
-        columns: shown.map(|(role, name)| Column::new(role, name)).collect(),
-        groups: vec![TableGroup { label: None, rows }],
-    }
+    let shown = columns.into_iter().filter(|(_, name)| has_operators || *name != "operator");
+    Table::new("Places by time lost", shown.map(|(role, name)| Column::new(role, name)).collect(), rows)
 }
 
 /// The call of a place, with how much its calls copied.
@@ -147,11 +131,7 @@ fn call(place: &WaitPlace) -> String {
 /// Where the time of a process went.
 pub fn time_of(process: &ProcessReport) -> Table {
     let wall = process.wall_ns;
-    let row = |label: &str, ns: u64| TableRow {
-        id: None,
-        label: label.to_owned(),
-        cells: vec![Cell::Text(time(ns)), Cell::Text(share(ns, wall))],
-    };
+    let row = |label: &str, ns| TableRow::new(label, vec![Cell::Text(time(ns)), Cell::Text(share(ns, wall))]);
     let listed =
         |shares: &[HostShare]| shares.iter().map(|share| row(share.doing.words(), share.ns)).collect::<Vec<_>>();
     let mut groups = vec![TableGroup { label: Some("Host".to_owned()), rows: listed(&process.host) }];

@@ -75,13 +75,8 @@ pub fn verdict(
         verdict.unheld.push("no use of CUDA was recorded".to_owned());
         return verdict;
     }
-    if let Some(budget) = budget {
-        let (breaches, unheld) = steps::over(budget, recording, judged, report);
-        verdict.add(breaches);
-        verdict.unheld.extend(unheld);
-    }
-    if let Some(baseline) = baseline {
-        let (breaches, unheld) = beyond(baseline, report);
+    let over = budget.map(|budget| steps::over(budget, recording, judged, report));
+    for (breaches, unheld) in over.into_iter().chain(baseline.map(|baseline| beyond(baseline, report))) {
         verdict.add(breaches);
         verdict.unheld.extend(unheld);
     }
@@ -116,7 +111,7 @@ fn blocked(audit: &AuditReport) -> HashMap<(&str, &str), &WaitPlace> {
 
 /// The waits whose place a baseline does not have, and those of which it is not known. For each place of the baseline that is
 /// gone, one of the same function has moved.
-fn beyond(baseline: &AuditReport, report: &AuditReport) -> (Vec<Breach>, Option<String>) {
+fn beyond(baseline: &AuditReport, report: &AuditReport) -> (Vec<Breach>, Vec<String>) {
     let (before, now) = (blocked(baseline), blocked(report));
     let mut gone: HashMap<_, u64> = HashMap::new();
     for (_, place) in before.iter().filter(|(known, _)| !now.contains_key(*known)) {
@@ -139,5 +134,5 @@ fn beyond(baseline: &AuditReport, report: &AuditReport) -> (Vec<Breach>, Option<
     let breaches = breaches.collect();
     let count: u64 = lost.iter().map(|place| place.count).sum();
     let unheld = format!("{} without a stack: it is not known if the baseline has the place", counted(count, "wait"));
-    (breaches, (count > 0).then_some(unheld))
+    (breaches, (count > 0).then_some(unheld).into_iter().collect())
 }

@@ -22,25 +22,23 @@ pub fn is_unseen(c: char) -> bool {
 
 /// Text of one line: without what is not seen.
 pub fn line(text: &str) -> Cow<'_, str> {
-    match text.contains(is_unseen) {
-        true => Cow::Owned(text.chars().filter(|c| !is_unseen(*c)).collect()),
-        false => Cow::Borrowed(text),
-    }
+    with_signs(text, is_unseen, |_| None)
 }
 
 /// Text for a terminal, lines and tabs as they are. What a terminal would act on is shown by a sign in its place.
 pub fn terminal(text: &str) -> Cow<'_, str> {
-    with_signs(text, |c| is_unseen(c) && c != '\n' && c != '\t')
+    with_signs(text, |c| is_unseen(c) && c != '\n' && c != '\t', sign)
 }
 
 /// Text for one line of a terminal, in which a foreign line break begins no line of its own.
 pub fn terminal_line(text: &str) -> Cow<'_, str> {
-    with_signs(text, is_unseen)
+    with_signs(text, is_unseen, sign)
 }
 
-fn with_signs(text: &str, acts: impl Fn(char) -> bool) -> Cow<'_, str> {
-    match text.contains(&acts) {
-        true => Cow::Owned(text.chars().map(|c| if acts(c) { sign(c) } else { c }).collect()),
+/// A text with a sign, or with nothing, in the place of some characters.
+fn with_signs(text: &str, acts: fn(char) -> bool, sign: fn(char) -> Option<char>) -> Cow<'_, str> {
+    match text.contains(acts) {
+        true => Cow::Owned(text.chars().filter_map(|c| if acts(c) { sign(c) } else { Some(c) }).collect()),
         false => Cow::Borrowed(text),
     }
 }
@@ -55,11 +53,11 @@ pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
 }
 
 /// ␛ for an escape; � where there is no sign.
-fn sign(c: char) -> char {
+fn sign(c: char) -> Option<char> {
     match u32::from(c) {
-        code @ 0..=0x1F => char::from_u32(0x2400 + code).unwrap_or('\u{FFFD}'),
-        0x7F => '\u{2421}',
-        _ => '\u{FFFD}',
+        code @ 0..=0x1F => char::from_u32(0x2400 + code),
+        0x7F => Some('\u{2421}'),
+        _ => Some('\u{FFFD}'),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::table::{Cell, Column, Table};
+use super::table::{Cell, Table, TableRow};
 use crate::clean::{shortened, terminal_line};
 
 /// The most characters of a text in a cell: every line is as wide as the widest.
@@ -13,40 +13,34 @@ const MOST: usize = 1_000;
 /// What separates two columns.
 const GAP: &str = "  ";
 
-/// A cell as text: the part that is aligned to the right, and the details after it.
-struct Text {
-    main: String,
-    detail: String,
-    /// Words span both parts.
-    words: bool,
-}
+/// A cell as text: the part that is aligned to the right, and the details after it. Words, which have none, span both parts.
+type Text = (String, Option<String>);
 
 impl Table {
     /// The table as text in aligned columns, for a terminal.
     pub fn to_console(&self) -> String {
-        let mut lines: Vec<Vec<Text>> = vec![self.columns.iter().map(heading).collect()];
-        let mut group_labels = Vec::new();
-        for group in &self.groups {
-            if let Some(label) = &group.label {
-                group_labels.push((lines.len(), label));
-            }
-            for row in &group.rows {
-                let indent = if group.label.is_some() { GAP } else { "" };
-                let label = words(&format!("{indent}{}", row.label));
-                lines.push(std::iter::once(label).chain(row.cells.iter().map(cell)).collect());
-            }
+        // The cells of a row, or the label of a group above its rows.
+        let mut lines: Vec<Result<Vec<Text>, &str>> =
+            vec![Ok(self.columns.iter().map(|column| words(&column.text())).collect())];
+        for group in self.groups.iter().filter(|group| !group.rows.is_empty()) {
+            lines.extend(group.label.as_deref().map(Err));
+            let indent = if group.label.is_some() { GAP } else { "" };
+            let label = |label: &str| words(&format!("{indent}{label}"));
+            let row = |row: &TableRow| std::iter::once(label(&row.label)).chain(row.cells.iter().map(cell)).collect();
+            lines.extend(group.rows.iter().map(row).map(Ok));
         }
 
         let columns = 0..self.columns.len();
         let main = |column: usize| {
-            let values = lines.iter().filter_map(|line| line.get(column)).filter(|text| !text.words);
-            values.map(|text| text.main.width()).max().unwrap_or(0)
+            let values = lines.iter().flatten().filter_map(|line| line.get(column));
+            values.filter(|(_, detail)| detail.is_some()).map(|(main, _)| main.width()).max().unwrap_or(0)
         };
         let mains: Vec<usize> = columns.clone().map(main).collect();
-        let joined = |line: &Vec<Text>| line.iter().zip(&mains).map(|(text, main)| joined(text, *main)).collect();
-        let lines: Vec<Vec<String>> = lines.iter().map(joined).collect();
-        let width = |column: usize| lines.iter().filter_map(|line| line.get(column)).map(|text| text.width()).max();
-        let widths: Vec<usize> = columns.map(|column| width(column).unwrap_or(0)).collect();
+        let joined = |line: Vec<Text>| line.into_iter().zip(&mains).map(|(text, main)| joined(text, *main)).collect();
+        let lines: Vec<Result<Vec<String>, &str>> = lines.into_iter().map(|line| line.map(joined)).collect();
+        let cells = |column: usize| lines.iter().flatten().filter_map(move |line| line.get(column));
+        let widths: Vec<usize> =
+            columns.map(|column| cells(column).map(|text| text.width()).max().unwrap_or(0)).collect();
 
         let mut out = String::new();
         // What a cell holds may be anybody's: it ends no line.
@@ -55,32 +49,25 @@ impl Table {
             out.push('\n');
         };
         put(&shortened(&self.title, MOST));
-        for (index, line) in lines.iter().enumerate() {
-            for (_, label) in group_labels.iter().filter(|(at, _)| *at == index) {
-                put(&shortened(label, MOST));
+        let padded = |(text, width): (&String, &usize)| text.clone() + &" ".repeat(width - text.width());
+        for line in &lines {
+            match line {
+                Ok(cells) => put(cells.iter().zip(&widths).map(padded).collect::<Vec<_>>().join(GAP).trim_end()),
+                Err(label) => put(&shortened(label, MOST)),
             }
-            let cells = line.iter().zip(&widths).map(|(text, width)| text.clone() + &" ".repeat(width - text.width()));
-            put(cells.collect::<Vec<_>>().join(GAP).trim_end());
         }
         out
     }
 }
 
-fn heading(column: &Column) -> Text {
-    match &column.detail {
-        Some(detail) => words(&format!("{} ({detail})", column.heading)),
-        None => words(&column.heading),
-    }
-}
-
 fn words(text: &str) -> Text {
-    Text { main: shortened(text, MOST).into_owned(), detail: String::new(), words: true }
+    (shortened(text, MOST).into_owned(), None)
 }
 
 fn cell(cell: &Cell) -> Text {
     match cell {
         Cell::Text(text) => words(text),
-        Cell::Nothing => Text { main: "—".to_owned(), detail: String::new(), words: false },
+        Cell::Nothing => ("—".to_owned(), Some(String::new())),
         Cell::Missing(missing) => match &missing.reason {
             Some(reason) => words(&format!("{}: {reason}", missing.state)),
             None => words(&missing.state),
@@ -89,18 +76,16 @@ fn cell(cell: &Cell) -> Text {
             let formatted = value.formatted();
             let details = formatted.details();
             let detail = if details.is_empty() { String::new() } else { format!("({})", details.join(", ")) };
-            Text { main: formatted.main, detail, words: false }
+            (formatted.main, Some(detail))
         }
     }
 }
 
-fn joined(text: &Text, main: usize) -> String {
-    if text.words {
-        return text.main.clone();
-    }
-    let indent = " ".repeat(main.saturating_sub(text.main.width()));
-    let gap = if text.detail.is_empty() { "" } else { " " };
-    format!("{indent}{}{gap}{}", text.main, text.detail)
+fn joined((text, detail): Text, main: usize) -> String {
+    let Some(detail) = detail else { return text };
+    let indent = " ".repeat(main.saturating_sub(text.width()));
+    let gap = if detail.is_empty() { "" } else { " " };
+    format!("{indent}{text}{gap}{detail}")
 }
 
 #[cfg(test)]
@@ -108,6 +93,7 @@ mod tests {
     use super::super::table::{Missing, Role, TableGroup, TableRow};
     use super::super::value::{Precision, Sampled, Value};
     use super::*;
+    use crate::Column;
     use crate::units::Unit;
 
     fn value(seconds: f64, samples: usize) -> Cell {

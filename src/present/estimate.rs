@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::units::{Scale, Unit};
+use crate::units::Unit;
 
 /// The least coverage that counts as 95 %.
 pub const LEAST_COVERAGE: f64 = 0.945;
@@ -98,7 +98,7 @@ impl Estimate {
     ///
     /// Where there are too few samples for an interval, the brackets contain their range, and the text says so.
     pub fn format(&self, unit: Unit) -> String {
-        let (scale, decimals) = self.scale(unit);
+        let (scale, decimals) = unit.scale_of(self.median, (self.low, self.high));
         let kind = if self.is_interval() { "" } else { ", range" };
         let [low, high] = [self.low, self.high].map(|end| scale.number(end, decimals));
         format!("{} ({low} … {high}, n = {}{kind})", scale.fixed(self.median, decimals), self.n)
@@ -106,15 +106,8 @@ impl Estimate {
 
     /// The interval alone, as in `−0.20 … 0.30 µs`.
     pub fn format_interval(&self, unit: Unit) -> String {
-        let (scale, decimals) = self.scale(unit);
+        let (scale, decimals) = unit.scale_of(self.median, (self.low, self.high));
         scale.interval((self.low, self.high), decimals)
-    }
-
-    /// The prefix and the decimals that the three numbers share.
-    fn scale(&self, unit: Unit) -> (Scale, usize) {
-        let largest = self.median.abs().max(self.low.abs()).max(self.high.abs());
-        let scale = unit.scale(largest);
-        (scale, scale.decimals_of_interval(largest, (self.low, self.high)))
     }
 }
 

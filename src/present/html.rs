@@ -14,15 +14,10 @@ impl Table {
         let title = escape(&self.title);
         let mut out = format!("<div class=\"results-scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\">\n");
         out.push_str(&format!("<table class=\"results\">\n<caption>{title}</caption>\n<thead><tr>\n"));
-        for (place, column) in self.columns.iter().enumerate() {
-            out.push_str(&heading(column, &units(self, place)));
-        }
+        out.extend(self.columns.iter().enumerate().map(|(place, column)| heading(column, &units(self, place))));
         out.push_str("</tr></thead>\n");
-        for group in &self.groups {
-            out.push_str(&rows(group, &self.columns));
-        }
-        out.push_str("</table>\n</div>\n");
-        out
+        out.extend(self.groups.iter().map(|group| rows(group, &self.columns)));
+        out + "</table>\n</div>\n"
     }
 }
 
@@ -41,13 +36,10 @@ fn heading(column: &Column, units: &[&str]) -> String {
 /// The units in which the values of a column are written, each once.
 fn units(table: &Table, column: usize) -> Vec<&'static str> {
     let mut units = Vec::new();
-    let rows = table.groups.iter().flat_map(|group| &group.rows);
-    for cell in rows.filter_map(|row| row.cells.get(column.checked_sub(1)?)) {
-        if let Cell::Value(value) = cell {
-            let symbol = value.symbol();
-            if !symbol.is_empty() && !units.contains(&symbol) {
-                units.push(symbol);
-            }
+    for row in table.groups.iter().flat_map(|group| &group.rows) {
+        let Some(Cell::Value(value)) = column.checked_sub(1).and_then(|place| row.cells.get(place)) else { continue };
+        if !value.symbol().is_empty() && !units.contains(&value.symbol()) {
+            units.push(value.symbol());
         }
     }
     units
@@ -61,21 +53,14 @@ fn rows(group: &TableGroup, columns: &[Column]) -> String {
             "<tr class=\"group\"><th scope=\"rowgroup\">{label}</th><td colspan=\"{rest}\"></td></tr>\n"
         ));
     }
-    for entry in &group.rows {
-        out.push_str(&row(entry, columns));
-    }
-    out.push_str("</tbody>\n");
-    out
+    out.extend(group.rows.iter().map(|entry| row(entry, columns)));
+    out + "</tbody>\n"
 }
 
 fn row(row: &TableRow, columns: &[Column]) -> String {
     let id = row.id.as_ref().map(|id| format!(" data-id=\"{}\"", escape(id))).unwrap_or_default();
-    let mut out = format!("<tr{id}><th scope=\"row\">{}</th>", escape(&row.label));
-    for (entry, column) in row.cells.iter().zip(columns.iter().skip(1)) {
-        out.push_str(&cell(entry, column.role.name()));
-    }
-    out.push_str("</tr>\n");
-    out
+    let cells = row.cells.iter().zip(columns.iter().skip(1)).map(|(entry, column)| cell(entry, column.role.name()));
+    format!("<tr{id}><th scope=\"row\">{}</th>{}</tr>\n", escape(&row.label), cells.collect::<String>())
 }
 
 fn cell(cell: &Cell, role: &str) -> String {
@@ -99,14 +84,9 @@ fn value_cell(value: &Value, role: &str) -> String {
         out.push_str(&format!("<span class=\"interval\">{spoken}{}</span> ", escape(interval)));
     }
     let parts = [("samples", &formatted.samples), ("spread", &formatted.spread), ("share", &formatted.share)];
-    for (class, text) in parts {
-        if let Some(text) = text {
-            out.push_str(&span(class, text));
-        }
-    }
-    for note in &formatted.notes {
-        out.push_str(&span("note", note));
-    }
+    let parts = parts.into_iter().filter_map(|(class, text)| Some((class, text.as_ref()?)));
+    let notes = formatted.notes.iter().map(|note| ("note", note));
+    out.extend(parts.chain(notes).map(|(class, text)| span(class, text)));
     format!("<td class=\"{role}\"{}>{out}</td>", hint(value))
 }
 

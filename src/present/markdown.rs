@@ -4,7 +4,7 @@
 //! read and searched for. What goes into a page of the book passes [`escape`](super::escape()) instead, by which no HTML can
 //! begin in any reader of Markdown.
 
-use super::table::{Cell, Column, Table};
+use super::table::{Cell, Table};
 use crate::escape::in_one_line;
 
 /// What Markdown acts on within a line: a cell or a title begins none.
@@ -24,36 +24,23 @@ impl Table {
     /// The table as Markdown.
     pub fn to_markdown(&self) -> String {
         let mut out = format!("**{}**\n\n", plain(&self.title));
-        push_line(&mut out, self.columns.iter().map(heading));
-        push_line(&mut out, self.columns.iter().map(|_| "---".to_owned()));
+        out.push_str(&line(self.columns.iter().map(|column| plain(&column.text()))));
+        out.push_str(&line(self.columns.iter().map(|_| "---".to_owned())));
         for group in &self.groups {
             for row in &group.rows {
                 let label = match &group.label {
                     Some(group) => format!("{}, {}", plain(group), plain(&row.label)),
                     None => plain(&row.label),
                 };
-                push_line(&mut out, std::iter::once(label).chain(row.cells.iter().map(cell)));
+                out.push_str(&line(std::iter::once(label).chain(row.cells.iter().map(cell))));
             }
         }
         out
     }
 }
 
-fn push_line(out: &mut String, cells: impl Iterator<Item = String>) {
-    out.push('|');
-    for cell in cells {
-        out.push(' ');
-        out.push_str(&cell);
-        out.push_str(" |");
-    }
-    out.push('\n');
-}
-
-fn heading(column: &Column) -> String {
-    match &column.detail {
-        Some(detail) => format!("{} ({})", plain(&column.heading), plain(detail)),
-        None => plain(&column.heading),
-    }
+fn line(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }
 
 fn cell(cell: &Cell) -> String {

@@ -174,6 +174,12 @@ impl Column {
     pub fn of(self, device: impl Into<String>) -> Self {
         Self { detail: Some(device.into()), ..self }
     }
+
+    /// The heading, with the device in brackets.
+    pub(crate) fn text(&self) -> String {
+        let device = self.detail.as_ref().map(|device| format!(" ({device})"));
+        self.heading.clone() + &device.unwrap_or_default()
+    }
 }
 
 impl Role {

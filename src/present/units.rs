@@ -89,12 +89,8 @@ impl TryFrom<f64> for Seconds {
     type Error = String;
 
     fn try_from(seconds: f64) -> Result<Self, String> {
-        let sensible = seconds > 0.0 && seconds <= 3600.0;
-        if sensible {
-            Ok(Self(seconds))
-        } else {
-            Err(format!("expected seconds, more than 0 and at most 3600, and found {seconds}"))
-        }
+        let sensible = (seconds > 0.0 && seconds <= 3600.0).then_some(Self(seconds));
+        sensible.ok_or_else(|| format!("expected seconds, more than 0 and at most 3600, and found {seconds}"))
     }
 }
 
@@ -163,6 +159,13 @@ impl Unit {
         let (factor, symbol) =
             *found.or_else(|| if magnitude == 0.0 { steps.first() } else { steps.last() }).unwrap_or(&(1.0, ""));
         Scale { factor, symbol }
+    }
+
+    /// The scale, and the digits after the decimal point, that a value and the ends of its interval share.
+    pub fn scale_of(self, value: f64, (low, high): (f64, f64)) -> (Scale, usize) {
+        let largest = value.abs().max(low.abs()).max(high.abs());
+        let scale = self.scale(largest);
+        (scale, scale.decimals_of_interval(largest, (low, high)))
     }
 }
 
@@ -234,11 +237,8 @@ impl Scale {
     /// `value` without the symbol, with at most three significant digits: what stands at a tick of an axis.
     pub fn short(self, value: f64) -> String {
         let text = self.number(value, self.decimals(value, 3));
-        if text.contains('.') && !text.contains('×') {
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        } else {
-            text
-        }
+        let is_decimal = text.contains('.') && !text.contains('×');
+        if is_decimal { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
     }
 
     /// As [`short`](Self::short), with the symbol; 0 stands alone.
@@ -260,12 +260,11 @@ impl Scale {
     /// fewer than three significant digits of `largest` and no more than five. Four for an interval without width.
     pub fn decimals_of_interval(self, largest: f64, (low, high): (f64, f64)) -> usize {
         let half_width = (high - low) / 2.0 / self.factor;
-        if half_width > 0.0 {
-            let supported = usize::try_from(1 - exponent(half_width)).unwrap_or(0);
-            supported.clamp(self.decimals(largest, 3), self.decimals(largest, 5))
-        } else {
-            self.decimals(largest, 4)
+        if half_width.is_nan() || half_width <= 0.0 {
+            return self.decimals(largest, 4);
         }
+        let supported = usize::try_from(1 - exponent(half_width)).unwrap_or(0);
+        supported.clamp(self.decimals(largest, 3), self.decimals(largest, 5))
     }
 
     fn with_symbol(self, number: &str) -> String {

@@ -91,17 +91,8 @@ pub(crate) const OTHER_THREAD: &str = "<another thread>";
 
 /// Whether a module, by its path, is the driver's, the run-time library's or a tool's: no program's place lies in it.
 pub(crate) fn is_tool(module: &[u8]) -> bool {
-    const NAMES: [&str; 9] = [
-        "libcuda.so",
-        "libcudart",
-        "libcudadebugger",
-        "libcupti",
-        "libnvidia-",
-        "libnvToolsExt",
-        "libnvtx",
-        "libToolsInjection",
-        "libsyncscope_audit",
-    ];
+    const NAMES: &str = "libcuda.so libcudart libcudadebugger libcupti libnvidia- libnvToolsExt libnvtx libToolsInjection \
+                         libsyncscope_audit";
     let name = module.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    NAMES.iter().any(|tool| name.starts_with(tool.as_bytes()))
+    NAMES.split(' ').any(|tool| name.starts_with(tool.as_bytes()))
 }

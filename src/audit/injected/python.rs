@@ -75,6 +75,7 @@ functions! {
     line: c"PyFrame_GetLineNumber", fn(Object) -> c_int;
     attribute: c"PyObject_GetAttrString", fn(Object, *const c_char) -> Object;
     text: c"PyUnicode_AsUTF8AndSize", fn(Object, *mut isize) -> *const c_char;
+    // Of no object, it does nothing.
     release: c"Py_DecRef", fn(Object) -> ();
     hold: c"Py_IncRef", fn(Object) -> ();
     fetch: c"PyErr_Fetch", fn(*mut Object, *mut Object, *mut Object) -> ();
@@ -230,9 +231,7 @@ impl Python {
                 (self.release)(frame);
                 frame = next;
             }
-            if !frame.is_null() {
-                (self.release)(frame);
-            }
+            (self.release)(frame);
             (self.bring)(kind, value, trace);
         }
         count
@@ -255,19 +254,10 @@ impl Python {
             };
             let number = stacks::frame(code as usize, line, 0, bytes(file), bytes(function));
             (self.hold)(code);
-            for object in [function, file] {
-                if !object.is_null() {
-                    (self.release)(object);
-                }
-            }
             // An attribute that an older version does not have leaves an error.
             let (mut kind, mut value, mut trace) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
             (self.fetch)(&mut kind, &mut value, &mut trace);
-            for object in [kind, value, trace] {
-                if !object.is_null() {
-                    (self.release)(object);
-                }
-            }
+            [function, file, kind, value, trace].into_iter().for_each(|object| (self.release)(object));
             number
         }
     }

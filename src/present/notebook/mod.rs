@@ -157,16 +157,11 @@ pub fn estimated(label: &str, estimate: &Estimate, difference: bool) -> TableRow
 
 /// SVG as the address of an image: what an address or an attribute would act on is escaped (RFC 3986, 2.1).
 fn address(svg: &str) -> String {
-    let mut address = String::from("data:image/svg+xml,");
-    for byte in svg.bytes() {
-        match byte {
-            b'%' | b'#' | b'"' | b'<' | b'>' | b'&' | b'\'' | 0..=b' ' | 0x7F.. => {
-                address.push_str(&format!("%{byte:02X}"))
-            }
-            _ => address.push(char::from(byte)),
-        }
-    }
-    address
+    let sign = |byte: u8| match byte {
+        b'%' | b'#' | b'"' | b'<' | b'>' | b'&' | b'\'' | 0..=b' ' | 0x7F.. => format!("%{byte:02X}"),
+        _ => char::from(byte).to_string(),
+    };
+    format!("data:image/svg+xml,{}", svg.bytes().map(sign).collect::<String>())
 }
 
 /// A picture of its own: with its size and a ground. Its width comes first.

@@ -33,7 +33,8 @@ fn round_step(step: f64) -> f64 {
 /// An axis from `low` to `high`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
-    spacing: Spacing,
+    /// How it is divided, which may be linear where a logarithm was asked for.
+    pub(super) spacing: Spacing,
     low: f64,
     high: f64,
     /// The values that are marked, ascending.
@@ -89,11 +90,6 @@ impl Axis {
         let ticks: Vec<f64> = (first..=last as i64).map(|count| count as f64 * step).collect();
         let [low, high] = [first as f64 * step, last * step].map(|end| end.clamp(f64::MIN, f64::MAX));
         Self { spacing: Spacing::Linear, low, high, ticks: ticks.into_iter().filter(|tick| tick.is_finite()).collect() }
-    }
-
-    /// How it is divided, which may be linear where a logarithm was asked for.
-    pub(super) fn spacing(&self) -> Spacing {
-        self.spacing
     }
 
     /// Where `value` lies: 0 at the low end, 1 at the high end, between them for what lies beyond.

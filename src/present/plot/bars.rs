@@ -178,7 +178,7 @@ impl BarPlot {
         // Also the least bar has a length.
         let least = self.measured().map(|(_, value, _)| value / 2.0).fold(f64::INFINITY, f64::min);
         let axis = Axis::around(self.measured().flat_map(ends).chain([least]), self.spacing);
-        (axis.spacing() == Spacing::Log).then_some(axis)
+        (axis.spacing == Spacing::Log).then_some(axis)
     }
 
     fn draw(&self, svg: &mut Svg<'_>) {

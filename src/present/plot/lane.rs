@@ -50,16 +50,14 @@ pub(super) struct LaneBar {
 /// Spans of one kind and name that follow each other.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SpanRun<'a> {
-    pub(crate) kind: Kind,
-    name: &'a str,
+    /// The first, which ends with the last.
+    pub(super) span: LaneSpan<'a>,
     count: usize,
-    start_ns: u64,
-    end_ns: u64,
 }
 
 impl SpanRun<'_> {
     pub(super) fn text(&self) -> String {
-        let name = self.name.split_whitespace().collect::<Vec<_>>().join(" ");
+        let name = self.span.name.split_whitespace().collect::<Vec<_>>().join(" ");
         if self.count == 1 { name } else { format!("{} × {name}", self.count) }
     }
 }
@@ -88,17 +86,11 @@ impl<'a> TrackPlot<'a> {
         let mut runs: Vec<SpanRun<'a>> = Vec::new();
         for span in self.spans {
             match runs.last_mut() {
-                Some(run) if run.kind == span.kind && run.name == span.name => {
+                Some(run) if run.span.kind == span.kind && run.span.name == span.name => {
                     run.count += 1;
-                    run.end_ns = run.end_ns.max(span.end_ns);
+                    run.span.end_ns = run.span.end_ns.max(span.end_ns);
                 }
-                _ => runs.push(SpanRun {
-                    kind: span.kind,
-                    name: span.name,
-                    count: 1,
-                    start_ns: span.start_ns,
-                    end_ns: span.end_ns,
-                }),
+                _ => runs.push(SpanRun { span: *span, count: 1 }),
             }
         }
         runs
@@ -134,12 +126,13 @@ impl<'a> TrackPlot<'a> {
 
     /// Names below their runs. Wide runs come first; what finds no room is left out.
     fn placed(&self, mut runs: Vec<SpanRun<'_>>) -> Vec<(usize, i32, String)> {
-        runs.sort_by_key(|run| (std::cmp::Reverse(run.end_ns.saturating_sub(run.start_ns)), run.start_ns));
+        let length = |span: &LaneSpan<'_>| span.end_ns.saturating_sub(span.start_ns);
+        runs.sort_by_key(|SpanRun { span, .. }| (std::cmp::Reverse(length(span)), span.start_ns));
         let (mut taken, mut names): (Vec<(usize, i32, i32)>, Vec<_>) = (Vec::new(), Vec::new());
         for run in runs {
             let text = Weight::Regular.shortened(&run.text(), ROOM);
             let width = Weight::Regular.width(&text);
-            let middle = (self.x(run.start_ns) + self.x(run.end_ns)) / 2;
+            let middle = (self.x(run.span.start_ns) + self.x(run.span.end_ns)) / 2;
             let most = WIDTH - LEFT - width;
             let left = (middle - width / 2).min(most).max(LEFT);
             let free = |row: &usize| {
@@ -159,7 +152,7 @@ fn counted(runs: &[SpanRun<'_>]) -> Vec<(usize, i32, String)> {
     let mut counts: Vec<SpanRun<'_>> = Vec::new();
     let mut places: HashMap<(Kind, &str), usize> = HashMap::new();
     for run in runs {
-        let name = (run.kind, run.name);
+        let name = (run.span.kind, run.span.name);
         match places.get(&name) {
             Some(place) => counts[*place].count += run.count,
             None if counts.len() == MAX_NAMES => {}

@@ -286,7 +286,7 @@ impl LinePlot {
     /// The numbers at the ticks of the axis of the values.
     fn numbers(&self, y: &Axis) -> Vec<String> {
         let scale = self.unit.scale(y.ticks.last().copied().unwrap_or(1.0));
-        let number = |tick: &f64| match y.spacing() {
+        let number = |tick: &f64| match y.spacing {
             Spacing::Linear => scale.tick(*tick),
             Spacing::Log => self.unit.scale(*tick).tick(*tick),
         };

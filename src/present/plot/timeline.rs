@@ -92,7 +92,7 @@ impl TimelinePlot<'_> {
         let lanes = lanes.iter().map(|Drawing { lane, name, share, .. }| {
             let runs = lane.runs();
             let mut text: Vec<String> =
-                runs.iter().take(DESCRIBED).map(|run| format!("{} ({})", run.text(), run.kind.name())).collect();
+                runs.iter().take(DESCRIBED).map(|run| format!("{} ({})", run.text(), run.span.kind.name())).collect();
             if runs.len() > DESCRIBED {
                 text.push(format!("and {} more", runs.len() - DESCRIBED));
             }
