@@ -73,7 +73,7 @@ pub use self::{
     record::read as read_records,
     recording::ProgramRecording,
     report::JudgedCalls,
-    tables::{of_processes, overhead, sentence},
+    tables::{of_processes, overhead},
     verdict::{Breach, Verdict, verdict},
 };
 pub use tables::{places as places_table, summary, time_of};

@@ -4,6 +4,7 @@ use super::places::WaitPlace;
 use super::report::{AuditReport, ProcessReport};
 use super::tables;
 use crate::present::{escape, page_head};
+use crate::units::capitalized;
 
 /// What mdBook gives the book's pages, behind their style.
 const GROUND: &str = include_str!("page.css");
@@ -85,7 +86,7 @@ fn explained(place: &WaitPlace, chapter: &dyn Fn(&str) -> String) -> String {
     if let Some(thread) = place.thread {
         out.push_str(&format!("; thread {thread}"));
     }
-    let advice = escape(&tables::sentence(&place.advice));
+    let advice = escape(&capitalized(&place.advice));
     out.push_str(&format!(".</p>\n<p>{advice} (chapter {}).</p>\n", chapter(&place.chapter)));
     if !place.stack.is_empty() {
         let frames = place.stack.iter().take(FRAMES).map(|frame| {

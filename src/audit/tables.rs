@@ -15,12 +15,6 @@ fn share(part: u64, whole: u64) -> String {
     Scale::PERCENT.fixed(part as f64 / whole.max(1) as f64, 1)
 }
 
-/// A sentence of words.
-pub fn sentence(words: &str) -> String {
-    let mut rest = words.chars();
-    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
-}
-
 impl Reason {
     /// In words, for a table.
     pub fn words(self) -> &'static str {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
-use super::book::Book;
 use super::claims::{self, Judged};
 use super::document::{Document, DocumentFigure, DocumentTable, Language, TableEntry};
 use super::in_order::{each_once, grouped};
+use super::source::Book;
 use super::tables::{
-    LeftOut, Machines, Unmeasured, absence, columns_left_out, comparison_table, counts_table, drawn, left_out_of,
-    matrix_system, nothing_of, sampled, shown_rows,
+    LeftOut, Machines, absence, columns_left_out, comparison_table, counts_table, drawn, left_out_of, matrix_system,
+    nothing_of, sampled, shown_rows,
 };
 use super::templates::{anchor, safe_html};
 use super::warning::Warning;
@@ -25,7 +25,11 @@ pub(super) fn render(
     (document, judged): &Judged<'_>,
     machines: &Machines<'_>,
 ) -> Result<String, BookError> {
-    let listings = document.listings.iter().map(|name| Ok(listing(name, book.project.text(&format!("src/{name}"))?)));
+    let listing = |name: &String| -> Result<Value, BookError> {
+        let text = book.project.text(&format!("src/{name}"))?.trim_end();
+        let (language, fence) = Language::of(name).map_or(("", ""), |language| (language.name, language.fence));
+        Ok(context! { language, fence => safe_html(fence), text => safe_html(text) })
+    };
     let section = |table: &DocumentTable| {
         let in_turn = machines.named().filter_map(|(results, machine)| sampled(table, results, machine));
         let compared = comparison_table(document, table, machines);
@@ -67,7 +71,7 @@ pub(super) fn render(
         answers => render_text::answers(document, machines, judged),
         advice => render_text::advice(document, machines),
         method => safe_html(document.method.trim()),
-        listings => listings.collect::<Result<Vec<Value>, BookError>>()?,
+        listings => document.listings.iter().map(listing).collect::<Result<Vec<Value>, _>>()?,
         sections => others.map(&section).collect::<Vec<Value>>(),
         more_figures => figures.split_off(main.len()),
         figures,
@@ -78,13 +82,6 @@ pub(super) fn render(
         exercises => render_text::exercises(document, machines),
     };
     book.templates.render("chapter.md.j2", context)
-}
-
-/// A listing with its language.
-fn listing(name: &str, text: &str) -> Value {
-    let language = Language::of(name);
-    let (language, fence) = language.map_or(("", ""), |language| (language.name, language.fence));
-    context! { language, fence => safe_html(fence), text => safe_html(text.trim_end()) }
 }
 
 fn figure_context(book: &Book<'_>, document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Value {
@@ -106,8 +103,10 @@ fn figure_context(book: &Book<'_>, document: &Document, figure: &DocumentFigure,
             unmeasured.extend(drawn.unmeasured);
         }
         let data = data::has_rows(figure).then(|| safe_html(data::place(document, figure, number)));
-        let left_out = [LeftOut::sentence(&left_out, machine), Unmeasured::sentence(&unmeasured, machine)];
-        let left_out: Vec<String> = left_out.into_iter().flatten().collect();
+        let unmeasured = unmeasured.join(", ");
+        let unmeasured = (!unmeasured.is_empty())
+            .then(|| format!("Left out, since nothing of it was measured on {machine}: {unmeasured}."));
+        let left_out: Vec<String> = LeftOut::sentence(&left_out, machine).into_iter().chain(unmeasured).collect();
         // Which calls wait is up to the driver, so that a matrix names it.
         let has_matrix = figure.panels.iter().any(|panel| panel.matrix.is_some());
         let driver = results.environment().device.fact("driver").filter(|_| has_matrix);
@@ -123,25 +122,23 @@ fn figure_context(book: &Book<'_>, document: &Document, figure: &DocumentFigure,
 
 /// For each run, the parameters that its rows of a table were measured with and that do not tell the cases apart.
 fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
-    let mut found = Vec::new();
     let cases = table.cases_in(machines.results);
-    for (results, machine) in machines.named() {
+    let of_machine = |(results, machine): (&Results, &str)| {
         let lookup = results.lookup();
-        let measured = TableEntry::all(table, &cases)
-            .filter_map(|entry| Some((&entry.case.select, entry.measured(&lookup).ok()?.metric.spec)));
-        let others = measured.flat_map(|(select, spec)| {
-            let others = spec.parameters.iter().filter(|(name, _)| !select.contains_key(*name));
-            others.map(|(name, value)| (name, value.to_string()))
+        let others = TableEntry::all(table, &cases).flat_map(|entry| {
+            let parameters = entry.measured(&lookup).map(|measured| measured.metric.spec.parameters.clone());
+            let others = parameters.unwrap_or_default().into_iter();
+            others
+                .filter(|(name, _)| !entry.case.select.contains_key(name))
+                .map(|(name, value)| (name, value.to_string()))
         });
         let mut values = grouped(each_once(others));
         values.sort();
-        let values: Vec<String> =
-            values.iter().map(|(name, values)| format!("{name} {}", values.join(" and "))).collect();
-        if !values.is_empty() {
-            found.push(context! { machine, values => values.join(", ") });
-        }
-    }
-    found
+        let values = values.iter().map(|(name, values)| format!("{name} {}", values.join(" and ")));
+        let values = values.collect::<Vec<String>>().join(", ");
+        (!values.is_empty()).then(|| context! { machine, values })
+    };
+    machines.named().filter_map(of_machine).collect()
 }
 
 /// Which runs the chapter shows, the command that made each, and what limits the times of its experiments.
@@ -159,9 +156,8 @@ fn shown(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
 
 /// The rows that a run did not measure: state and reason, with all rows that share them.
 fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
-    let mut found = Vec::new();
     let tables: Vec<_> = document.tables.iter().map(|table| (table, table.cases_in(machines.results))).collect();
-    for (results, machine) in machines.named() {
+    let of_machine = |(results, machine): (&Results, &str)| {
         let mut lacks: Vec<(String, String)> = Vec::new();
         for (table, cases) in &tables {
             let lacking = |entry: TableEntry<'_>| {
@@ -172,23 +168,18 @@ fn absences(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
             let listed = LeftOut::listed(&lacking).into_iter();
             lacks.extend(listed.map(|(reason, rows)| (reason.to_owned(), format!("{}: {rows}", table.title))));
         }
-        let cells = empty_cells(document, results).into_iter();
+        // How many measurements of the matrices the run does not have, by the reason.
+        let mut cells: BTreeMap<String, usize> = BTreeMap::new();
+        for matrix in document.matrices() {
+            let shown = shown_rows(matrix, &results.lookup_of(matrix_system(matrix, results)));
+            let absences = shown.into_iter().filter_map(|(_, metric)| metric.err());
+            absences.for_each(|absence| *cells.entry(absence.to_string()).or_default() += 1);
+        }
+        let cells = cells.into_iter();
         lacks.extend(cells.map(|(reason, cells)| (reason, format!("{} of the matrices", counted(cells, "cell")))));
         let reasons = grouped(lacks).into_iter().map(|(reason, rows)| context! { reason, rows => rows.join("; ") });
         let reasons = reasons.collect::<Vec<Value>>();
-        found.push(context! { machine, reasons, runs => results.missing_runs().join("; ") });
-    }
-    found
-}
-
-/// How many measurements of the document's matrices a run does not have, by the reason.
-fn empty_cells(document: &Document, results: &Results) -> BTreeMap<String, usize> {
-    let mut reasons = BTreeMap::new();
-    for matrix in document.matrices() {
-        let lookup = results.lookup_of(matrix_system(matrix, results));
-        for absence in shown_rows(matrix, &lookup).into_iter().filter_map(|(_, metric)| metric.err()) {
-            *reasons.entry(absence.to_string()).or_insert(0) += 1;
-        }
-    }
-    reasons
+        context! { machine, reasons, runs => results.missing_runs().join("; ") }
+    };
+    machines.named().map(of_machine).collect()
 }

@@ -2,9 +2,9 @@
 
 use minijinja::{Value, context};
 
-use super::book::Book;
 use super::document::{Claim, Document};
-use super::predicate::{CaseResult, ClaimVerdict, Found, Judgement};
+use super::predicate::{CaseResult, ClaimVerdict, Found, Judgement, operands_in_words};
+use super::source::Book;
 use super::tables::{Machines, verdict_totals};
 use super::templates::safe_html;
 use crate::error::BookError;
@@ -89,7 +89,7 @@ fn verdict(heading: &str, judgement: &Judgement) -> Value {
     let several = judgement.cases.len() > 1;
     let one = |case: &CaseResult| {
         let found = case.found.as_ref().ok();
-        let operands = found.map(Found::operands_in_words).unwrap_or_default();
+        let operands = found.map(|found| operands_in_words(&found.operands)).unwrap_or_default();
         context! {
             quantity => case.quantity.as_str(),
             case => case.case.as_str(),

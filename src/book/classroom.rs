@@ -5,7 +5,7 @@ use csv::{ReaderBuilder, Trim};
 use minijinja::{Value, context};
 use serde::Deserialize;
 
-use super::book::Book;
+use super::source::Book;
 use crate::error::{BookError, FileError};
 use crate::units::Unit;
 

@@ -3,16 +3,14 @@
 
 use csv::Writer;
 
-use super::document::{Document, DocumentFigure, Matrix, Panel, TableCase, TableEntry};
+use super::document::{Document, DocumentFigure, Panel, TableCase, TableEntry};
 use super::in_order::each_once;
 use super::tables::{drawn_cases, matrix_system, pictures, shown_rows};
 use crate::clean;
 use crate::error::{BookError, FileError};
-use crate::measure::{Estimate, median};
+use crate::measure::median;
 use crate::present::escape;
-use crate::results::{
-    Lookup, Metric, MetricSpec, MissingReason, Parameters, Recorded, RecordedTimeline, Results, in_words, matmul_rates,
-};
+use crate::results::{Metric, MetricSpec, MissingReason, Parameters, Recorded, Results, in_words, matmul_rates};
 use crate::timeline::{Span, Timeline};
 use crate::units::Unit;
 
@@ -58,7 +56,10 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
     let mut records: Vec<Record> = Vec::new();
     for panel in figure.panels.iter().filter(|panel| has_data(panel)) {
         if let Some(matrix) = &panel.matrix {
-            records.extend(matrix_rows(matrix, results));
+            let system = matrix_system(matrix, results);
+            let rows = shown_rows(matrix, &results.lookup_of(system)).into_iter();
+            let of = |spec: &MetricSpec, found| record((&spec.id, &spec.label, system), &spec.parameters, found);
+            records.extend(rows.map(|(spec, found)| of(spec, found)));
             continue;
         }
         let table = document.table(&panel.table);
@@ -67,14 +68,19 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
         for system in systems {
             let lookup = results.lookup_of(system);
             let Some(table) = table else {
-                records.extend(matmuls(system, &lookup));
+                // The matmuls of a roofline.
+                records.extend(matmul_rates(&lookup).into_iter().map(|found| {
+                    let words =
+                        format!("{}, operations per byte {}", in_words(&found.spec.parameters), found.intensity);
+                    let row = [&found.spec.id, &found.spec.label, &words, system, Unit::FlopsPerSecond.base()];
+                    measured_record(row, (found.rate, found.interval, found.n))
+                }));
                 continue;
             };
             let record = |(id, case): (&String, TableCase)| {
                 let row = table.row(id)?;
                 let found = (TableEntry { table, row, case: &case }).measured(&lookup);
-                let found = found.map(|found| (found.estimate, found.metric));
-                Some(record((id, &row.label, system), &case.select, found))
+                Some(record((id, &row.label, system), &case.select, found.map(|found| found.metric)))
             };
             records.extend(drawn_cases(table, panel, results, &lookup).into_iter().filter_map(record));
         }
@@ -83,34 +89,13 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
     csv(headings, each_once(records))
 }
 
-/// All rows that a matrix draws.
-fn matrix_rows(matrix: &Matrix, results: &Results) -> Vec<Record> {
-    let system = matrix_system(matrix, results);
-    let lookup = results.lookup_of(system);
-    let record = |(spec, metric): (&MetricSpec, Result<Metric<'_>, MissingReason>)| {
-        let found = metric.and_then(|metric| Ok((metric.estimate()?, metric)));
-        record((&spec.id, &spec.label, system), &spec.parameters, found)
-    };
-    shown_rows(matrix, &lookup).into_iter().map(record).collect()
-}
-
-/// The matmuls of a roofline.
-fn matmuls(system: &str, lookup: &Lookup<'_>) -> Vec<Record> {
-    let rates = matmul_rates(lookup).into_iter().map(|found| {
-        let words = format!("{}, operations per byte {}", in_words(&found.spec.parameters), found.intensity);
-        let row = [&found.spec.id, &found.spec.label, &words, system, Unit::FlopsPerSecond.base()];
-        measured_record(row, (found.rate, found.interval, found.n))
-    });
-    rates.collect()
-}
-
 /// A row of a system: what it came to, with the parameters that it was measured with, or why there is nothing.
 fn record(
     (id, label, system): (&str, &str, &str),
     select: &Parameters,
-    found: Result<(Estimate, Metric<'_>), MissingReason>,
+    found: Result<Metric<'_>, MissingReason>,
 ) -> Record {
-    match found {
+    match found.and_then(|metric| Ok((metric.estimate()?, metric))) {
         Ok((estimate, metric)) => {
             let (words, interval) = (in_words(&metric.spec.parameters), metric.interval(&estimate));
             let row = [&metric.spec.id, label, &words, system, metric.spec.unit.base()];
@@ -198,7 +183,11 @@ pub(super) fn timeline_panel(drawn: &Panel, run: (&Results, usize, &str), id: &s
         0 => String::new(),
         count => format!(" {count} records were lost."),
     };
-    let cost = cost(found).map(|text| format!(" {}", escape(&text))).unwrap_or_default();
+    // What recording costs, where it was timed.
+    let passes = [&found.untraced_s, &found.traced_s];
+    let [off, on] = passes.map(|passes| Unit::Seconds.format(median(passes.clone()), 3));
+    let cost = escape(&format!("The pass took {off} untraced and {on} traced."));
+    let cost = if passes.iter().any(|passes| passes.is_empty()) { String::new() } else { format!(" {cost}") };
     let [trace, data] = trace_places(scenario, number);
     Some(format!(
         "<div class=\"timeline\"{spans}>\n{svg}\n<p class=\"source\">{with}Device times: {source}.{dropped}{cost} \
@@ -212,13 +201,6 @@ pub(super) fn timeline_picture(drawn: &Panel, (results, machine): (&Results, &st
     let Recorded::Timeline(timeline) = &results.timeline(scenario)?.recorded else { return None };
     let title = drawn.title.as_deref().unwrap_or(scenario);
     Some(timeline.plot(title.to_owned(), machine.to_owned()).to_svg(id))
-}
-
-/// What recording costs, in a sentence; nothing where it was not timed.
-fn cost(scenario: &RecordedTimeline) -> Option<String> {
-    let passes = [&scenario.untraced_s, &scenario.traced_s];
-    let [off, on] = passes.map(|passes| Unit::Seconds.format(median(passes.clone()), 3));
-    (!passes.iter().any(|passes| passes.is_empty())).then(|| format!("The pass took {off} untraced and {on} traced."))
 }
 
 /// Where the trace and the data of a scenario lie, beside the chapters.

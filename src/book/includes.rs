@@ -62,11 +62,7 @@ struct Pages<'a> {
     above: Vec<PathBuf>,
 }
 
-impl<'a> Pages<'a> {
-    fn of(files: &'a Files, name: &'a dyn Fn(&Path) -> String) -> Self {
-        Self { files, name, done: BTreeSet::new(), above: Vec::new() }
-    }
-
+impl Pages<'_> {
     /// Finds the first directive of the page at `path` that cannot be followed, or of a file that it includes.
     ///
     /// # Errors
@@ -242,7 +238,7 @@ pub(super) fn check_pages(source: &Source, project: &BookProject) -> Result<(), 
     }
     let all = source.files.keys().filter(|path| path.starts_with("src") && has_ending(path, "md"));
     let name = |path: &Path| project.name(&source.written(path.strip_prefix("src").unwrap_or(path), project));
-    let mut pages = Pages::of(&source.files, &name);
+    let mut pages = Pages { files: &source.files, name: &name, done: BTreeSet::new(), above: Vec::new() };
     Ok(all.into_iter().try_for_each(|page| pages.check(page))?)
 }
 

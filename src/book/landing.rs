@@ -9,12 +9,12 @@ use std::cmp::Reverse;
 
 use minijinja::{Value, context};
 
-use super::book::Book;
 use super::claims::Judged;
 use super::data;
 use super::document::{Document, Effect, Headline, Number};
 use super::emulation::is_emulated;
 use super::render_text::render_text;
+use super::source::Book;
 use super::templates::safe_html;
 use crate::error::BookError;
 use crate::present::escape;

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod book;
 mod chapter;
 mod claims;
 mod classroom;
@@ -57,7 +56,7 @@ pub use site::{Rendered, render};
 pub use slides::render_slides;
 pub use source::{Source, check};
 pub use tables::{
-    Drawn, LeftOut, Machines, Unmeasured, Wording, agreement, bar_plot, claims_text, compared, comparison_table, drawn,
-    line_plot, machine_labels, over_the_file, summary, system_table, tally,
+    Drawn, LeftOut, Machines, Wording, agreement, bar_plot, claims_text, compared, comparison_table, drawn, line_plot,
+    machine_labels, over_the_file, summary, system_table, tally,
 };
 pub use warning::{Warning, WarningSubject};

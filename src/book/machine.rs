@@ -2,8 +2,8 @@
 
 use minijinja::{Value, context};
 
-use super::book::Book;
 use super::in_order::{each_once, grouped};
+use super::source::Book;
 use super::tables::{Lacks, absence, lacking_of, versions};
 use super::templates::safe_html;
 use super::warning::Warning;

@@ -11,6 +11,7 @@ use super::tables::Machines;
 use super::templates::safe_html;
 use crate::present::escape;
 use crate::results::Results;
+use crate::units::capitalized;
 
 /// How many characters of a value stand in one line.
 const SHORT: usize = 20;
@@ -140,9 +141,7 @@ pub(super) fn sentences_of(
 
 /// Why the sentences before it decide nothing, as a sentence.
 fn undecided_by(reason: &str) -> String {
-    let mut letters = reason.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str())
+    capitalized(reason) + "."
 }
 
 /// What the documents answer from results, as plain text, each system by its name where there are several; nothing of those

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use minijinja::{Value, context};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use super::book::Book;
 use super::document::{Document, DocumentFigure, Effect, Piece, Sentence};
 use super::emulation::is_emulated;
 use super::folder::at;
@@ -19,7 +18,7 @@ use super::in_order::each_once;
 use super::place::{OutputPlace, SLIDES};
 use super::policy;
 use super::project::BookProject;
-use super::source::has_rows;
+use super::source::{Book, has_rows};
 use super::syllabus::CourseLesson;
 use super::tables::{Machines, drawn};
 use super::templates::safe_html;

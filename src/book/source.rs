@@ -8,23 +8,50 @@ use mdbook_driver::config::Config;
 use minijinja::{Value, context};
 use pulldown_cmark::{Event, Parser, Tag};
 
-use super::book::Book;
 use super::claims::{self, Judged};
 use super::document::{Document, is_taken};
 use super::folder::has_ending;
 use super::glossary::{self, Glossary};
 use super::in_order::each_once;
 use super::includes::{Files, place};
-use super::notebooks;
+use super::notebooks::{self, Notebook};
 use super::predicate::Judgement;
 use super::project::{AuditPage, BookProject};
+use super::syllabus::{self, CourseLesson};
 use super::tables::Machines;
-use super::templates::{self, safe_html};
-use super::{chapter, classroom, config, data, emulation, includes, landing, machine, slides, syllabus};
+use super::templates::{self, Templates, safe_html};
+use super::{chapter, classroom, config, data, emulation, includes, landing, machine, slides};
 use crate::clean;
 use crate::error::{BookError, FileError};
 use crate::present::escape;
 use crate::results::{Catalog, Machine, Results, SYNCSCOPE, System, nearest};
+
+/// What the pages of a book, and its slides, are made of.
+pub(super) struct Book<'a> {
+    pub(super) templates: Templates<'a>,
+    pub(super) project: &'a BookProject,
+    pub(super) results: &'a [Results],
+    pub(super) machines: Machines<'a>,
+    /// Those that have a chapter, in its order.
+    pub(super) documents: &'a [Document],
+    /// The titles of the chapters, by their identifiers.
+    pub(super) titles: BTreeMap<String, String>,
+    pub(super) lessons: Vec<CourseLesson>,
+    pub(super) notebooks: Vec<Notebook>,
+}
+
+impl<'a> Book<'a> {
+    pub(super) fn of(
+        results: &'a [Results],
+        project: &'a BookProject,
+        documents: &'a [Document],
+    ) -> Result<Self, BookError> {
+        let titles = documents.iter().map(|document| (document.id.clone(), document.title.clone())).collect();
+        let (templates, machines) = (Templates::of(project)?, Machines::of(results));
+        let (lessons, notebooks) = (syllabus::lessons(project, documents)?, notebooks::of(project)?);
+        Ok(Self { templates, project, results, machines, documents, titles, lessons, notebooks })
+    }
+}
 
 /// The files of an mdBook, by their path within it.
 #[derive(Clone, Debug, PartialEq)]

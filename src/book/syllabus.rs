@@ -4,10 +4,10 @@
 use minijinja::{Value, context};
 use serde::Deserialize;
 
-use super::book::Book;
 use super::document::Document;
 use super::project::BookProject;
 use super::render_text::versions;
+use super::source::Book;
 use super::templates::safe_html;
 use crate::error::{BookError, FileError};
 use crate::results::nearest;

@@ -40,6 +40,12 @@ pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     }
 }
 
+/// Words that begin with a capital letter.
+pub fn capitalized(words: &str) -> String {
+    let mut rest = words.chars();
+    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
+}
+
 /// A number of bytes that was chosen, such as the size of a copy: in units of 1024 where these leave no rest, else in those of
 /// 1000, else in bytes. One that would be a long row of digits is rounded.
 pub fn byte_size(bytes: f64) -> String {

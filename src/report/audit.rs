@@ -14,6 +14,7 @@ use crate::clean::terminal_line;
 use crate::error::{FileError, at};
 use crate::files::{begins_with, is_kind, read_text};
 use crate::present::PAGE_BEGIN;
+use crate::present::units::capitalized;
 use crate::timeline::{TRACE_BEGIN, to_trace};
 use crate::yaml;
 use syncscope_audit::{self as audit, AuditReport, Breach, Budget, JudgedCalls, MAX_AUDIT_BYTES, ProgramRecording};
@@ -193,7 +194,7 @@ fn tell(report: &AuditReport, to_output: bool) {
         for place in report.places.iter().take(PRINTED) {
             if !told.contains(&place.advice.as_str()) {
                 told.push(&place.advice);
-                let reason = audit::sentence(place.reason.words());
+                let reason = capitalized(place.reason.words());
                 add(&line(&format!("{reason} ({}): {}. Chapter: {}.", place.call, place.advice, place.chapter)));
             }
         }

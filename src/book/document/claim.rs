@@ -84,44 +84,31 @@ pub enum Compare {
 }
 
 impl ClaimKind {
-    /// In a word, as a document writes it; and what the kind is, and how it is decided, in a sentence.
-    fn described(self) -> (&'static str, &'static str) {
-        match self {
-            ClaimKind::Always => (
-                "always",
-                "Always: every case must lie inside the bounds, and one that lies wholly outside refutes it.",
-            ),
-            ClaimKind::Exists => ("exists", "Can be so: one case that lies inside the bounds is enough."),
-            ClaimKind::Value => (
-                "value",
-                "A figure of the text's own machine: it carries over to another machine, or that machine differs.",
-            ),
-            ClaimKind::Sign => ("sign", "A direction: the sign of a difference."),
-            ClaimKind::Model => ("model", "A model: how far it misses."),
-            ClaimKind::Arithmetic => ("arithmetic", "Arithmetic: from printed figures and datasheets, on no machine."),
-            ClaimKind::Implementation => ("implementation", "An implementation: what was recorded inside the calls."),
-        }
-    }
-
     /// What the kind is, and how it is decided, in a sentence.
     pub fn sentence(self) -> &'static str {
-        self.described().1
+        // In the order of the kinds, as are the words.
+        [
+            "Always: every case must lie inside the bounds, and one that lies wholly outside refutes it.",
+            "Can be so: one case that lies inside the bounds is enough.",
+            "A figure of the text's own machine: it carries over to another machine, or that machine differs.",
+            "A direction: the sign of a difference.",
+            "A model: how far it misses.",
+            "Arithmetic: from printed figures and datasheets, on no machine.",
+            "An implementation: what was recorded inside the calls.",
+        ][self as usize]
     }
 
     /// In a word, as a document writes it.
     pub fn name(self) -> &'static str {
-        self.described().0
+        ["always", "exists", "value", "sign", "model", "arithmetic", "implementation"][self as usize]
     }
 }
 
 impl ClaimSubject {
     /// In words.
     pub fn words(self) -> &'static str {
-        match self {
-            ClaimSubject::Pytorch => "PyTorch",
-            ClaimSubject::Cuda => "CUDA",
-            ClaimSubject::Program => "the measured program",
-        }
+        // In the order of the subjects.
+        ["PyTorch", "CUDA", "the measured program"][self as usize]
     }
 }
 

@@ -13,6 +13,7 @@ use super::{Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, 
 use crate::in_order::{each_once, grouped};
 use crate::present::{Spacing, escape};
 use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words};
+use crate::units::capitalized;
 
 /// How many lines and how many bars a plot has room for.
 const LINES: usize = 4;
@@ -37,7 +38,7 @@ impl Document {
         let document = Self {
             id: anchor(name),
             order,
-            title: title(name),
+            title: capitalized(&name.replace('-', " ")),
             // The results' own words, which may be anybody's: the documents' are Markdown.
             question: summary.map(|summary| format!("{}.", escape(summary))).unwrap_or_default(),
             ..Self::default()
@@ -86,15 +87,6 @@ impl Document {
         let (id, title) = ("recorded-timelines".to_owned(), "Recorded timelines".to_owned());
         (!panels.is_empty()).then(|| DocumentFigure { id, title, caption: String::new(), panels })
     }
-}
-
-/// An experiment's name as a title: `launch-path` is `Launch path`.
-fn title(name: &str) -> String {
-    let mut title = name.replace('-', " ");
-    if let Some(first) = title.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    title
 }
 
 /// The tables of the rows of a heading, which is called `name` in links: one for those that are told apart by the same cases,

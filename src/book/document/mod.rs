@@ -8,7 +8,6 @@ mod check;
 mod claim;
 mod experiment;
 mod figure;
-mod language;
 mod lesson;
 mod measured;
 mod panel;
@@ -23,7 +22,6 @@ use serde::Deserialize;
 
 pub use claim::{Claim, ClaimKind, ClaimSubject, Compare};
 pub use figure::Figure;
-pub(super) use language::Language;
 pub use lesson::{Advice, AdviceRow, Lesson, Prediction, Question, QuizChoice};
 pub(super) use measured::values_of;
 pub use measured::{Measured, TableCase, TableEntry};
@@ -258,10 +256,8 @@ impl Document {
 
     /// The experiments that it shows rows of: its own, or those that its rows name.
     pub fn experiments(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.shown().filter_map(|id| id.split('.').next()).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+        let names: BTreeSet<&str> = self.shown().filter_map(|id| id.split('.').next()).collect();
+        names.into_iter().collect()
     }
 
     /// Whether a table or a matrix of it shows the rows of this identifier.
@@ -324,4 +320,35 @@ impl DocumentTable {
 /// Whether a file of a folder of documents is one.
 pub(super) fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "yaml")
+}
+
+/// The language of a listing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Language {
+    /// What its files end with.
+    ending: &'static str,
+    /// What a reader calls it.
+    pub(crate) name: &'static str,
+    /// What stands behind the fence of its code in Markdown.
+    pub(crate) fence: &'static str,
+}
+
+const ALL: [Language; 3] = [
+    Language { ending: "py", name: "PyTorch", fence: "python" },
+    Language { ending: "cu", name: "CUDA C++", fence: "cpp" },
+    Language { ending: "rs", name: "Rust", fence: "rust,noplayground" },
+];
+
+impl Language {
+    /// The language of a file by the ending of its name.
+    pub(crate) fn of(file: &str) -> Option<&'static Self> {
+        let ending = Path::new(file).extension()?;
+        ALL.iter().find(|language| language.ending == ending)
+    }
+
+    /// What a file may end with, in words.
+    pub(super) fn endings() -> String {
+        let each = ALL.each_ref().map(|Self { ending, name, .. }| format!(".{ending} ({name})"));
+        format!("ending of a language: {}", each.join(", "))
+    }
 }

@@ -11,11 +11,12 @@
 use serde::Deserialize;
 
 use super::super::predicate::{
-    Checked, Held, Operand, ResolvedExpression, Several, UnknownName, holds, is_foreign, parsed,
+    Checked, Held, Operand, ResolvedExpression, Several, UnknownName, holds, is_foreign, operands_in_words, parsed,
 };
 use super::Document;
+use crate::in_order::each_once;
 use crate::measure::{Decision, Observations};
-use crate::results::{Dimension, Expression, Parameters, Results, share_interval};
+use crate::results::{Dimension, Lookup, Parameters, Results, share_interval};
 use crate::units::{Scale, Unit, counted};
 
 /// A text with expressions in it (Markdown).
@@ -136,7 +137,7 @@ impl Headline {
     /// # Errors
     /// Says what was not measured.
     pub fn said(&self, document: &Document, results: &Results, system: &str) -> Result<Number, String> {
-        let found = resolved(&self.value, document, results, system)?.found()?;
+        let found = resolved(&self.value, document, &results.lookup_of(system))?.found()?;
         let (value, interval) = found.known.value();
         let (factor, sign) = match self.form {
             SentenceForm::Times => (1.0, "×"),
@@ -152,7 +153,7 @@ impl Headline {
                 (Some(reason), _) if found.runs > 1 => format!("{reason}; {runs}"),
                 (reason, _) => reason.clone().unwrap_or(runs),
             },
-            detail: found.operands_in_words(),
+            detail: operands_in_words(&found.operands),
             effect: interval.map_or(Effect::Open, Effect::of),
             is_steady: reason.is_none(),
         })
@@ -189,7 +190,7 @@ impl Sentence {
     /// # Errors
     /// Says what was not measured.
     pub fn said(&self, document: &Document, results: &Results, system: &str) -> Result<Said, String> {
-        let Held { finding, without_scatter } = holds(&self.condition, document, results, system)?;
+        let Held { finding, without_scatter } = holds(&self.condition, document, &results.lookup_of(system))?;
         let text = match finding {
             Decision::Inside => &self.then,
             Decision::Outside => &self.otherwise,
@@ -215,9 +216,10 @@ impl Text {
     /// # Errors
     /// Says what was not measured.
     pub fn filled(&self, document: &Document, results: &Results, system: &str) -> Result<Vec<Piece>, String> {
+        let lookup = results.lookup_of(system);
         let filled = |part: Part<'_>| match part {
             Part::Words(words) => Ok(Piece::Words(words.to_owned())),
-            Part::Expression(expression) => value(expression, document, results, system),
+            Part::Expression(expression) => value(expression, document, &lookup),
         };
         self.parts()?.into_iter().map(filled).collect()
     }
@@ -301,22 +303,17 @@ fn parts_of_share(quantity: &str) -> Option<(&str, &str)> {
 }
 
 /// A quantity by the rows of a system.
-fn resolved<'a>(
-    quantity: &str,
-    document: &Document,
-    results: &'a Results,
-    system: &str,
-) -> Result<ResolvedExpression<'a>, String> {
-    let expression: Expression = parsed(quantity, &[]).map_err(|unknown| unknown.message)?;
-    ResolvedExpression::of(&expression, document, results, system, &Parameters::new())
+fn resolved<'a>(text: &str, document: &Document, lookup: &Lookup<'a>) -> Result<ResolvedExpression<'a>, String> {
+    let expression = parsed(text, &[]).map_err(|unknown| unknown.message)?;
+    ResolvedExpression::of(&expression, document, lookup)
 }
 
-fn value(expression: &str, document: &Document, results: &Results, system: &str) -> Result<Piece, String> {
+fn value(expression: &str, document: &Document, lookup: &Lookup<'_>) -> Result<Piece, String> {
     let (quantity, form) = formed(expression);
     if form == Some("share") {
-        return share(quantity, document, results, system);
+        return share(quantity, document, lookup);
     }
-    let resolved = resolved(quantity, document, results, system)?;
+    let resolved = resolved(quantity, document, lookup)?;
     let found = resolved.found()?;
     let (value, ends) = found.numbers();
     let (scale, sign) = match form {
@@ -341,7 +338,7 @@ fn value(expression: &str, document: &Document, results: &Results, system: &str)
         Some(interval) if form == Some("interval") => (format!("{text} ({what}{interval})"), None),
         interval => (text, interval),
     };
-    Ok(Piece::Value { text, detail: found.operands_in_words(), interval })
+    Ok(Piece::Value { text, detail: operands_in_words(&found.operands), interval })
 }
 
 /// In how many trials of how many it was yes.
@@ -352,16 +349,14 @@ fn trials(known: &Observations) -> Option<String> {
 }
 
 /// So many of so many, with the interval of the share.
-fn share(quantity: &str, document: &Document, results: &Results, system: &str) -> Result<Piece, String> {
+fn share(quantity: &str, document: &Document, lookup: &Lookup<'_>) -> Result<Piece, String> {
     let (part, whole) = parts_of_share(quantity).ok_or_else(|| format!("`{quantity}` is no share"))?;
-    let count = |side: &str| {
-        let found = resolved(side, document, results, system)?.found()?;
-        Ok::<_, String>((found.numbers().0, found.operands))
-    };
-    let ((part, mut operands), (whole, others)) = (count(part)?, count(whole)?);
-    operands.extend(others.into_iter().filter(|other| !operands.contains(other)).collect::<Vec<_>>());
-    let detail: Vec<String> = operands.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let count = |side: &str| resolved(side, document, lookup)?.found();
+    let (of_part, of_whole) = (count(part)?, count(whole)?);
+    let (part, whole) = (of_part.numbers().0, of_whole.numbers().0);
+    let operands = each_once([of_part.operands, of_whole.operands].concat());
     let ends = || Scale::PERCENT.interval(share_interval(part, whole), 0);
     let ends = if whole > 0.0 { format!(" (95 % interval: {})", ends()) } else { String::new() };
-    Ok(Piece::Value { text: format!("{part:.0} of {whole:.0}{ends}"), detail: detail.join("; "), interval: None })
+    let (text, detail) = (format!("{part:.0} of {whole:.0}{ends}"), operands_in_words(&operands));
+    Ok(Piece::Value { text, detail, interval: None })
 }

@@ -105,23 +105,17 @@ impl Found {
     /// The value with its interval, or what the trials came to.
     pub fn written(&self) -> String {
         let runs = self.counted();
-        let trials = |values: &[f64]| {
-            let (least, most) = ends(values);
-            let count = values.len();
-            match least == most {
-                true => format!("{most} in all {count} trials of {runs}"),
-                false => {
-                    let zeros = values.iter().filter(|value| **value == 0.0).count();
-                    format!("0 in {zeros} of {count} trials of {runs}, at most {most}")
+        match (&self.known, self.numbers()) {
+            (Observations::Trials(values) | Observations::Faults(values), _) => {
+                let (count, zeros) = (values.len(), values.iter().filter(|value| **value == 0.0).count());
+                let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                match values.iter().all(|value| *value == most) {
+                    true => format!("{most} in all {count} trials of {runs}"),
+                    false => format!("0 in {zeros} of {count} trials of {runs}, at most {most}"),
                 }
             }
-        };
-        match (&self.known, self.numbers()) {
-            (Observations::Trials(values) | Observations::Faults(values), _) => trials(values),
             (_, (value, Some((low, high)))) => {
-                let largest = value.abs().max(low.abs()).max(high.abs());
-                let scale = self.unit.scale(largest);
-                let decimals = scale.decimals_of_interval(largest, (low, high));
+                let (scale, decimals) = self.unit.scale_of(value, (low, high));
                 let [low, high] = [low, high].map(|end| scale.number(end, decimals));
                 format!("{} ({low} … {high}, {runs})", scale.fixed(value, decimals))
             }
@@ -131,11 +125,6 @@ impl Found {
             }
             (_, (value, None)) => self.unit.format(value, 4),
         }
-    }
-
-    /// Its operands with their values, in words.
-    pub(crate) fn operands_in_words(&self) -> String {
-        self.operands.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join("; ")
     }
 
     /// Why runs of it have no interval, in a few words; nothing of trials and figures.
@@ -154,13 +143,14 @@ impl Found {
     }
 }
 
+/// Operands with their values, in words.
+pub(crate) fn operands_in_words(operands: &[(String, String)]) -> String {
+    operands.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join("; ")
+}
+
 /// Whether a value is a small whole number without a unit, which is written as it is.
 pub(super) fn whole(value: f64, unit: Unit) -> bool {
     matches!(unit, Unit::Number | Unit::Ratio) && value.fract() == 0.0 && value.abs() < 1e6
-}
-
-fn ends(values: &[f64]) -> (f64, f64) {
-    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| (least.min(*value), most.max(*value)))
 }
 
 /// A region in words: `above 0 s`, `between 0.9 and 1.1`.

@@ -18,7 +18,7 @@ use super::source::source;
 use super::test::Test;
 use crate::document::{Claim, ClaimKind, ClaimSubject, Document, values_of};
 use crate::measure::{Decision, Evidence, Observations, furthest};
-use crate::results::{MissingReason, Parameters, Results};
+use crate::results::{Lookup, MissingReason, Parameters, Results};
 
 /// The system that the texts are about.
 const PYTORCH: &str = "PyTorch";
@@ -62,11 +62,12 @@ impl Claim {
         let own = results.run().system.as_str();
         let there = results.systems().contains(&PYTORCH);
         let engine = results.environment().device.engine.as_str();
+        let judge_on = |system: &str| self.judge_on(system, document, results);
         match self.on {
             // What is shown beside figures is of a GPU, too.
-            None if engine != "cuda" => Judgement { shown: Vec::new(), ..self.judge_on(own, document, results) },
-            None if there => self.judge_on(PYTORCH, document, results),
-            None | Some(ClaimSubject::Program) => self.judge_on(own, document, results),
+            None if engine != "cuda" => Judgement { shown: Vec::new(), ..judge_on(own) },
+            None if there => judge_on(PYTORCH),
+            None | Some(ClaimSubject::Program) => judge_on(own),
             Some(subject @ (ClaimSubject::Pytorch | ClaimSubject::Cuda)) if engine != "cuda" => {
                 let reason = format!(
                     "the claim is about a GPU, and this run is of the engine `{engine}`, an emulation: neither its times \
@@ -75,22 +76,16 @@ impl Claim {
                 // What CUDA does is asked of any program, so that no other one is named.
                 self.not_judged(reason, if subject == ClaimSubject::Cuda { own } else { PYTORCH })
             }
-            Some(ClaimSubject::Cuda) if !there => self.judge_on(own, document, results),
-            Some(ClaimSubject::Cuda) => match self.judge_on(PYTORCH, document, results) {
-                Judgement { verdict: ClaimVerdict::NotJudged(_), .. } => self.judge_on(own, document, results),
-                judgement => judgement.beside(own, || self.judge_on(own, document, results)),
+            Some(ClaimSubject::Cuda) if !there => judge_on(own),
+            Some(ClaimSubject::Cuda) => match judge_on(PYTORCH) {
+                Judgement { verdict: ClaimVerdict::NotJudged(_), .. } => judge_on(own),
+                judgement => judgement.beside(own, judge_on),
             },
             Some(ClaimSubject::Pytorch) => {
-                let none = |reason: &str| self.not_judged(reason.to_owned(), PYTORCH);
-                let judgement = if there {
-                    self.judge_on(PYTORCH, document, results)
-                } else {
-                    none("the text is about PyTorch, and this run has no PyTorch")
-                };
-                match self.is_of_another(own, document, results) {
-                    true => judgement,
-                    false => judgement.beside(own, || self.judge_on(own, document, results)),
-                }
+                let none = || "the text is about PyTorch, and this run has no PyTorch".to_owned();
+                let judgement = if there { judge_on(PYTORCH) } else { self.not_judged(none(), PYTORCH) };
+                let is_foreign = self.is_of_another(own, document, results);
+                if is_foreign { judgement } else { judgement.beside(own, judge_on) }
             }
         }
     }
@@ -114,8 +109,9 @@ impl Claim {
 
     /// Judges the claim by the runs of one system.
     fn judge_on(&self, system: &str, document: &Document, results: &Results) -> Judgement {
+        let lookup = results.lookup_of(system);
         if let Some(given) = &self.given {
-            let reason = match holds(given, document, results, system) {
+            let reason = match holds(given, document, &lookup) {
                 Ok(Held { finding: Decision::Inside, .. }) => None,
                 Ok(Held { without_scatter: Some(reason), .. }) => Some(reason),
                 Ok(_) => Some(format!("it asks why {given}, and the samples do not show that")),
@@ -126,7 +122,7 @@ impl Claim {
             }
         }
         let made = |tests: &[String]| -> Vec<CaseResult> {
-            tests.iter().flat_map(|text| self.made(text, document, results, system)).collect()
+            tests.iter().flat_map(|text| self.made(text, document, results, &lookup)).collect()
         };
         let (shown, mut cases) = (made(&self.shown), made(&self.tests));
         // Of no case at all every test would hold.
@@ -161,40 +157,36 @@ impl Claim {
     }
 
     /// A test, made for each of its cases, with what is known of each that was measured.
-    fn made(&self, text: &str, document: &Document, results: &Results, system: &str) -> Vec<CaseResult> {
+    fn made(&self, text: &str, document: &Document, results: &Results, lookup: &Lookup<'_>) -> Vec<CaseResult> {
         let Ok(test) = Test::parse(text) else { return Vec::new() };
         let operands = operands_of(&test.quantity, document).map_err(|unknown| unknown.message);
-        let lookup = results.lookup_of(system);
         let of = |select: &Parameters| {
             let operands = operands.as_ref().map_err(String::clone)?;
-            ResolvedExpression::of_operands((&test.quantity, operands), document, lookup.clone(), select)
+            ResolvedExpression::of_operands((&test.quantity, operands), document, (lookup, select))
         };
         let selects = self.selects(operands.as_deref().unwrap_or_default(), document, results);
         let found = |quantity: Result<ResolvedExpression<'_>, String>, case: String, select: &Parameters| {
-            let found = quantity.and_then(|quantity| quantity.found());
-            CaseResult::of(&test, case, select, found)
+            CaseResult::of(&test, case, select, quantity.and_then(|quantity| quantity.found()))
         };
         let Some(compare) = self.compare else {
             return selects.iter().map(|select| found(of(select), named(select), select)).collect();
         };
         if selects.len() > MAX_COMPARED {
-            let select = Parameters::new();
             let many = format!("it compares {} cases with each other, and {MAX_COMPARED} are the most", selects.len());
-            return vec![CaseResult::of(&test, named(&select), &select, Err(many))];
+            return vec![found(Err(many), String::new(), &Parameters::new())];
         }
         if let [only] = &selects[..] {
-            let found = of(only).and_then(|quantity| quantity.found());
             let which = if only.is_empty() { String::new() } else { format!(", {}", named(only)) };
-            let none = found.and_then(|_| Err(format!("it compares cases, and there is one alone{which}")));
-            return vec![CaseResult::of(&test, named(only), only, none)];
+            let alone = format!("it compares cases, and there is one alone{which}");
+            let none = of(only).and_then(|quantity| quantity.found()).and(Err(alone));
+            return vec![found(none, named(only), only)];
         }
         let pairs = selects.iter().enumerate().flat_map(|(place, one)| selects[..place].iter().map(move |b| (one, b)));
-        pairs
-            .map(|(one, other)| {
-                let both = of(one).and_then(|one| one.compared(compare, of(other)?));
-                found(both, format!("{} against {}", named(one), named(other)), one)
-            })
-            .collect()
+        let pair = |(one, other): (&Parameters, &Parameters)| {
+            let both = of(one).and_then(|one| one.compared(compare, of(other)?));
+            found(both, format!("{} against {}", named(one), named(other)), one)
+        };
+        pairs.map(pair).collect()
     }
 
     /// What the cases of a test select: of the parameters that its rows have.
@@ -218,8 +210,8 @@ impl Claim {
 
 impl Judgement {
     /// With what the system that the file is about shows, where it is another one.
-    fn beside(self, own: &str, judged: impl FnOnce() -> Self) -> Self {
-        let beside = (self.system != own).then(judged).map(Box::new);
+    fn beside(self, own: &str, judge_on: impl FnOnce(&str) -> Self) -> Self {
+        let beside = (self.system != own).then(|| Box::new(judge_on(own)));
         Self { beside, ..self }
     }
 
@@ -249,11 +241,10 @@ pub(crate) struct Held {
 }
 
 /// Whether all tests of a text hold of a system.
-pub(crate) fn holds(text: &str, document: &Document, results: &Results, system: &str) -> Result<Held, String> {
-    let all = Parameters::new();
+pub(crate) fn holds(text: &str, document: &Document, lookup: &Lookup<'_>) -> Result<Held, String> {
     let tests = Test::all(text).map_err(|unknown| unknown.message)?;
     let known = |test: &Test| -> Result<(Evidence, Observations), String> {
-        let found = ResolvedExpression::of(&test.quantity, document, results, system, &all)?.found()?;
+        let found = ResolvedExpression::of(&test.quantity, document, lookup)?.found()?;
         let region = test.region.ok_or_else(|| format!("`{}` has no bound", test.quantity.text()))?;
         Ok((Evidence::of(&found.known, &region), found.known))
     };

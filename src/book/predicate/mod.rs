@@ -37,8 +37,8 @@ mod test;
 
 use std::collections::BTreeSet;
 
-pub use case::ClaimVerdict;
-pub use case::{CaseResult, Found};
+pub(super) use case::operands_in_words;
+pub use case::{CaseResult, ClaimVerdict, Found};
 pub use judge::Judgement;
 pub(super) use judge::{Held, holds, is_foreign};
 #[cfg(test)]

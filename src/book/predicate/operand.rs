@@ -103,7 +103,7 @@ pub(crate) fn operands_of(expression: &Expression, document: &Document) -> Resul
 fn operand(document: &Document, name: &str) -> Option<Operand> {
     let parts: Vec<&str> = name.split('.').collect();
     match parts.as_slice() {
-        ["published", path @ ..] => published(document, path),
+        ["published", ..] => published(document).find(|(own, _)| own == name).map(|(_, operand)| operand),
         ["peak", hardware, rate] => document.names.hardware.peak(hardware, rate).map(Operand::Peak),
         path => measurement(document, path),
     }
@@ -114,45 +114,32 @@ fn operand(document: &Document, name: &str) -> Option<Operand> {
 fn unknown(document: &Document, name: &str) -> UnknownName {
     let parts: Vec<&str> = name.split('.').collect();
     let near = |names: Vec<String>| nearest(name, names.iter().map(String::as_str));
+    let figures = || published(document).map(|(name, _)| name).collect::<Vec<_>>();
     let peaks = || document.names.hardware.names().map(|name| format!("peak.{name}")).collect::<Vec<_>>();
     let (what, hint) = match parts.as_slice() {
-        ["published", ..] => ("published figure of the document", near(published_names(document))),
+        ["published", ..] => ("published figure of the document", near(figures())),
         ["peak", _, _] => ("peak rate of the hardware", near(peaks())),
         path => {
             let of_row = hint(document, path);
-            let of_others = || near(published_names(document).into_iter().chain(peaks()).collect());
+            let of_others = || near([figures(), peaks()].concat());
             ("measurement", if of_row.is_empty() { of_others() } else { of_row })
         }
     };
     UnknownName { name: Some(name.to_owned()), hint, ..format!("`{name}` names no {what}").into() }
 }
 
-fn published(document: &Document, path: &[&str]) -> Option<Operand> {
-    let (table, case, row) = match path {
-        [table, case, row] => (table, *case, row),
-        [table, row] => (table, TableCase::ALL, row),
-        _ => return None,
-    };
-    let table = document.tables.iter().find(|found| name_of(&found.id) == **table)?;
-    let row = table.rows.iter().find(|found| found.id.rsplit('.').next().map(name_of).as_deref() == Some(*row))?;
-    let (_, figure) = row.published.iter().find(|(label, _)| name_of(label) == case)?;
-    Some(Operand::Published(figure.clone()?, row.unit))
-}
-
 /// The figures that the document prints, as tests name them.
-fn published_names(document: &Document) -> Vec<String> {
-    let mut names = Vec::new();
-    for table in &document.tables {
-        for row in &table.rows {
-            let row_name = row.id.rsplit('.').next().map(name_of).unwrap_or_default();
-            let cases = row.published.iter().filter(|(_, figure)| figure.is_some()).map(|(label, _)| name_of(label));
-            names.extend(cases.map(|case| match case.as_str() {
-                TableCase::ALL => format!("published.{}.{row_name}", name_of(&table.id)),
-                case => format!("published.{}.{case}.{row_name}", name_of(&table.id)),
-            }));
-        }
-    }
-    names
+fn published(document: &Document) -> impl Iterator<Item = (String, Operand)> {
+    let rows = document.tables.iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)));
+    let figures = rows.flat_map(|(table, row)| row.published.iter().map(move |figure| (table, row, figure)));
+    figures.filter_map(|(table, row, (case, figure))| {
+        let (table, row_name) = (name_of(&table.id), name_of(row.id.rsplit('.').next()?));
+        let name = match name_of(case).as_str() {
+            TableCase::ALL => format!("published.{table}.{row_name}"),
+            case => format!("published.{table}.{case}.{row_name}"),
+        };
+        Some((name, Operand::Published(figure.clone()?, row.unit)))
+    })
 }
 
 /// Refuses the names in an expression that leave several rows to choose from, of those that experiments declare for one

@@ -13,7 +13,7 @@ use super::operand::{Operand, operands_of};
 use super::source::{OperandSource, Resolved, source};
 use crate::document::{Compare, Document};
 use crate::measure::{Observations, median};
-use crate::results::{Expression, Lookup, Metric, Outcome, Parameters, Results, Row, no_interval_of};
+use crate::results::{Expression, Lookup, Metric, Outcome, Parameters, Row, no_interval_of};
 use crate::units::Unit;
 
 /// A quantity with what its names stand for.
@@ -25,8 +25,6 @@ pub(crate) struct ResolvedExpression<'a> {
     lookup: Lookup<'a>,
     /// The places, among the runs of the system, of those that measured all of it.
     runs: Vec<usize>,
-    /// How many runs of the system there are.
-    of_runs: usize,
 }
 
 /// A name with the label that the document's tables give its row.
@@ -36,31 +34,23 @@ fn labelled(name: &str, operand: &Operand, document: &Document) -> String {
 }
 
 impl<'a> ResolvedExpression<'a> {
-    /// The quantity of `expression` by the rows of `system`, of which those with the parameters `select` count, as far as
-    /// they have such parameters.
-    pub(crate) fn of(
-        expression: &Expression,
-        document: &Document,
-        results: &'a Results,
-        system: &str,
-        select: &Parameters,
-    ) -> Result<Self, String> {
+    /// The quantity of `expression` by the rows of a system.
+    pub(crate) fn of(expression: &Expression, document: &Document, lookup: &Lookup<'a>) -> Result<Self, String> {
         let operands = operands_of(expression, document).map_err(|unknown| unknown.message)?;
-        Self::of_operands((expression, &operands), document, results.lookup_of(system), select)
+        Self::of_operands((expression, &operands), document, (lookup, &Parameters::new()))
     }
 
-    /// The same, with what the names in the expression stand for.
+    /// The same, with what the names in the expression stand for. Rows count that have the parameters `select`, as far as they have
+    /// such parameters.
     pub(super) fn of_operands(
         (expression, operands): (&Expression, &[(String, Operand)]),
         document: &Document,
-        lookup: Lookup<'a>,
-        select: &Parameters,
+        (lookup, select): (&Lookup<'a>, &Parameters),
     ) -> Result<Self, String> {
         let mut resolved: Vec<Resolved<'a>> = Vec::new();
         for (name, operand) in operands {
-            let source = source(operand, &lookup, select);
-            let source =
-                source.map_err(|reason| format!("{} was not measured: {reason}", labelled(name, operand, document)))?;
+            let missing = |reason| format!("{} was not measured: {reason}", labelled(name, operand, document));
+            let source = source(operand, lookup, select).map_err(missing)?;
             resolved.extend(source.map(|source| Resolved { name: name.clone(), source }));
         }
         for (name, operand) in operands {
@@ -68,13 +58,11 @@ impl<'a> ResolvedExpression<'a> {
             let value = resolved.iter().find_map(|operand| operand.row()?.0.spec.parameters.get(parameter)?.number());
             let value = value.ok_or_else(|| format!("no row has a number as `{name}`"))?;
             let unit = if parameter.ends_with("seconds") { Unit::Seconds } else { Unit::Number };
-            let written = unit.format(value, 3);
-            let source = OperandSource::Fixed { value, unit, written, is_count: false };
+            let source = OperandSource::fixed(value, unit, unit.format(value, 3));
             resolved.push(Resolved { name: name.clone(), source });
         }
-        let (expression, of_runs) = (expression.clone(), lookup.runs());
-        let runs = (0..of_runs).collect();
-        Self { expression, compared: None, operands: resolved, lookup, of_runs, runs }.in_common()
+        let (expression, lookup, runs) = (expression.clone(), lookup.clone(), (0..lookup.runs()).collect());
+        Self { expression, compared: None, operands: resolved, lookup, runs }.in_common()
     }
 
     /// With what its rows have in the runs that measured all of them.
@@ -82,17 +70,16 @@ impl<'a> ResolvedExpression<'a> {
         let rows: Vec<&Resolved<'a>> = self.operands.iter().filter(|operand| operand.row().is_some()).collect();
         let has_samples = |place, row: &&Resolved<'_>| row.outcome(place).and_then(Outcome::values).is_some();
         self.runs.retain(|place| rows.iter().all(|row| has_samples(*place, row)));
-        let is_measured = !rows.is_empty();
+        if self.runs.is_empty() && !rows.is_empty() {
+            return Err("no run measured all of it".to_owned());
+        }
         let metrics: Vec<Metric<'a>> = self.metrics().cloned().collect();
         for operand in &mut self.operands {
             if let OperandSource::Row { metric, .. } = &mut operand.source {
                 *metric = metrics.iter().fold(metric.clone(), |own, other| own.paired(other));
             }
         }
-        match self.runs.is_empty() && is_measured {
-            true => Err("no run measured all of it".to_owned()),
-            false => Ok(self),
-        }
+        Ok(self)
     }
 
     /// This compared with the same expression of other rows.
@@ -135,22 +122,12 @@ impl<'a> ResolvedExpression<'a> {
         let middles: Vec<f64> = self.operands.iter().map(Resolved::middle).collect::<Result<_, _>>()?;
         let unit = self.unit(&middles)?;
         let operands = self.operands.iter().map(|operand| (operand.name.clone(), operand.written())).collect();
-        let runs = self.runs.as_slice();
-        let filled = self.filled();
-        let (count, of_runs) = (runs.len(), self.of_runs);
-        let found = |known, unsteady, by_rounds| Found {
-            known,
-            unit,
-            filled,
-            operands,
-            unsteady,
-            runs: count,
-            of_runs,
-            by_rounds,
-        };
-        if self.rows().next().is_none() {
-            return Ok(Found { runs: 0, ..found(Observations::Exact(self.value(&middles)?), None, false) });
+        let (runs, of_runs, filled, known) = (0, self.lookup.runs(), self.filled(), Observations::Exact(f64::NAN));
+        let none = Found { known, unit, filled, operands, unsteady: None, runs, of_runs, by_rounds: false };
+        if self.metrics().next().is_none() {
+            return Ok(Found { known: Observations::Exact(self.value(&middles)?), ..none });
         }
+        let none = Found { runs: self.runs.len(), ..none };
         if let [Resolved { source: OperandSource::Row { metric, .. }, .. }] = self.operands.as_slice()
             && metric.is_observed()
             && (metric.is_share() || metric.spec.unit == Unit::Number)
@@ -159,26 +136,27 @@ impl<'a> ResolvedExpression<'a> {
                 metric.samples().into_iter().map(|sample| self.value(&[sample])).collect::<Result<Vec<f64>, _>>()?;
             let is_count = metric.spec.unit == Unit::Number;
             let known = if is_count { Observations::Faults(trials) } else { Observations::Trials(trials) };
-            return Ok(found(known, None, false));
+            return Ok(Found { known, ..none });
         }
         let rounds_of = |place: &usize| -> Result<Option<Vec<f64>>, String> {
             let samples = |operand: &Resolved<'a>| operand.outcome(*place)?.values();
             let sets: Vec<Option<Cow<'_, [f64]>>> = self.operands.iter().map(samples).collect();
             let in_round = |round: usize| {
-                let values = self.operands.iter().zip(&sets).map(|(operand, set)| operand.in_round(set, round));
+                // What is no row has the same value in each round.
+                let values =
+                    middles.iter().zip(&sets).map(|(middle, set)| set.as_ref().map_or(*middle, |set| set[round]));
                 self.value(&values.collect::<Vec<f64>>())
             };
             self.rounds(*place).map(|rounds| rounds.into_iter().map(in_round).collect()).transpose()
         };
-        let rounds = runs.iter().map(rounds_of).collect::<Result<Vec<Option<Vec<f64>>>, _>>()?;
+        let rounds = self.runs.iter().map(rounds_of).collect::<Result<Vec<Option<Vec<f64>>>, _>>()?;
         let in_run = |(place, rounds): (usize, &Option<Vec<f64>>)| match rounds {
             Some(rounds) => Ok(median(rounds.clone())),
             None => self.value(&self.operands.iter().map(|operand| operand.middle_in(place)).collect::<Vec<f64>>()),
         };
         let values = rounds.iter().enumerate().map(in_run).collect::<Result<Vec<f64>, _>>()?;
-        let by_rounds = rounds.iter().any(Option::is_some);
-        let unsteady = self.unsteady(unit, &rounds);
-        Ok(found(Observations::Runs(values), unsteady, by_rounds))
+        let (unsteady, by_rounds) = (self.unsteady(unit, &rounds), rounds.iter().any(Option::is_some));
+        Ok(Found { known: Observations::Runs(values), unsteady, by_rounds, ..none })
     }
 
     /// Why one interval would describe it badly, where it would. Its own values in each round say so: what moves all names
@@ -211,10 +189,6 @@ impl<'a> ResolvedExpression<'a> {
     /// How its value stands in a sentence, where it is one name.
     pub(crate) fn in_words(&self) -> Option<String> {
         self.is_name().then(|| self.operands[0].in_words())
-    }
-
-    fn rows(&self) -> impl Iterator<Item = &'a Row> + '_ {
-        self.operands.iter().filter_map(|operand| Some(operand.row()?.0))
     }
 
     fn metrics(&self) -> impl Iterator<Item = &Metric<'a>> {
@@ -265,7 +239,7 @@ mod tests {
             };
             let operands = ["n1", "n10"].into_iter().zip(values).map(operand).collect();
             let (expression, lookup) = (Expression::parse("n10 - n1").unwrap(), Lookup::new(&rows, Vec::new()));
-            ResolvedExpression { expression, compared: None, operands, lookup, runs: Vec::new(), of_runs: 0 }
+            ResolvedExpression { expression, compared: None, operands, lookup, runs: Vec::new() }
         };
         let both = fixed([1.0, 3.0]).compared(Compare::Ratio, fixed([2.0, 10.0])).unwrap();
         assert_eq!(both.filled().as_deref(), Some("(3 - 1) / (10 - 2)"));

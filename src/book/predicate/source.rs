@@ -1,7 +1,5 @@
 //! What a name of a quantity is in the results of a run: a row, or a number.
 
-use std::borrow::Cow;
-
 use super::case::whole;
 use super::operand::{Operand, Several, is_selected};
 use crate::measure::{mean, median};
@@ -14,6 +12,12 @@ pub(super) enum OperandSource<'a> {
     Row { row: &'a Row, metric: Metric<'a>, outcomes: Vec<Option<&'a Outcome>> },
     /// A number, with its unit and how it is written; a count also in a sentence.
     Fixed { value: f64, unit: Unit, written: String, is_count: bool },
+}
+
+impl OperandSource<'_> {
+    pub(super) fn fixed(value: f64, unit: Unit, written: String) -> Self {
+        Self::Fixed { value, unit, written, is_count: false }
+    }
 }
 
 /// A name of a quantity with what it stands for.
@@ -46,11 +50,11 @@ pub(super) fn source<'a>(
         }
         Operand::Published(figure, unit) => {
             let written = format!("{} (published)", unit.format(figure.value, figure.digits));
-            OperandSource::Fixed { value: figure.value, unit: *unit, written, is_count: false }
+            OperandSource::fixed(figure.value, *unit, written)
         }
         Operand::Peak(rate) => {
             let written = format!("{} (peak rate)", Unit::FlopsPerSecond.format(*rate, 4));
-            OperandSource::Fixed { value: *rate, unit: Unit::FlopsPerSecond, written, is_count: false }
+            OperandSource::fixed(*rate, Unit::FlopsPerSecond, written)
         }
         Operand::Parameter(_) => return Ok(None),
     }))
@@ -86,18 +90,12 @@ fn counted<'a>(found: Vec<Result<Metric<'a>, MissingReason>>) -> Result<OperandS
 
 impl<'a> Resolved<'a> {
     pub(super) fn row(&self) -> Option<(&'a Row, &Metric<'a>)> {
-        match &self.source {
-            OperandSource::Row { row, metric, .. } => Some((*row, metric)),
-            OperandSource::Fixed { .. } => None,
-        }
+        if let OperandSource::Row { row, metric, .. } = &self.source { Some((*row, metric)) } else { None }
     }
 
     /// What the run with this place left of its row.
     pub(super) fn outcome(&self, place: usize) -> Option<&'a Outcome> {
-        match &self.source {
-            OperandSource::Row { outcomes, .. } => outcomes[place],
-            OperandSource::Fixed { .. } => None,
-        }
+        if let OperandSource::Row { outcomes, .. } = &self.source { outcomes[place] } else { None }
     }
 
     /// What it came to in one of the runs that all of the quantity has, by its place among them.
@@ -109,19 +107,9 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    /// What it came to in a round of a run, of which these are the samples; the number, where it is no row.
-    pub(super) fn in_round(&self, samples: &Option<Cow<'_, [f64]>>, round: usize) -> f64 {
-        match (&self.source, samples) {
-            (OperandSource::Fixed { value, .. }, _) => *value,
-            (_, samples) => samples.as_ref().map_or(f64::NAN, |samples| samples[round]),
-        }
-    }
-
     pub(super) fn middle(&self) -> Result<f64, String> {
         match &self.source {
-            OperandSource::Row { metric, .. } => {
-                metric.estimate().map(|it| it.median).map_err(|reason| reason.to_string())
-            }
+            OperandSource::Row { metric, .. } => metric.estimate().map(|it| it.median).map_err(|it| it.to_string()),
             OperandSource::Fixed { value, .. } => Ok(*value),
         }
     }

@@ -23,7 +23,7 @@ pub(crate) struct Test {
 /// How far from a figure still counts as about it, as a share of it: a tenth. Of a range, a tenth beyond either end.
 pub(crate) const ABOUT: f64 = 0.1;
 
-/// The comparisons, the longer before those that they begin with; each also as it is read from the right.
+/// The comparisons, each also as it is read from the right.
 const COMPARISONS: [(&str, &str); 5] = [("<=", ">="), (">=", "<="), ("==", "=="), ("<", ">"), (">", "<")];
 
 impl Test {
@@ -95,17 +95,12 @@ impl Test {
 
 /// The sides of the comparisons in a text, and the signs between them.
 fn split(text: &str) -> (Vec<&str>, Vec<&str>) {
-    let (mut sides, mut signs, mut rest, mut from) = (Vec::new(), Vec::new(), text, 0);
-    while let Some(tail) = rest.get(from..).filter(|tail| !tail.is_empty()) {
-        match COMPARISONS.into_iter().find(|(sign, _)| tail.starts_with(sign)) {
-            Some((sign, _)) => {
-                sides.push(rest[..from].trim());
-                signs.push(sign);
-                rest = &tail[sign.len()..];
-                from = 0;
-            }
-            None => from += tail.chars().next().map_or(1, char::len_utf8),
-        }
+    let signs = text.split(|c| !matches!(c, '<' | '=' | '>'));
+    let signs: Vec<&str> = signs.filter(|sign| COMPARISONS.iter().any(|(own, _)| own == sign)).collect();
+    let (mut sides, mut rest) = (Vec::new(), text);
+    for (side, behind) in signs.iter().map_while(|sign| rest.split_once(sign)) {
+        sides.push(side.trim());
+        rest = behind;
     }
     sides.push(rest.trim());
     (sides, signs)

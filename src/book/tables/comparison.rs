@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::left_out::{left_out, without_meaning};
 use crate::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
-use crate::measure::{Clock, Estimate, Ratio};
+use crate::measure::{Estimate, Ratio};
 use crate::present::{Cell, Column, Missing, Precision, Role, Sampled, Share, Table, TableGroup, TableRow, Value};
 use crate::results::{
     Derivation, DeviceDescription, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program, Provenance, Results,
@@ -187,7 +187,10 @@ fn ratio_cell(entry: TableEntry<'_>, measured: Option<&Measured<'_>>) -> Cell {
 /// What a row's samples come to, with how they were taken.
 pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
     let (source, notes) = match &metric.spec.provenance {
-        Provenance::Measured { clock, .. } => (clock_name(*clock).to_owned(), vec![]),
+        // In the order of the clocks.
+        Provenance::Measured { clock, .. } => {
+            (["host clock", "device events", "observed"][*clock as usize].to_owned(), vec![])
+        }
         Provenance::Derived { derivation: Derivation::Extrapolation, formula, .. } => {
             (formula.clone(), vec![format!("extrapolated: {formula}")])
         }
@@ -231,14 +234,6 @@ pub(super) fn row_cell(metric: Result<Metric<'_>, MissingReason>) -> Cell {
     match value {
         Ok(value) => Cell::Value(Box::new(value)),
         Err(absence) => missing(&absence),
-    }
-}
-
-fn clock_name(clock: Clock) -> &'static str {
-    match clock {
-        Clock::Host => "host clock",
-        Clock::DeviceEvents => "device events",
-        Clock::Observed => "observed",
     }
 }
 

@@ -4,7 +4,7 @@
 //! what was not measured for another reason, which the picture names.
 
 use super::comparison::measured_value;
-use super::left_out::{LeftOut, Unmeasured};
+use super::left_out::{self, LeftOut};
 use super::matrix::matrix;
 use crate::document::{DocumentTable, Lines, Panel, PanelSeries, Shows, Systems, TableCase, TableEntry};
 use crate::in_order::{each_once, grouped};
@@ -17,8 +17,8 @@ use crate::units::Unit;
 pub struct Drawn {
     /// The pictures as SVG.
     pub pictures: Vec<String>,
-    /// What has no value to draw: it is left out, with the reason.
-    pub unmeasured: Vec<Unmeasured>,
+    /// What has no value to draw, with the reason: it is left out.
+    pub unmeasured: Vec<String>,
     /// What has no meaning on the machine.
     pub left_out: Vec<LeftOut>,
 }
@@ -58,14 +58,14 @@ pub fn drawn(table: Option<&DocumentTable>, panel: &Panel, machine: &str, result
 }
 
 /// A panel of which systems have no value, with the reasons of what would be drawn.
-fn unmeasured(table: &DocumentTable, panel: &Panel, results: &Results, systems: &[&str]) -> Option<Unmeasured> {
+fn unmeasured(table: &DocumentTable, panel: &Panel, results: &Results, systems: &[&str]) -> Option<String> {
     let lookup = results.lookup_of(systems.first()?);
     let reasons = drawn_cases(table, panel, results, &lookup).into_iter().filter_map(|(id, case)| {
         let row = table.row(id)?;
         (TableEntry { table, row, case: &case }).drawn(&lookup).err()
     });
     let title = title(table, panel) + &of_system(panel, results, systems);
-    Some(Unmeasured::of(&title, reasons))
+    Some(left_out::unmeasured(&title, reasons))
 }
 
 /// What a panel draws of a table by the rows of a system: bars case by case, lines place by place.

@@ -69,31 +69,13 @@ fn in_brackets(cases: &[&str]) -> String {
     if cases.is_empty() { String::new() } else { format!(" ({})", cases.join("; ")) }
 }
 
-/// A panel that is left out because nothing of it was measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unmeasured {
-    /// Its title.
-    pub what: String,
-    /// Why, each reason once.
-    pub reasons: Vec<String>,
-}
-
-impl Unmeasured {
-    pub(super) fn of(what: &str, reasons: impl Iterator<Item = MissingReason>) -> Self {
-        let mut reasons = each_once(reasons.map(|reason| reason.to_string()));
-        if reasons.is_empty() {
-            reasons.push(MissingReason::NotInRun.to_string());
-        }
-        Self { what: what.to_owned(), reasons }
+/// A panel by its title that is left out because nothing of it was measured, and why, each reason once.
+pub(super) fn unmeasured(title: &str, reasons: impl Iterator<Item = MissingReason>) -> String {
+    let mut reasons = each_once(reasons.map(|reason| reason.to_string()));
+    if reasons.is_empty() {
+        reasons.push(MissingReason::NotInRun.to_string());
     }
-
-    /// All of them in one sentence; nothing where there are none.
-    pub fn sentence(all: &[Self], machine: &str) -> Option<String> {
-        let one = |one: &Self| format!("“{}” ({})", one.what, one.reasons.join("; "));
-        let parts: Vec<String> = all.iter().map(one).collect();
-        (!parts.is_empty())
-            .then(|| format!("Left out, since nothing of it was measured on {machine}: {}.", parts.join(", ")))
-    }
+    format!("“{title}” ({})", reasons.join("; "))
 }
 
 /// Why there is none of some measurements.

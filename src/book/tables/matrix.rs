@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::figure::Drawn;
-use super::left_out::Unmeasured;
+use super::left_out::unmeasured;
 use crate::document::{Matrix, MatrixColumn, MatrixTime};
 use crate::in_order::grouped;
 use crate::present::{MatrixCell, MatrixPlot, MatrixRow};
@@ -15,7 +15,7 @@ pub(super) fn matrix(matrix: &Matrix, title: &str, machine: &str, results: &Resu
     let lookup = results.lookup_of(system(matrix, results));
     let found = shown_rows(matrix, &lookup);
     if found.iter().all(|(_, metric)| metric.is_err()) {
-        let unmeasured = Unmeasured::of(title, found.into_iter().filter_map(|(_, metric)| metric.err()));
+        let unmeasured = unmeasured(title, found.into_iter().filter_map(|(_, metric)| metric.err()));
         return Drawn { unmeasured: vec![unmeasured], ..Drawn::default() };
     }
     let picture = matrix_plot(matrix, title, machine, results).to_svg(id);

@@ -14,8 +14,8 @@ pub(super) use comparison::versions;
 pub use comparison::{Machines, comparison_table, machine_labels, system_table};
 pub use figure::{Drawn, bar_plot, drawn, line_plot};
 pub(super) use figure::{drawn_cases, pictures};
+pub use left_out::LeftOut;
 pub(super) use left_out::{
     Lacks, absence, columns_left_out, counts_table, lacking_of, left_out_of, nothing_of, sampled,
 };
-pub use left_out::{LeftOut, Unmeasured};
 pub(super) use matrix::{shown_rows, system as matrix_system};
