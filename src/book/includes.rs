@@ -280,9 +280,9 @@ mod tests {
             ("src/code.rs", "use x;\n// ANCHOR: main\nfn main() {\n}\n// ANCHOR_END: main\nend"),
         ];
         let files = files.into_iter().map(|(path, text)| (PathBuf::from(path), text.as_bytes().to_vec())).collect();
-        Pages::of(&files, &|path| path.display().to_string())
-            .check(Path::new("src/page.md"))
-            .map_err(|error| error.to_string())
+        let name = |path: &Path| path.display().to_string();
+        let mut pages = Pages { files: &files, name: &name, done: BTreeSet::new(), above: Vec::new() };
+        pages.check(Path::new("src/page.md")).map_err(|error| error.to_string())
     }
 
     #[test]

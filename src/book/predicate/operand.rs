@@ -152,9 +152,9 @@ pub(crate) fn singled_out(
 ) -> Result<(), UnknownName> {
     for (name, operand) in operands {
         let Operand::Measured { id, selectors, of_several: None, .. } = operand else { continue };
-        let none = Parameters::new();
         let of_case = |case| {
-            twins(document, id, each, &none, |spec| is_selected(spec, selectors) && agrees(&spec.parameters, case))
+            let fits = |spec: &MetricSpec| is_selected(spec, selectors) && agrees(&spec.parameters, case);
+            twins(document, (id, each), &Parameters::new(), &fits)
         };
         if let Some([one, other]) = cases.iter().find_map(of_case) {
             return Err(UnknownName {
@@ -171,10 +171,9 @@ pub(crate) fn singled_out(
 /// rows are taken value by value.
 pub(crate) fn twins(
     document: &Document,
-    id: &str,
-    each: Option<&str>,
+    (id, each): (&str, Option<&str>),
     prefer: &Parameters,
-    fits: impl Fn(&MetricSpec) -> bool,
+    fits: &dyn Fn(&MetricSpec) -> bool,
 ) -> Option<[String; 2]> {
     let value = |spec: &MetricSpec| each.and_then(|each| spec.parameters.get(each)).cloned();
     document.names.rows.together(id).find_map(|specs| {

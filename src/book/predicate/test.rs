@@ -98,7 +98,8 @@ fn split(text: &str) -> (Vec<&str>, Vec<&str>) {
     let signs = text.split(|c| !matches!(c, '<' | '=' | '>'));
     let signs: Vec<&str> = signs.filter(|sign| COMPARISONS.iter().any(|(own, _)| own == sign)).collect();
     let (mut sides, mut rest) = (Vec::new(), text);
-    for (side, behind) in signs.iter().map_while(|sign| rest.split_once(sign)) {
+    for sign in &signs {
+        let (side, behind) = rest.split_once(sign).unwrap_or((rest, ""));
         sides.push(side.trim());
         rest = behind;
     }

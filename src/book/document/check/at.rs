@@ -2,6 +2,7 @@
 
 use super::super::super::predicate::{Checked, UnknownName};
 use super::super::{Document, Text};
+use super::Check;
 use crate::error::FileError;
 use crate::results::{Dimension, Expression, Parameters, UnknownParameter, nearest};
 use crate::yaml::Way;
@@ -39,13 +40,9 @@ impl<'a> At<'a> {
     }
 
     /// The items of a list that stands under a key.
-    pub(super) fn each<'b, T>(
-        &self,
-        key: &str,
-        items: &'b [T],
-    ) -> impl Iterator<Item = (Self, &'b T)> + use<'a, 'b, T> {
+    pub(super) fn each<'b, T>(&self, key: &str, all: &'b [T]) -> impl Iterator<Item = (Self, &'b T)> + use<'a, 'b, T> {
         let list = self.key(key);
-        items.iter().enumerate().map(move |(place, item)| (list.item(place), item))
+        all.iter().enumerate().map(move |(place, item)| (list.item(place), item))
     }
 
     /// The same place, with words before each message.
@@ -64,26 +61,13 @@ impl<'a> At<'a> {
     }
 
     /// Refuses a name that stands here and is none of those that are known.
-    pub(super) fn known<'n>(
-        &self,
-        name: &str,
-        known: impl Iterator<Item = &'n str> + Clone,
-        what: impl FnOnce() -> String,
-    ) -> Result<(), FileError> {
-        match known.clone().any(|known| known == name) {
-            true => Ok(()),
-            false => self.refuse_for(what(), nearest(name, known)),
-        }
+    pub(super) fn known<'n>(&self, name: &str, known: impl IntoIterator<Item = &'n str>, what: String) -> Check {
+        let known: Vec<&str> = known.into_iter().collect();
+        if known.contains(&name) { Ok(()) } else { self.refuse_for(what, nearest(name, known.into_iter())) }
     }
 
-    /// Refuses the first item of the list here that is like one before it, at its part `key`.
-    pub(super) fn once<T: PartialEq>(
-        &self,
-        items: impl Iterator<Item = T>,
-        key: Option<&str>,
-        what: impl FnOnce(usize) -> String,
-    ) -> Result<(), FileError> {
-        let items: Vec<T> = items.collect();
+    /// Refuses the first item of the list here that is like one before it.
+    pub(super) fn once<T: PartialEq>(&self, items: &[T], key: Option<&str>, what: impl Fn(usize) -> String) -> Check {
         let Some(place) = (1..items.len()).find(|place| items[..*place].contains(&items[*place])) else {
             return Ok(());
         };
@@ -92,7 +76,7 @@ impl<'a> At<'a> {
     }
 
     /// Refuses a parameter, of those here, that none of some rows has.
-    pub(super) fn parameters(&self, ids: &[&str], select: &Parameters, whose: &str) -> Result<(), FileError> {
+    pub(super) fn parameters(&self, ids: &[&str], select: &Parameters, whose: &str) -> Check {
         let Some(UnknownParameter { name, value, hint }) = self.document.names.rows.unknown_parameter(ids, select)
         else {
             return Ok(());
@@ -104,44 +88,32 @@ impl<'a> At<'a> {
     }
 
     /// Refuses a parameter that stands here by its name and that none of some rows has.
-    pub(super) fn parameter(&self, ids: &[&str], name: &str, what: impl FnOnce() -> String) -> Result<(), FileError> {
+    pub(super) fn parameter(&self, ids: &[&str], name: &str, what: String) -> Check {
         self.known(name, self.document.names.rows.parameters(ids).keys().copied(), what)
     }
 
-    /// Refuses cases that are both named and taken from the results by the values of a parameter `each`, and a parameter that
-    /// none of some rows has.
-    pub(super) fn each_value(
-        &self,
-        ids: &[&str],
-        (each, is_named): (Option<&str>, bool),
-        [what, whose]: [&str; 2],
-    ) -> Result<(), FileError> {
-        let Some(each) = each else { return Ok(()) };
-        if is_named {
-            let what = format!("{what} has `cases` and `each`: the cases are named, or taken from the results");
-            return self.name("each").refuse(what);
+    /// Refuses cases that are both named, as `cases` says of what, and taken from the results by the values of a parameter `each`;
+    /// and such a parameter that none of some rows has.
+    pub(super) fn each_value(&self, ids: &[&str], each: Option<&str>, cases: Option<&str>, whose: &str) -> Check {
+        match (each, cases) {
+            (None, _) => Ok(()),
+            (Some(each), None) => self.key("each").parameter(ids, each, format!("{whose} a parameter `{each}`")),
+            (Some(_), Some(what)) => {
+                let what = format!("{what} has `cases` and `each`: the cases are named, or taken from the results");
+                self.name("each").refuse(what)
+            }
         }
-        self.key("each").parameter(ids, each, || format!("{whose} a parameter `{each}`"))
     }
 
     /// Refuses the text here where an expression in it is none, or names what there is not.
-    pub(super) fn text(&self, text: &Text) -> Result<(), FileError> {
+    pub(super) fn text(&self, text: &Text) -> Check {
         text.check(self.document).map_err(|unknown| self.unknown(unknown))
     }
 
     /// The unit of the expression here: each of its names is one that there is, and stands for one row.
     pub(super) fn expression(&self, expression: &Expression) -> Result<Dimension, FileError> {
-        self.read(expression, &[Parameters::new()], None).map(|checked| checked.dimension)
-    }
-
-    /// What the expression here names, where each name stands for one row in each of some cases.
-    pub(super) fn read(
-        &self,
-        expression: &Expression,
-        cases: &[Parameters],
-        each: Option<&str>,
-    ) -> Result<Checked, FileError> {
-        Checked::of(expression, self.document, cases, each).map_err(|unknown| self.unknown(unknown))
+        let checked = Checked::of(expression, self.document, &[Parameters::new()], None);
+        Ok(checked.map_err(|unknown| self.unknown(unknown))?.dimension)
     }
 
     /// An error for a name in the text here that stands for nothing.

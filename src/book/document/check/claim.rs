@@ -1,5 +1,6 @@
 //! Claims: each has a name of its own, stands where there is a text, and has what its kind needs.
 
+use super::Check;
 use super::at::At;
 use super::sentence::bounded;
 use crate::document::{Claim, ClaimKind};
@@ -9,7 +10,7 @@ use crate::predicate::{Checked, Test, operands_of};
 use crate::results::{Dimension, Parameters};
 
 /// Finds the first contradiction in the claims of a document.
-pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
+pub(super) fn check(top: &At<'_>) -> Check {
     for (at, claim) in top.each("claims", &top.document.claims) {
         let at = at.about(format!("claim `{}`: ", claim.id));
         for (at, place) in at.each("places", &claim.places) {
@@ -17,45 +18,40 @@ pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
                 return at.refuse_for(what, hint);
             }
         }
-        match (claim.kind, claim.on) {
-            (ClaimKind::Arithmetic, Some(_)) => {
-                at.name("on").refuse("arithmetic is about no system: it has no `on`")?;
-            }
-            (ClaimKind::Arithmetic, None) | (_, Some(_)) => {}
-            (_, None) => at.key("kind").refuse("it says nothing of the system that it is about: `on`")?,
+        match (claim.is_about_figures(), claim.on.is_some()) {
+            (true, true) => return at.name("on").refuse("arithmetic is about no system: it has no `on`"),
+            (false, false) => return at.key("kind").refuse("it says nothing of the system that it is about: `on`"),
+            _ => {}
         }
-        check_tests(&at, claim)?;
+        if claim.tests.is_empty() {
+            return at.key("tests").refuse("there is no test");
+        }
+        for (at, text) in at.each("tests", &claim.tests) {
+            let (test, checked) = read(&at, claim, text)?;
+            check_kind(&at, claim, &test, &checked)?;
+        }
+        for (at, text) in at.each("shown", &claim.shown) {
+            read(&at, claim, text)?;
+        }
+        if let Some(given) = &claim.given {
+            let at = at.key("given");
+            bounded(&read(&at, claim, given)?.0).map_err(|unknown| at.unknown(unknown))?;
+        }
         check_cases(&at, claim)?;
     }
     Ok(())
-}
-
-fn check_tests(at: &At<'_>, claim: &Claim) -> Result<(), FileError> {
-    if claim.tests.is_empty() {
-        return at.key("tests").refuse("there is no test");
-    }
-    for (at, text) in at.each("tests", &claim.tests) {
-        let (test, checked) = read(&at, claim, text)?;
-        check_kind(&at, claim, &test, &checked)?;
-    }
-    for (at, text) in at.each("shown", &claim.shown) {
-        read(&at, claim, text)?;
-    }
-    let Some(given) = &claim.given else { return Ok(()) };
-    let at = at.key("given");
-    bounded(&read(&at, claim, given)?.0).map_err(|unknown| at.unknown(unknown))
 }
 
 fn read(at: &At<'_>, claim: &Claim, text: &str) -> Result<(Test, Checked), FileError> {
     let test = Test::parse(text).map_err(|unknown| at.unknown(unknown))?;
     let none = [Parameters::new()];
     let cases = if claim.cases.is_empty() { &none[..] } else { &claim.cases };
-    let checked = at.read(&test.quantity, cases, claim.each.as_deref())?;
-    Ok((test, checked))
+    let checked = Checked::of(&test.quantity, at.document, cases, claim.each.as_deref());
+    Ok((test, checked.map_err(|unknown| at.unknown(unknown))?))
 }
 
 /// What the kind asks of a test.
-fn check_kind(at: &At<'_>, claim: &Claim, test: &Test, checked: &Checked) -> Result<(), FileError> {
+fn check_kind(at: &At<'_>, claim: &Claim, test: &Test, checked: &Checked) -> Check {
     let Checked { operands, dimension } = checked;
     let measured = operands.iter().any(|(_, operand)| operand.measured().is_some());
     match (claim.kind, test.region) {
@@ -81,7 +77,7 @@ fn check_kind(at: &At<'_>, claim: &Claim, test: &Test, checked: &Checked) -> Res
 }
 
 /// The parameters of the cases are those of its rows.
-fn check_cases(at: &At<'_>, claim: &Claim) -> Result<(), FileError> {
+fn check_cases(at: &At<'_>, claim: &Claim) -> Check {
     if claim.compare.is_some() && claim.each.is_none() && claim.cases.len() < 2 {
         return at.key("compare").refuse("there are no cases to compare: `each`, or two `cases`");
     }
@@ -92,8 +88,9 @@ fn check_cases(at: &At<'_>, claim: &Claim) -> Result<(), FileError> {
     for (at, select) in at.each("cases", &claim.cases) {
         at.parameters(&ids, select, "no row of its tests has")?;
     }
-    at.key("cases").once(claim.cases.iter(), None, |_| "the case stands there twice".to_owned())?;
-    at.each_value(&ids, (claim.each.as_deref(), !claim.cases.is_empty()), ["it", "no row of its tests has"])
+    at.key("cases").once(&claim.cases, None, |_| "the case stands there twice".to_owned())?;
+    let cases = (!claim.cases.is_empty()).then_some("it");
+    at.each_value(&ids, claim.each.as_deref(), cases, "no row of its tests has")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Figures: what they draw is there.
 
+use super::Check;
 use super::at::At;
 use super::table::{Several, in_lines, in_matrix};
 use crate::document::{DocumentTable, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows};
@@ -8,7 +9,7 @@ use crate::results::{Parameter, Parameters};
 use crate::units::Unit;
 
 /// Finds the first contradiction in the figures of a document.
-pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
+pub(super) fn check(top: &At<'_>) -> Check {
     for (at, figure) in top.each("figures", &top.document.figures) {
         let at = at.about(format!("figure `{}` ", figure.id));
         at.each("panels", &figure.panels).try_for_each(|(at, panel)| check_panel(&at, panel))?;
@@ -16,10 +17,10 @@ pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
     Ok(())
 }
 
-fn check_panel(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
+fn check_panel(at: &At<'_>, panel: &Panel) -> Check {
     let names = &at.document.names;
     if let Some(chapter) = &panel.chapter {
-        let what = || format!("leads to a chapter `{chapter}`, which there is not");
+        let what = format!("leads to a chapter `{chapter}`, which there is not");
         at.key("chapter").known(chapter, names.chapters.iter().map(String::as_str), what)?;
     }
     let draws_rows = !panel.table.is_empty() || !panel.bars.is_empty() || panel.lines.is_some();
@@ -35,7 +36,7 @@ fn check_panel(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
     }
     match (&panel.timeline, &panel.matrix) {
         (Some(scenario), _) => {
-            let what = || format!("draws the timeline of a row `{scenario}`, which no experiment has");
+            let what = format!("draws the timeline of a row `{scenario}`, which no experiment has");
             at.key("timeline").known(scenario, names.rows.ids(), what)
         }
         (_, Some(matrix)) => check_matrix(&at.key("matrix"), matrix),
@@ -44,9 +45,9 @@ fn check_panel(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
 }
 
 /// A panel draws the rows of a table in one way, on one axis.
-fn check_rows(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
+fn check_rows(at: &At<'_>, panel: &Panel) -> Check {
     let tables = &at.document.tables;
-    let what = || format!("draws table `{}`, which there is not", panel.table);
+    let what = format!("draws table `{}`, which there is not", panel.table);
     at.key("table").known(&panel.table, tables.iter().map(|table| table.id.as_str()), what)?;
     let Some(table) = at.document.table(&panel.table) else { return Ok(()) };
     let has_lines = panel.lines.as_ref().is_some_and(|lines| !lines.series.is_empty());
@@ -55,7 +56,7 @@ fn check_rows(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
         return at.key("table").refuse(what);
     }
     let bars = &panel.bars;
-    at.key("bars").once(bars.iter(), None, |place| format!("draws `{}` twice", bars[place]))?;
+    at.key("bars").once(bars, None, |place| format!("draws `{}` twice", bars[place]))?;
     let mut units = at.each("bars", bars).map(|(at, id)| unit(&at, table, id)).collect::<Result<Vec<Unit>, _>>()?;
     if let Some(lines) = &panel.lines {
         let at = at.key("lines");
@@ -69,17 +70,17 @@ fn check_rows(at: &At<'_>, panel: &Panel) -> Result<(), FileError> {
 }
 
 /// Refuses what stands for several measurements in a list.
-fn one_each(list: &At<'_>, several: Option<Several>) -> Result<(), FileError> {
+fn one_each(list: &At<'_>, several: Option<Several>) -> Check {
     let Some((place, several)) = several else { return Ok(()) };
     let hint = "; name a parameter, by `select`".to_owned();
     list.item(place).key("id").refuse_for(format!("draws a row of which {several}"), hint)
 }
 
 /// A matrix draws rows that there are, of yes and no, by parameters that they have.
-fn check_matrix(at: &At<'_>, matrix: &Matrix) -> Result<(), FileError> {
+fn check_matrix(at: &At<'_>, matrix: &Matrix) -> Check {
     let rows = &at.document.names.rows;
     let named = |at: &At<'_>, id: &str| {
-        at.key("id").known(id, rows.ids(), || format!("draws `{id}`, which no experiment has"))?;
+        at.key("id").known(id, rows.ids(), format!("draws `{id}`, which no experiment has"))?;
         Ok(rows.get(id).map(|spec| spec.unit))
     };
     let is_share = |at: &At<'_>, id: &str| match named(at, id)? {
@@ -93,8 +94,7 @@ fn check_matrix(at: &At<'_>, matrix: &Matrix) -> Result<(), FileError> {
     selects(at, &matrix.id, "select", &matrix.select)?;
     let across = matrix.across.iter().map(|name| (at.key("across"), name));
     for (at, name) in at.each("rows", &matrix.rows).chain(across) {
-        let what = || format!("names `{name}`, which is no parameter of `{}`", matrix.id);
-        at.parameter(&[&matrix.id], name, what)?;
+        at.parameter(&[&matrix.id], name, format!("names `{name}`, which is no parameter of `{}`", matrix.id))?;
     }
     for (at, column) in at.each("columns", &matrix.columns) {
         let id = column.id.as_ref().unwrap_or(&matrix.id);
@@ -121,8 +121,9 @@ fn check_matrix(at: &At<'_>, matrix: &Matrix) -> Result<(), FileError> {
         }
     }
     let told_apart = |column: &MatrixColumn| (column.id.as_ref().unwrap_or(&matrix.id).clone(), column.value.clone());
-    at.key("columns").once(matrix.columns.iter().map(told_apart), None, |place| {
-        let (id, value) = told_apart(&matrix.columns[place]);
+    let columns: Vec<_> = matrix.columns.iter().map(told_apart).collect();
+    at.key("columns").once(&columns, None, |place| {
+        let (id, value) = columns[place].clone();
         format!("has two columns for `{}`", value.map_or(id, |value| value.to_string()))
     })?;
     for (key, times) in [("beside", &matrix.beside), ("below", &matrix.below)] {
@@ -141,7 +142,7 @@ fn check_matrix(at: &At<'_>, matrix: &Matrix) -> Result<(), FileError> {
 
 /// The unit of a row that is drawn.
 fn unit(at: &At<'_>, table: &DocumentTable, id: &str) -> Result<Unit, FileError> {
-    let what = || format!("draws `{id}`, which table `{}` does not hold", table.id);
+    let what = format!("draws `{id}`, which table `{}` does not hold", table.id);
     at.known(id, table.rows.iter().map(|row| row.id.as_str()), what)?;
     Ok(table.row(id).map_or(Unit::Seconds, |row| row.unit))
 }
@@ -154,7 +155,7 @@ fn check_lines(at: &At<'_>, table: &DocumentTable, lines: &Lines) -> Result<Vec<
         units.push(unit(&at.key("id"), table, id)?);
         at.key("select").parameters(&[id], select, &format!("selects what is not there: row `{id}` has not"))?;
         if let Some(other) = predicts {
-            let what = || format!("predicts `{other}`, which it does not draw");
+            let what = format!("predicts `{other}`, which it does not draw");
             at.key("predicts").known(other, drawn.iter().copied(), what)?;
         }
     }
@@ -173,7 +174,7 @@ fn check_lines(at: &At<'_>, table: &DocumentTable, lines: &Lines) -> Result<Vec<
         });
     }
     let at = at.key("x");
-    at.parameter(&drawn, x, || format!("draws lines over `{x}`, which is no parameter of its rows"))?;
+    at.parameter(&drawn, x, format!("draws lines over `{x}`, which is no parameter of its rows"))?;
     let known = at.document.names.rows.parameters(&drawn);
     match known.get(x).is_some_and(|values| values.iter().any(|value| Parameter::number(value).is_some())) {
         true => Ok(units),

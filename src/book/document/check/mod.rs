@@ -16,8 +16,11 @@ use super::{Document, Language, is_taken};
 use crate::error::FileError;
 use crate::results::nearest;
 
+/// Nothing, or what is wrong and where.
+type Check = Result<(), FileError>;
+
 /// Finds the first contradiction in a document.
-pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(), FileError> {
+pub(super) fn check(document: &Document, origin: &str, text: &str) -> Check {
     let top = At::of(document, origin, text);
     check_name(&top.key("id"), &document.id)?;
     if is_taken(&document.id, &document.names.pages) {
@@ -35,12 +38,7 @@ pub(super) fn check(document: &Document, origin: &str, text: &str) -> Result<(),
 }
 
 /// Finds what two documents of a course may not share.
-pub(super) fn check_beside(
-    document: &Document,
-    others: &[Document],
-    origin: &str,
-    text: &str,
-) -> Result<(), FileError> {
+pub(super) fn check_beside(document: &Document, others: &[Document], origin: &str, text: &str) -> Check {
     let top = At::of(document, origin, text);
     if let Some(other) = others.iter().find(|other| other.id == document.id) {
         return top.key("id").refuse(format!("another file has the document `{}`, too", other.id));
@@ -52,10 +50,10 @@ pub(super) fn check_beside(
 }
 
 /// A listing is a file of the book, and the only one in its language.
-fn check_listings(top: &At<'_>) -> Result<(), FileError> {
+fn check_listings(top: &At<'_>) -> Check {
     let (listings, files) = (&top.document.listings, &top.document.names.files);
     for (place, (at, name)) in top.each("listings", listings).enumerate() {
-        at.known(name, files.iter().map(String::as_str), || format!("the book has no file `{name}` in `src`"))?;
+        at.known(name, files.iter().map(String::as_str), format!("the book has no file `{name}` in `src`"))?;
         let Some(language) = Language::of(name) else {
             return at.refuse(format!("`{name}` does not end with the {}", Language::endings()));
         };
@@ -67,18 +65,17 @@ fn check_listings(top: &At<'_>) -> Result<(), FileError> {
 }
 
 /// A text that the project does not name is cited by its file; one that is nearly named is a mistake.
-fn check_source(top: &At<'_>) -> Result<(), FileError> {
+fn check_source(top: &At<'_>) -> Check {
     let Some(file) = top.document.source.as_deref() else { return Ok(()) };
     let texts = &top.document.names.texts;
-    let hint = nearest(file, texts.files());
-    if texts.of_file(file).is_some() || hint.is_empty() {
-        return Ok(());
+    match nearest(file, texts.files()) {
+        hint if hint.is_empty() || texts.of_file(file).is_some() => Ok(()),
+        hint => top.key("source").refuse_for(format!("the project has no text in the file `{file}`"), hint),
     }
-    top.key("source").refuse_for(format!("the project has no text in the file `{file}`"), hint)
 }
 
 /// Tables, figures and claims are anchors of one page: each identifier is a name, and there once.
-fn check_anchors(top: &At<'_>) -> Result<(), FileError> {
+fn check_anchors(top: &At<'_>) -> Check {
     let Document { tables, figures, claims, .. } = top.document;
     let tables = top.each("tables", tables).map(|(at, table)| ("table", at, &table.id));
     let figures = top.each("figures", figures).map(|(at, figure)| ("figure", at, &figure.id));
@@ -94,7 +91,7 @@ fn check_anchors(top: &At<'_>) -> Result<(), FileError> {
 }
 
 /// An identifier can be the name of a file and an anchor.
-fn check_name(at: &At<'_>, id: &str) -> Result<(), FileError> {
+fn check_name(at: &At<'_>, id: &str) -> Check {
     let is_name = !id.is_empty() && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     if is_name { Ok(()) } else { at.refuse(format!("`{id}` is no identifier: lower-case letters, digits and hyphens")) }
 }

@@ -2,13 +2,13 @@
 //! one right answer each.
 
 use super::super::{Sentence, Text};
+use super::Check;
 use super::at::At;
-use crate::error::FileError;
 use crate::predicate::{Test, UnknownName, parsed};
 use crate::results::Dimension;
 
 /// Every value in a sentence is one that there is.
-pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
+pub(super) fn check(top: &At<'_>) -> Check {
     let document = top.document;
     top.each("answer", &document.answer).try_for_each(|(at, answer)| of_sentence(&at, answer))?;
     if let Some(advice) = &document.advice {
@@ -33,12 +33,9 @@ pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
             words.iter().try_for_each(|words| top.key(key).text(words))?;
         }
         if let Some(scenario) = &headline.timeline {
-            let what = || format!("no figure of the document draws the timeline `{scenario}`");
-            top.key("timeline").known(
-                scenario,
-                document.panels().filter_map(|panel| panel.timeline.as_deref()),
-                what,
-            )?;
+            let what = format!("no figure of the document draws the timeline `{scenario}`");
+            let drawn = document.panels().filter_map(|panel| panel.timeline.as_deref());
+            top.key("timeline").known(scenario, drawn, what)?;
         }
     }
     for (at, exercise) in top.each("exercises", &document.exercises) {
@@ -49,7 +46,7 @@ pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
 }
 
 /// Every value in the tests and the texts of a sentence is one that there is.
-pub(super) fn of_sentence(at: &At<'_>, sentence: &Sentence) -> Result<(), FileError> {
+pub(super) fn of_sentence(at: &At<'_>, sentence: &Sentence) -> Check {
     let condition = at.key("if");
     for test in Test::all(&sentence.condition).map_err(|unknown| condition.unknown(unknown))? {
         bounded(&test).map_err(|unknown| condition.unknown(unknown))?;
@@ -69,7 +66,7 @@ pub(super) fn bounded(test: &Test) -> Result<(), UnknownName> {
 const CHOICES: usize = 2;
 
 /// Finds the first thing that is wrong with the lesson of a document, where it has one.
-pub(super) fn check_lesson(top: &At<'_>) -> Result<(), FileError> {
+pub(super) fn check_lesson(top: &At<'_>) -> Check {
     let Some(lesson) = &top.document.lesson else { return Ok(()) };
     let top = top.key("lesson");
     for (key, texts) in [("learn", &lesson.learn), ("know", &lesson.know), ("takeaways", &lesson.takeaways)] {
@@ -95,18 +92,17 @@ pub(super) fn check_lesson(top: &At<'_>) -> Result<(), FileError> {
         }
     }
     top.each("measured", &lesson.measured).try_for_each(|(at, measured)| of_sentence(&at, measured))?;
-    top.key("next")
-        .once(lesson.next.iter(), None, |place| format!("the chapter `{}` stands there twice", lesson.next[place]))?;
-    let own = std::iter::once(top.document.id.as_str());
-    for (at, next) in top.each("next", &lesson.next) {
-        let known = top.document.names.chapters.iter().map(String::as_str).chain(own.clone());
-        at.known(next, known, || format!("there is no chapter `{next}`"))?;
+    let next = &lesson.next;
+    top.key("next").once(next, None, |place| format!("the chapter `{}` stands there twice", next[place]))?;
+    for (at, next) in top.each("next", next) {
+        let known = top.document.names.chapters.iter().chain([&top.document.id]).map(String::as_str);
+        at.known(next, known, format!("there is no chapter `{next}`"))?;
     }
     Ok(())
 }
 
 /// The text of a choice.
-fn label(at: &At<'_>, text: &Text) -> Result<(), FileError> {
+fn label(at: &At<'_>, text: &Text) -> Check {
     match text.is_measured() {
         true => at.refuse("a choice holds no values: it stands before they are shown"),
         false => Ok(()),

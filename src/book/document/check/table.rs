@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 
 use super::super::{Document, DocumentRow, DocumentTable, Lines, Matrix, MatrixTime, TableCase};
+use super::Check;
 use super::at::At;
-use crate::error::FileError;
+use crate::in_order::each_once;
 use crate::predicate::twins;
 use crate::results::{MetricSpec, Parameters, holds};
 
 /// Finds the first contradiction in the tables of a document.
-pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
+pub(super) fn check(top: &At<'_>) -> Check {
     let mut rows = BTreeSet::new();
     for (at, table) in top.each("tables", &top.document.tables) {
         if table.rows.is_empty() {
@@ -32,50 +33,47 @@ pub(super) fn check(top: &At<'_>) -> Result<(), FileError> {
 }
 
 /// A row is one that there is, set against a row of its table, and with parameters of its own.
-fn check_row(at: &At<'_>, table: &DocumentTable, row: &DocumentRow) -> Result<(), FileError> {
+fn check_row(at: &At<'_>, table: &DocumentTable, row: &DocumentRow) -> Check {
     let id = row.id.as_str();
-    at.key("id").known(id, at.document.names.rows.ids(), || format!("no experiment has a row `{id}`"))?;
+    at.key("id").known(id, at.document.names.rows.ids(), format!("no experiment has a row `{id}`"))?;
     for (key, parameters) in [("published_with", &row.published_with), ("select", &row.select)] {
         at.key(key).parameters(&[id], parameters, &format!("row `{id}` does not have"))?;
     }
     if let Some(relative) = &row.relative {
-        let what = || format!("row `{id}` is relative to `{}`, which its table does not hold", relative.to);
+        let what = format!("row `{id}` is relative to `{}`, which its table does not hold", relative.to);
         at.key("relative").key("to").known(&relative.to, table.rows.iter().map(|row| row.id.as_str()), what)?;
     }
     check_published(at, table, row)
 }
 
 /// Every figure of a row is one for a case of its table.
-fn check_published(at: &At<'_>, table: &DocumentTable, row: &DocumentRow) -> Result<(), FileError> {
+fn check_published(at: &At<'_>, table: &DocumentTable, row: &DocumentRow) -> Check {
     let mut known: BTreeSet<&str> = table.cases.iter().map(|case| case.label.as_str()).collect();
     if table.cases.is_empty() && table.each.is_none() {
         known.insert(TableCase::ALL);
     }
-    let own = (at.key("published"), &row.published);
+    let known = Vec::from_iter(known);
+    let cases = match &table.each {
+        Some(each) => format!("each value of `{each}` is a case"),
+        None => format!("its cases are {}", known.join(", ")),
+    };
     let relative = row.relative.iter().map(|relative| (at.key("relative").key("published"), &relative.published));
-    for (at, case) in
-        std::iter::once(own).chain(relative).flat_map(|(at, all)| all.keys().map(move |case| (at.clone(), case)))
-    {
-        at.name(case).known(case, known.iter().copied(), || {
-            let cases = match &table.each {
-                Some(each) => format!("each value of `{each}` is a case"),
-                None => format!("its cases are {}", known.iter().copied().collect::<Vec<_>>().join(", ")),
-            };
-            format!("row `{}` has a figure for `{case}`; {cases}", row.id)
-        })?;
+    for (at, published) in relative.chain([(at.key("published"), &row.published)]) {
+        for case in published.keys() {
+            let what = format!("row `{}` has a figure for `{case}`; {cases}", row.id);
+            at.name(case).known(case, known.iter().copied(), what)?;
+        }
     }
     Ok(())
 }
 
 /// The cases of a table, and the parameters with which the document measured: each is one that its rows have.
-fn check_cases(at: &At<'_>, table: &DocumentTable) -> Result<(), FileError> {
+fn check_cases(at: &At<'_>, table: &DocumentTable) -> Check {
     let cases = at.key("cases");
-    cases.once(table.cases.iter().map(|case| &case.label), Some("label"), |place| {
-        format!("table `{}` has two cases `{}`", table.id, table.cases[place].label)
-    })?;
-    cases.once(table.cases.iter().map(|case| &case.select), Some("select"), |place| {
-        format!("the case `{}` selects what another one selects", table.cases[place].label)
-    })?;
+    let (labels, selects): (Vec<_>, Vec<_>) = table.cases.iter().map(|case| (&case.label, &case.select)).unzip();
+    cases.once(&labels, Some("label"), |at| format!("table `{}` has two cases `{}`", table.id, labels[at]))?;
+    let selects_again = |at: usize| format!("the case `{}` selects what another one selects", labels[at]);
+    cases.once(&selects, Some("select"), selects_again)?;
     let ids: Vec<&str> = table.rows.iter().map(|row| row.id.as_str()).collect();
     let whose = format!("no row of table `{}` has", table.id);
     at.key("published_with").parameters(&ids, &table.published_with, &whose)?;
@@ -86,8 +84,8 @@ fn check_cases(at: &At<'_>, table: &DocumentTable) -> Result<(), FileError> {
             return at.refuse(format!("{whose} all parameters of the case `{}`", case.label));
         }
     }
-    let what = format!("table `{}`", table.id);
-    at.each_value(&ids, (table.each.as_deref(), !table.cases.is_empty()), [&what, &whose])
+    let cases = Some(format!("table `{}`", table.id)).filter(|_| !table.cases.is_empty());
+    at.each_value(&ids, table.each.as_deref(), cases.as_deref(), &whose)
 }
 
 /// A place in a list, and which measurements there are to choose from.
@@ -99,10 +97,8 @@ fn in_table(document: &Document, table: &DocumentTable) -> Option<Several> {
     let named: Vec<Parameters> = table.cases.iter().map(|case| case.select.clone()).collect();
     let cases = if named.is_empty() { &every[..] } else { &named };
     let several = |id: &str| {
-        let prefer = table.published_with(id);
-        cases
-            .iter()
-            .find_map(|case| fits_several(document, id, &table.selected(id, case), &prefer, table.each.as_deref()))
+        let (prefer, each) = (table.published_with(id), table.each.as_deref());
+        cases.iter().find_map(|case| fits_several(document, id, [&table.selected(id, case), &prefer], each))
     };
     table.rows.iter().enumerate().find_map(|(place, row)| Some((place, several(&row.id)?)))
 }
@@ -111,7 +107,7 @@ fn in_table(document: &Document, table: &DocumentTable) -> Option<Several> {
 pub(super) fn in_lines(document: &Document, table: &DocumentTable, lines: &Lines) -> Option<Several> {
     lines.series.iter().enumerate().find_map(|(place, series)| {
         let (prefer, select) = (table.published_with(&series.id), table.selected(&series.id, &series.select));
-        Some((place, fits_several(document, &series.id, &select, &prefer, Some(&lines.x))?))
+        Some((place, fits_several(document, &series.id, [&select, &prefer], Some(&lines.x))?))
     })
 }
 
@@ -124,33 +120,20 @@ pub(super) fn in_matrix(document: &Document, matrix: &Matrix, times: &[MatrixTim
     };
     times.iter().enumerate().find_map(|(place, time)| {
         let drawn = rows.together(&matrix.id).flatten().filter(|spec| holds(&spec.parameters, &matrix.select));
-        let mut selects: Vec<Parameters> = Vec::new();
-        for spec in drawn {
-            let mut select = own(spec);
-            select.extend(matrix.select.clone());
-            select.extend(time.select.clone());
-            if !selects.contains(&select) {
-                selects.push(select);
-            }
-        }
-        let several = |select: &Parameters| fits_several(document, &time.id, select, &time.prefer, None);
+        let selected = || [&matrix.select, &time.select].into_iter().flat_map(Parameters::clone);
+        let selects = each_once(drawn.map(|spec| own(spec).into_iter().chain(selected()).collect::<Parameters>()));
+        let several = |select: &Parameters| fits_several(document, &time.id, [select, &time.prefer], None);
         Some((place, selects.iter().find_map(several)?))
     })
 }
 
 /// Two measurements of one system that a row could stand for, in words. Of the parameter `each`, those that have it are
 /// taken value by value.
-fn fits_several(
-    document: &Document,
-    id: &str,
-    select: &Parameters,
-    prefer: &Parameters,
-    each: Option<&str>,
-) -> Option<String> {
+fn fits_several(of: &Document, id: &str, [select, prefer]: [&Parameters; 2], each: Option<&str>) -> Option<String> {
     let is_shown = |spec: &MetricSpec| {
         holds(&spec.parameters, select) && each.is_none_or(|each| spec.parameters.contains_key(each))
     };
-    let [one, other] = twins(document, id, each, prefer, is_shown)?;
+    let [one, other] = twins(of, (id, each), prefer, &is_shown)?;
     Some(format!("`{id}` fits several rows, such as {one} and {other}"))
 }
 
