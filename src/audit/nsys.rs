@@ -331,27 +331,17 @@ impl Reading {
     }
 
     fn finish(mut self) -> ProgramRecording {
-        let all = || self.processes.values();
-        let starts = all().flat_map(|process| {
-            let calls = process.calls.iter().map(|call| call.enter);
-            calls
-                .chain(process.work.iter().map(|work| work.start))
-                .chain(process.ranges.iter().map(|range| range.start))
+        let Self { untimed, homeless, .. } = self;
+        let untimed =
+            (untimed > 0).then(|| format!("{untimed} of its rows have no time that can be read, and are left out"));
+        let homeless = (homeless > 0).then(|| {
+            format!("{homeless} pieces of work are of no process that it names (column `globalPid`), and are left out")
         });
-        let first = starts.min().unwrap_or(0);
-        if self.untimed > 0 {
-            self.missing.push(format!("{} of its rows have no time that can be read, and are left out", self.untimed));
-        }
-        if self.homeless > 0 {
-            let message = "pieces of work are of no process that it names (column `globalPid`), and are left out";
-            self.missing.push(format!("{} {message}", self.homeless));
-        }
+        self.missing.extend(untimed.into_iter().chain(homeless));
+        let first = self.processes.values_mut().flat_map(Process::times).map(|[start, _]| *start).min().unwrap_or(0);
         for (number, process) in &mut self.processes {
             (process.number, process.complete) = (*number, true);
-            process.calls.iter_mut().for_each(|call| (call.enter, call.exit) = (call.enter - first, call.exit - first));
-            process.work.iter_mut().for_each(|work| (work.start, work.end) = (work.start - first, work.end - first));
-            let ranges = &mut process.ranges;
-            ranges.iter_mut().for_each(|range| (range.start, range.end) = (range.start - first, range.end - first));
+            process.times().flatten().for_each(|time| *time -= first);
             process.settle();
         }
         let without_work = self.processes.values().find_map(Process::without_work);

@@ -267,6 +267,13 @@ impl Process {
         innermost
     }
 
+    /// The times of all that it holds: from, to.
+    pub(crate) fn times(&mut self) -> impl Iterator<Item = [&mut u64; 2]> {
+        let calls = self.calls.iter_mut().map(|call| [&mut call.enter, &mut call.exit]);
+        let work = self.work.iter_mut().map(|work| [&mut work.start, &mut work.end]);
+        calls.chain(work).chain(self.ranges.iter_mut().map(|range| [&mut range.start, &mut range.end]))
+    }
+
     /// Why no wait of the process can be shown: a call waits for nothing else than work.
     pub(crate) fn without_work(&self) -> Option<&'static str> {
         let can_wait = |call: &RecordedCall| {

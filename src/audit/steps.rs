@@ -1,6 +1,6 @@
 //! A budget for waits: how many, and how long, a step of a program may wait.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::evidence::CallJudgement;
 use super::places::{self, PlaceKey, Reason};
@@ -174,20 +174,6 @@ impl Sums {
     }
 }
 
-/// The waits that are still to be told, each of which is found once.
-struct Untold(Vec<usize>);
-
-impl Untold {
-    /// The first from a place on.
-    fn first(&mut self, mut place: usize) -> usize {
-        while self.0[place] != place {
-            self.0[place] = self.0[self.0[place]];
-            place = self.0[place];
-        }
-        place
-    }
-}
-
 impl Budget {
     /// Whether a step may not wait so often or so long.
     fn is_over(&self, waited: Waited) -> bool {
@@ -198,12 +184,8 @@ impl Budget {
     /// Whether it allows waits at a stack; none where the stack leaves that open.
     fn allows(&self, stack: &[&Frame]) -> Option<bool> {
         let pairs = || stack.iter().flat_map(|frame| self.allow.iter().map(|allowed| is_at(&allowed.place, frame)));
-        match pairs().any(|is_at| is_at == Some(true)) {
-            true => Some(true),
-            false => {
-                (!pairs().any(|is_at| is_at.is_none()) && (!stack.is_empty() || self.allow.is_empty())).then_some(false)
-            }
-        }
+        let is_open = || pairs().any(|is_at| is_at.is_none()) || stack.is_empty() && !self.allow.is_empty();
+        if pairs().any(|is_at| is_at == Some(true)) { Some(true) } else { (!is_open()).then_some(false) }
     }
 }
 
@@ -247,7 +229,8 @@ pub(crate) fn over(
             stepless.push(process.number.to_string());
         }
         let (all, certain) = (Sums::of(&waits, |_| true), Sums::of(&waits, |wait| wait.is_certain));
-        let mut untold = Untold((0..=waits.len()).collect());
+        // Steps may overlap, and each wait is told once.
+        let mut untold: BTreeSet<usize> = (0..waits.len()).collect();
         for (number, &(from, to)) in steps.iter().enumerate().skip(budget.skip_first) {
             counted += 1;
             let place_of = |time: u64| waits.partition_point(|wait| wait.enter < time);
@@ -257,19 +240,17 @@ pub(crate) fn over(
                 undecided += u64::from(budget.is_over(all.within(first, end)));
                 continue;
             }
-            let mut next = untold.first(first);
-            while next < end {
+            let (step, ms) = (number + 1, milliseconds(waited));
+            let why = match waited.0 {
+                1 => format!("step {step} waits once, for {ms:.3} ms"),
+                count => format!("step {step} waits {count} times, for {ms:.3} ms together"),
+            };
+            while let Some(next) = untold.range(first..end.max(first)).next().copied() {
+                untold.remove(&next);
                 let StepWait { place, is_certain, .. } = waits[next];
                 if is_certain && !std::mem::replace(&mut told[place], true) {
-                    let (step, ms) = (number + 1, milliseconds(waited));
-                    let why = match waited.0 {
-                        1 => format!("step {step} waits once, for {ms:.3} ms"),
-                        count => format!("step {step} waits {count} times, for {ms:.3} ms together"),
-                    };
-                    breaches.push(Breach { place: report.places[place].clone(), why });
+                    breaches.push(Breach { place: report.places[place].clone(), why: why.clone() });
                 }
-                untold.0[next] = next + 1;
-                next = untold.first(next);
             }
         }
     }
