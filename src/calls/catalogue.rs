@@ -112,8 +112,5 @@ impl Memory {
 
 /// The calls of a family on an engine; `sizes` are those of transfers.
 pub fn calls(engine: &str, family: Family, sizes: &[usize]) -> Vec<Call> {
-    match engine {
-        "cpu" => own::calls(family),
-        _ => cuda::calls(family, sizes),
-    }
+    if engine == "cpu" { own::calls(family) } else { cuda::calls(family, sizes) }
 }

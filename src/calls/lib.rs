@@ -112,10 +112,7 @@ pub enum WaitMode {
 impl WaitMode {
     /// Those that an engine has; none is the only one of an engine that has no choice.
     pub fn of(engine: &str) -> &'static [Option<Self>] {
-        match engine {
-            "cpu" => &[None],
-            _ => &[Some(WaitMode::Spin), Some(WaitMode::Yield), Some(WaitMode::Block)],
-        }
+        if engine == "cpu" { &[None] } else { &[Some(Self::Spin), Some(Self::Yield), Some(Self::Block)] }
     }
 
     /// Its name, as a parameter of a row.

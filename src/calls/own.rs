@@ -163,9 +163,8 @@ impl Shared {
     /// A call on an event that is recorded behind the gate.
     fn recorded(self: &Rc<Self>, call: impl Fn(&Self, &Event) -> Result<()> + 'static) -> Box<dyn Steps> {
         let recorder = Rc::clone(self);
-        self.made(|s| s.device.event(), move |s, event| call(s, event))
-            .behind(move |event| recorder.own.record(event))
-            .boxed()
+        let steps = self.made(|s| s.device.event(), move |s, event| call(s, event));
+        steps.behind(move |event| recorder.own.record(event)).boxed()
     }
 
     /// The drop of what `make` makes, and what then stands before it.
@@ -179,9 +178,8 @@ impl Shared {
             drop(made.take());
             Ok(())
         };
-        self.made(move |s| make(s).map(Some), drops)
-            .behind(move |made| made.as_ref().map_or(Ok(()), |made| behind(&shared, made)))
-            .boxed()
+        let steps = self.made(move |s| make(s).map(Some), drops);
+        steps.behind(move |made| made.as_ref().map_or(Ok(()), |made| behind(&shared, made))).boxed()
     }
 }
 
@@ -283,19 +281,13 @@ impl Waiting for OwnWaiting {
             Manner::Query => poll(until, || self.own.is_complete())?,
             Manner::Flag => poll(until, || self.end.is_complete())?,
             Manner::Driver(_) | Manner::WaitValue => {
-                return Err(DeviceError::not_applicable(
-                    format!("the wait mode {}", manner.name()),
-                    self.own.device().name(),
-                    CONDITION_VARIABLE,
-                ));
+                let what = format!("the wait mode {}", manner.name());
+                return Err(DeviceError::not_applicable(what, self.own.device().name(), CONDITION_VARIABLE));
             }
         };
         over.then_some(()).ok_or_else(|| {
-            DeviceError::call_failed(
-                self.own.device().name(),
-                "is_complete",
-                format!("the work was not over after {} s", PATIENCE.as_secs()),
-            )
+            let reason = format!("the work was not over after {} s", PATIENCE.as_secs());
+            DeviceError::call_failed(self.own.device().name(), "is_complete", reason)
         })
     }
 

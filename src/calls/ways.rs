@@ -147,11 +147,8 @@ impl MemoryWay {
 
 /// That two blocks of this size do not fit.
 pub(crate) fn no_room(place: &str, bytes: usize) -> DeviceError {
-    DeviceError::not_applicable(
-        format!("two blocks of {bytes} bytes"),
-        place,
-        format!("{place} has no room for two blocks of this size"),
-    )
+    let reason = format!("{place} has no room for two blocks of this size");
+    DeviceError::not_applicable(format!("two blocks of {bytes} bytes"), place, reason)
 }
 
 #[cfg(test)]

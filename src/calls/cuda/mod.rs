@@ -117,14 +117,8 @@ impl Rig for CudaRig {
     fn drain(&self) -> Result<()> {
         let joined = self.join();
         self.calls.bind()?;
-        for line in
-            [StreamRole::Given, StreamRole::Other, StreamRole::NonBlocking, StreamRole::Thread, StreamRole::Legacy]
-        {
-            self.calls.synchronize(line)?;
-        }
-        if self.calls.has_other_device() {
-            self.calls.synchronize(StreamRole::Device)?;
-        }
+        let is_there = |line: &StreamRole| *line != StreamRole::Device || self.calls.has_other_device();
+        StreamRole::ALL.into_iter().filter(is_there).try_for_each(|line| self.calls.synchronize(line))?;
         joined
     }
 

@@ -47,11 +47,8 @@ impl CudaWaiting {
 
     /// What a wait says that has not ended in time.
     fn late(&self, call: &'static str) -> DeviceError {
-        DeviceError::call_failed(
-            self.device.clone(),
-            call,
-            format!("the work was not over after {} s", PATIENCE.as_secs()),
-        )
+        let reason = format!("the work was not over after {} s", PATIENCE.as_secs());
+        DeviceError::call_failed(self.device.clone(), call, reason)
     }
 
     /// What the device tells next, after `before`.

@@ -146,9 +146,7 @@ impl Calls {
             context: context.clone(),
         };
         // So that the kernel is loaded before anything is held.
-        for line in
-            [StreamRole::Given, StreamRole::Other, StreamRole::NonBlocking, StreamRole::Legacy, StreamRole::Thread]
-        {
+        for line in StreamRole::ALL.into_iter().filter(|line| *line != StreamRole::Device) {
             calls.keep_busy(line, Duration::ZERO)?;
             calls.synchronize(line)?;
         }

@@ -84,11 +84,8 @@ impl NcclRanks {
         let elements = (bytes / size_of::<f32>()).max(1);
         let lent = if lent { Some(calls.own.get()?) } else { None };
         let streams = [lent].into_iter().chain(std::iter::repeat(None));
-        let ranks = contexts
-            .iter()
-            .zip(streams)
-            .map(|(context, lent)| Rank::new(context, elements, lent))
-            .collect::<Result<_>>();
+        let rank = |(context, lent): (&Arc<Context>, Option<CUstream>)| Rank::new(context, elements, lent);
+        let ranks = contexts.iter().zip(streams).map(rank).collect::<Result<_>>();
         calls.bind()?;
         Ok(Self { connection: None, is_new: Cell::new(false), ranks: ranks?, elements, nccl, calls: Arc::clone(calls) })
     }
@@ -133,14 +130,9 @@ impl NcclRanks {
         let expected = CONTRIBUTION * self.ranks.len() as f32;
         let found = self.ranks.iter().map(|rank| rank.last(self.elements)).collect::<Result<Vec<_>>>();
         self.calls.bind()?;
-        match found?.iter().all(|sum| *sum == expected) {
-            true => Ok(()),
-            false => Err(DeviceError::call_failed(
-                "all devices",
-                "ncclAllReduce",
-                format!("the sum of {} ones is not {expected} on each rank", self.ranks.len()),
-            )),
-        }
+        let reason = || format!("the sum of {} ones is not {expected} on each rank", self.ranks.len());
+        let is_right = found?.iter().all(|sum| *sum == expected);
+        is_right.then_some(()).ok_or_else(|| DeviceError::call_failed("all devices", "ncclAllReduce", reason()))
     }
 
     /// Ends the connections; all streams are idle.

@@ -59,10 +59,7 @@ impl Calls {
             MovedBy::Managed | MovedBy::Prefetched => self.movable()?,
             MovedBy::Peer { .. } => Memory::Device,
         };
-        let peer = match way {
-            MovedBy::Peer { access } => Some(self.peer(access)?),
-            _ => None,
-        };
+        let peer = if let MovedBy::Peer { access } = way { Some(self.peer(access)?) } else { None };
         // Managed memory may be on the device, too.
         let blocks = if memory == Memory::Managed { 4 } else { 2 };
         self.room(&self.context, blocks, bytes)?;
