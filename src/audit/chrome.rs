@@ -385,10 +385,8 @@ impl TraceReader {
         let Self { untimed, unread, .. } = self;
         let open = self.open.values().flatten().flatten().count();
         let is_cut_off = !is_whole || stopped.is_some();
-        let cut_off = match stopped {
-            Some(why) => format!("it could not be read to its end ({why})"),
-            None => "it is cut off".to_owned(),
-        };
+        let why = stopped.map(|why| format!("it could not be read to its end ({why})"));
+        let cut_off = why.unwrap_or_else(|| "it is cut off".to_owned());
         let said = [
             (untimed > 0, format!("{untimed} of its events have no time that can be read, and are left out")),
             (unread > 0, format!("{} could not be read, and are left out", counted(unread, "event"))),

@@ -65,9 +65,8 @@ impl Class {
 
     /// Of a function of the driver (`cuMemFree_v2`), of the run-time library (`cudaFree`) or of HIP (`hipFree`).
     pub(crate) fn of(function: &str) -> Self {
-        let name = ["_ptsz", "_ptds", "_spt", "_v2", "_v3", "_v1"]
-            .iter()
-            .fold(function, |name, ending| name.strip_suffix(ending).unwrap_or(name));
+        let endings = ["_ptsz", "_ptds", "_spt", "_v2", "_v3", "_v1"];
+        let name = endings.iter().fold(function, |name, ending| name.strip_suffix(ending).unwrap_or(name));
         let name = unprefixed(name).unwrap_or(name);
         let is_named = |(_, names): &&(Self, &str)| names.split(' ').any(|known| known == name);
         match NAMES.iter().find(is_named) {

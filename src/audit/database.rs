@@ -51,17 +51,12 @@ pub(super) struct Fields<'a>(&'a Row<'a>);
 
 impl Fields<'_> {
     pub(super) fn number<T: TryFrom<i64>>(&self, place: usize) -> Option<T> {
-        match self.0.get_ref(place) {
-            Ok(ValueRef::Integer(number)) => T::try_from(number).ok(),
-            _ => None,
-        }
+        if let Ok(ValueRef::Integer(number)) = self.0.get_ref(place) { T::try_from(number).ok() } else { None }
     }
 
     pub(super) fn text(&self, place: usize) -> Option<String> {
-        match self.0.get_ref(place) {
-            Ok(ValueRef::Text(text)) => Some(String::from_utf8_lossy(text).into_owned()),
-            _ => None,
-        }
+        let Ok(ValueRef::Text(text)) = self.0.get_ref(place) else { return None };
+        Some(String::from_utf8_lossy(text).into_owned())
     }
 }
 
@@ -140,11 +135,9 @@ impl Database {
         let asked: Vec<String> =
             all().map(|column| if is_there(column) { format!("\"{column}\"") } else { "NULL".to_owned() }).collect();
         each(&self.connection, &format!("SELECT {} FROM main.\"{name}\" NOT INDEXED", asked.join(", ")), |row| {
-            let text = (0..asked.len()).map(|place| match row.get_ref(place) {
-                Ok(ValueRef::Text(text)) => text.len(),
-                _ => 0,
-            });
-            let left = self.rows_left.get().checked_sub(1).zip(self.text_left.get().checked_sub(text.sum()));
+            let length = |place| if let Ok(ValueRef::Text(text)) = row.get_ref(place) { text.len() } else { 0 };
+            let text = (0..asked.len()).map(length).sum();
+            let left = self.rows_left.get().checked_sub(1).zip(self.text_left.get().checked_sub(text));
             let Some((rows, text)) = left else {
                 return Err("it has more rows or text than are read, or than a file of its size can have".to_owned());
             };
@@ -177,13 +170,11 @@ fn guarded(bytes: &[u8]) -> rusqlite::Result<Connection> {
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_TEXT)?;
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
     let mut times = 0;
-    connection.progress_handler(
-        STEPS,
-        Some(move || {
-            times += 1;
-            times > MAX_TIMES
-        }),
-    )?;
+    let is_over = move || {
+        times += 1;
+        times > MAX_TIMES
+    };
+    connection.progress_handler(STEPS, Some(is_over))?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "query_only", true)?;
     connection.authorizer(Some(|context: AuthContext<'_>| match context.action {

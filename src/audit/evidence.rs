@@ -312,10 +312,7 @@ impl<'a> Evidence<'a> {
         let duration = call.exit - call.enter;
         let none = CallJudgement { own: duration, ..CallJudgement::default() };
         // A call that is to return at once says nothing by some microseconds more.
-        let without_reason = || match asynchronous && duration < LONG {
-            true => none.clone(),
-            false => self.unexplained(call),
-        };
+        let without_reason = || if asynchronous && duration < LONG { none.clone() } else { self.unexplained(call) };
         let Some(copy) = copy else {
             // Its record was lost, or it is part of a graph.
             return without_reason();

@@ -80,22 +80,16 @@ impl AuditReport {
 }
 
 /// The recording of a trace, and its rank where it says one.
-fn of_reader(mut from: impl BufRead, origin: &str) -> Result<(ProgramRecording, Option<u32>), FileError> {
+fn of_reader(from: impl BufRead, origin: &str) -> Result<(ProgramRecording, Option<u32>), FileError> {
     if origin.ends_with(".nsys-rep") || origin.ends_with(".qdrep") {
-        return Err(FileError::whole(
-            origin,
-            "a report of nsys is read as `nsys export --type sqlite` writes it (feature `nsys`)",
-        ));
+        let reason = "a report of nsys is read as `nsys export --type sqlite` writes it (feature `nsys`)";
+        return Err(FileError::whole(origin, reason));
     }
+    let mut from: Box<dyn BufRead + '_> = Box::new(from);
     let failed = |error: std::io::Error| FileError::whole(origin, error.to_string());
     if from.fill_buf().map_err(failed)?.starts_with(&PACKED) {
-        return of_plain(BufReader::new(MultiGzDecoder::new(from)), origin);
+        from = Box::new(BufReader::new(MultiGzDecoder::new(from)));
     }
-    of_plain(from, origin)
-}
-
-fn of_plain(mut from: impl BufRead, origin: &str) -> Result<(ProgramRecording, Option<u32>), FileError> {
-    let failed = |error: std::io::Error| FileError::whole(origin, error.to_string());
     if from.fill_buf().map_err(failed)?.starts_with(SQLITE) {
         let mut bytes = Vec::new();
         from.take(MAX_EXPORT + 1).read_to_end(&mut bytes).map_err(failed)?;
@@ -112,11 +106,9 @@ fn of_plain(mut from: impl BufRead, origin: &str) -> Result<(ProgramRecording, O
 
 #[cfg(not(feature = "nsys"))]
 fn of_export(_: &[u8], origin: &str) -> Result<ProgramRecording, FileError> {
-    Err(FileError::whole(
-        origin,
-        "exports of nsys are not read by this build: build it with `--features nsys`, or take a trace of PyTorch's profiler \
-         (export_chrome_trace), or one that an audit wrote (`audit --trace`)",
-    ))
+    let reason = "exports of nsys are not read by this build: build it with `--features nsys`, or take a trace of PyTorch's \
+                  profiler (export_chrome_trace), or one that an audit wrote (`audit --trace`)";
+    Err(FileError::whole(origin, reason))
 }
 
 #[cfg(feature = "nsys")]
@@ -165,11 +157,8 @@ fn recording(mut trace: Trace) -> ProgramRecording {
     recording.missing.extend(without_work.map(str::to_owned));
     let works = recording.processes.iter().flat_map(|process| &process.work);
     let unknown = works.filter(|work| work.correlation == UNKNOWN).count();
-    if unknown > 0 {
-        recording
-            .missing
-            .push(format!("events of work that do not name their call: {unknown}. No wait for them is found"));
-    }
+    let nameless = || format!("events of work that do not name their call: {unknown}. No wait for them is found");
+    recording.missing.extend((unknown > 0).then(nameless));
     recording.say_what_lacks("trace", "with_stack=True");
     recording
 }

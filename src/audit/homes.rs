@@ -66,25 +66,17 @@ impl Homes {
     /// Each device goes to the process that may have enqueued most of its work; of equal ones, to the first that has no device
     /// yet, as ranks have theirs in order.
     fn find_devices(&mut self, events: &[Event], process_of: &dyn Fn(&Event) -> u32) {
-        let mut order = Vec::new();
-        let mut found: HashMap<DeviceKey, BTreeMap<usize, u64>> = HashMap::new();
+        let mut found: BTreeMap<DeviceKey, BTreeMap<usize, u64>> = BTreeMap::new();
         for work in events.iter().filter(|event| event.is_work()) {
-            let device = device_of(work, process_of(work));
-            let of_device = found.entry(device).or_insert_with(|| {
-                order.push(device);
-                BTreeMap::new()
-            });
+            let of_device = found.entry(device_of(work, process_of(work))).or_default();
             self.candidates(work).into_iter().for_each(|process| *of_device.entry(process).or_default() += 1);
         }
-        order.sort_unstable();
         let mut taken = HashSet::new();
-        for device in order {
-            let best = found[&device]
-                .iter()
-                .min_by_key(|(process, count)| (Reverse(**count), taken.contains(*process), **process));
-            if let Some((process, _)) = best {
-                taken.insert(*process);
-                self.devices.insert(device, *process);
+        for (device, processes) in found {
+            let order = |(process, count): &(usize, u64)| (Reverse(*count), taken.contains(process), *process);
+            if let Some((process, _)) = processes.into_iter().min_by_key(order) {
+                taken.insert(process);
+                self.devices.insert(device, process);
             }
         }
     }

@@ -32,16 +32,12 @@ impl AuditReport {
             let message = format!("the audit has format {}; this program reads {FORMAT}", report.format);
             return Err(FileError::whole(origin, message));
         }
-        match report.contradiction() {
+        // What cannot be true of any program.
+        let of_places = report.places.iter().find_map(of_place);
+        match of_places.or_else(|| report.processes.iter().find_map(of_process)) {
             Some(what) => Err(FileError::whole(origin, format!("it contradicts itself: {what}"))),
             None => Ok(report),
         }
-    }
-
-    /// What cannot be true of any program.
-    fn contradiction(&self) -> Option<String> {
-        let of_places = self.places.iter().find_map(of_place);
-        of_places.or_else(|| self.processes.iter().find_map(of_process))
     }
 }
 

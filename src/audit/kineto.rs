@@ -227,9 +227,8 @@ impl ForeignEvents {
             let other = operator.into_iter().chain(begun.get(&thread).copied()).min().unwrap_or(u64::MAX);
             let mut last = Some((begin.saturating_add(AT_BEGIN - AT_ONCE), u64::MAX));
             for (start, end, name) in functions {
-                last = last
-                    .filter(|(from, to)| start <= from + AT_ONCE && end <= *to && start <= other)
-                    .map(|_| (start, end));
+                let is_next = |(from, to): &(u64, u64)| start <= from + AT_ONCE && end <= *to && start <= other;
+                last = last.filter(is_next).map(|_| (start, end));
                 let is_open = last.is_some();
                 let frames = &mut self.process.frames;
                 let made = known.entry((name, is_open)).or_insert_with_key(|(name, _)| {

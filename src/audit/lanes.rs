@@ -38,12 +38,8 @@ pub(crate) fn timeline(process: &Process, judgements: &[CallJudgement], (from, t
     let tracks = (0..ranges.len()).map(|number| Track::Host(named(number)));
     let tracks = tracks.chain(threads.iter().map(|thread| Track::Host(format!("{THREAD}{thread}"))));
     let tracks: Vec<Track> = tracks.chain(streams.iter().map(|stream| Track::Stream(*stream))).collect();
-    let lanes: HashMap<(bool, u32), usize> = threads
-        .iter()
-        .map(|thread| (true, *thread))
-        .chain(streams.iter().map(|stream| (false, *stream)))
-        .zip(ranges.len()..)
-        .collect();
+    let numbers = threads.iter().map(|thread| (true, *thread)).chain(streams.iter().map(|stream| (false, *stream)));
+    let lanes: HashMap<(bool, u32), usize> = numbers.zip(ranges.len()..).collect();
     let clip = |at: u64| at.clamp(from, to) - from;
     let span = |track: usize, name: &str, (start, end): (u64, u64), kind: Kind| Span {
         track,

@@ -4,10 +4,7 @@
 pub(crate) fn readable(name: &str) -> String {
     const MOST: usize = 160;
     let name = demangled(name);
-    match name.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name,
-    }
+    name.char_indices().nth(MOST).map(|(end, _)| format!("{}…", &name[..end])).unwrap_or(name)
 }
 
 /// A name of Rust or of C++ as its author wrote it; any other as it is. To a compiler of C++ `f` alone is a type, `float`.

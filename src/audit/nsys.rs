@@ -357,6 +357,15 @@ impl Reading {
     }
 }
 
+impl Process {
+    /// The times of all that it holds: from, to.
+    fn times(&mut self) -> impl Iterator<Item = [&mut u64; 2]> {
+        let calls = self.calls.iter_mut().map(|call| [&mut call.enter, &mut call.exit]);
+        let work = self.work.iter_mut().map(|work| [&mut work.start, &mut work.end]);
+        calls.chain(work).chain(self.ranges.iter_mut().map(|range| [&mut range.start, &mut range.end]))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -57,8 +57,9 @@ fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> String) -> Pa
         first.push_str(&format!("<p class=\"muted\">{COLUMNS}</p>\n"));
     }
     let mut others = Vec::new();
-    if let Some(picture) = picture(report, id) {
-        others.push(("The longest wait", format!("{picture}\n")));
+    if let Some(timeline) = &report.longest_wait {
+        let plot = timeline.plot("The time around the longest wait".to_owned(), timeline.device.clone());
+        others.push(("The longest wait", plot.to_svg(id) + "\n"));
     }
     let explained: String = report.places.iter().take(EXPLAINED).map(|place| explained(place, chapter)).collect();
     others.push(("Place by place", explained));
@@ -101,11 +102,4 @@ fn explained(place: &WaitPlace, chapter: &dyn Fn(&str) -> String) -> String {
 
 fn overhead(process: &ProcessReport) -> String {
     tables::overhead(process).map(|text| format!("<p class=\"muted\">{}</p>\n", escape(&text))).unwrap_or_default()
-}
-
-/// The time around the longest wait of all.
-fn picture(report: &AuditReport, id: &str) -> Option<String> {
-    let timeline = report.longest_wait.as_ref()?;
-    let title = "The time around the longest wait".to_owned();
-    Some(timeline.plot(title, timeline.device.clone()).to_svg(id))
 }

@@ -173,7 +173,6 @@ pub(super) fn mended(value: &[u8]) -> String {
 /// What stands behind a backslash, with it.
 fn escape(text: &str, rest: &mut Peekable<CharIndices<'_>>, out: &mut String) {
     let unit = |at: usize| u16::from_str_radix(text.get(at..at + 4)?, 16).ok();
-    let pass = |rest: &mut Peekable<CharIndices<'_>>, count| (0..count).for_each(|_| _ = rest.next());
     match rest.peek().copied() {
         Some((_, '"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't')) => {
             out.push('\\');
@@ -181,22 +180,18 @@ fn escape(text: &str, rest: &mut Peekable<CharIndices<'_>>, out: &mut String) {
         }
         Some((at, 'u')) if unit(at + 1).is_some() => {
             let (first, second) = (unit(at + 1), text[at + 5..].strip_prefix("\\u").and_then(|_| unit(at + 7)));
-            let units: Vec<u16> = first.into_iter().chain(second.filter(|_| first.is_some_and(is_half))).collect();
+            let is_half = first.is_some_and(|unit| (0xd800..0xe000).contains(&unit));
+            let units: Vec<u16> = first.into_iter().chain(second.filter(|_| is_half)).collect();
             let whole = char::decode_utf16(units.iter().copied()).next().and_then(Result::ok);
             let used = if units.len() == 2 && whole.is_some() { 11 } else { 5 };
             match whole {
                 Some(_) => out.extend(["\\", &text[at..at + used]]),
                 None => out.push(char::REPLACEMENT_CHARACTER),
             }
-            pass(rest, used);
+            (0..used).for_each(|_| _ = rest.next());
         }
         _ => out.push_str("\\\\"),
     }
-}
-
-/// Whether it is a half of a letter.
-fn is_half(unit: u16) -> bool {
-    (0xd800..0xe000).contains(&unit)
 }
 
 /// A value as it stands in the text, which is used if it is a number or a text.

@@ -175,7 +175,7 @@ struct Gathered<'a> {
 type LookedUp<'a> = (&'a Process, bool, BTreeMap<u64, &'a Range>);
 
 /// The places of all processes, the most time lost first.
-pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<WaitPlace> {
+pub(crate) fn of<'r>(recording: &'r ProgramRecording, judged: &[JudgedCalls]) -> Vec<WaitPlace> {
     let mut all: HashMap<GatheredKey, Gathered<'_>> = HashMap::new();
     for (number, (process, judged)) in recording.processes.iter().zip(judged).enumerate() {
         for (call, judgement) in process.calls.iter().zip(&judged.judgements) {
@@ -209,16 +209,12 @@ pub(crate) fn of(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<Wa
     for Gathered { of_longest: (number, call, _), .. } in all.values() {
         times[*number].push(call.enter);
     }
-    let known: Vec<LookedUp<'_>> = recording
-        .processes
-        .iter()
-        .zip(times)
-        .map(|(process, mut times)| {
-            times.sort_unstable();
-            let has_threads = process.calls.windows(2).any(|calls| calls[0].thread != calls[1].thread);
-            (process, has_threads, process.innermost_ranges(&times))
-        })
-        .collect();
+    let looked_up = |(process, mut times): (&'r Process, Vec<u64>)| {
+        times.sort_unstable();
+        let has_threads = process.calls.windows(2).any(|calls| calls[0].thread != calls[1].thread);
+        (process, has_threads, process.innermost_ranges(&times))
+    };
+    let known: Vec<LookedUp<'_>> = recording.processes.iter().zip(times).map(looked_up).collect();
     let mut places: Vec<WaitPlace> = all.into_iter().map(|(key, gathered)| place(key, gathered, &known)).collect();
     places.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.key().cmp(&b.key())));
     places
@@ -235,6 +231,11 @@ fn place(
     let (advice, chapter) = advice(call.class, reason);
     let stack = process.stack(call);
     let own = frame(&stack);
+    let mut kept: Vec<Frame> = stack.iter().take(DEPTH).map(|frame| (*frame).clone()).collect();
+    if let Some(own) = own.filter(|own| !kept.contains(own)) {
+        kept.truncate(DEPTH - 1);
+        kept.push(own.clone());
+    }
     WaitPlace {
         place,
         function: own.filter(|_| reason != Reason::Load).map(|frame| frame.function.clone()).unwrap_or_default(),
@@ -252,27 +253,14 @@ fn place(
         waited_for: waited_for(process, judgement),
         advice: advice.to_owned(),
         chapter: chapter.to_owned(),
-        stack: kept(&stack, own),
+        stack: kept,
     }
-}
-
-/// What is kept of a stack: the frame of the place in any case.
-fn kept(stack: &[&Frame], own: Option<&Frame>) -> Vec<Frame> {
-    let mut kept: Vec<Frame> = stack.iter().take(DEPTH).map(|frame| (*frame).clone()).collect();
-    if let Some(own) = own.filter(|own| !kept.contains(own)) {
-        kept.truncate(DEPTH - 1);
-        kept.push(own.clone());
-    }
-    kept
 }
 
 fn waited_for(process: &Process, judgement: &CallJudgement) -> String {
     let Some(work) = judgement.awaited.and_then(|place| process.work.get(place)) else { return String::new() };
-    let what = match work.kind {
-        WorkKind::Kernel => format!("kernel {}", work.name),
-        _ => work.name.to_string(),
-    };
-    format!("{what} on stream {}", work.stream)
+    let kernel = if work.kind == WorkKind::Kernel { "kernel " } else { "" };
+    format!("{kernel}{} on stream {}", work.name, work.stream)
 }
 
 /// How long a device stays idle from the time at which a call returned.

@@ -254,11 +254,9 @@ impl RecordReader {
         let process = self.process;
         // Where nothing was recorded, that is said already.
         if !process.complete && self.missing.is_empty() {
-            self.missing.push(
-                "it was killed, crashed, became another program by `exec`, or ended by `os._exit`, as a forked worker of \
-                 `multiprocessing` does: work of its last 0.1 s may be missing"
-                    .to_owned(),
-            );
+            let how = "it was killed, crashed, became another program by `exec`, or ended by `os._exit`, as a forked worker \
+                       of `multiprocessing` does: work of its last 0.1 s may be missing";
+            self.missing.push(how.to_owned());
         }
         let lost = format!("{} lost: waits may be missing", counted(process.lost, "record"));
         self.missing.extend((process.lost > 0).then_some(lost));

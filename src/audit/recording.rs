@@ -191,9 +191,8 @@ impl Frame {
 
     /// Whether it is PyTorch's profiler's own code.
     pub(crate) fn is_of_a_profiler(&self) -> bool {
-        ["torch/profiler/", "torch/autograd/profiler.py"]
-            .iter()
-            .any(|part| self.file.starts_with(part) || self.file.contains(&format!("/{part}")))
+        let is_in = |part: &str| self.file.starts_with(part) || self.file.contains(&format!("/{part}"));
+        is_in("torch/profiler/") || is_in("torch/autograd/profiler.py")
     }
 
     /// Whether it stands for a place in a source text.
@@ -265,13 +264,6 @@ impl Process {
             }
         }
         innermost
-    }
-
-    /// The times of all that it holds: from, to.
-    pub(crate) fn times(&mut self) -> impl Iterator<Item = [&mut u64; 2]> {
-        let calls = self.calls.iter_mut().map(|call| [&mut call.enter, &mut call.exit]);
-        let work = self.work.iter_mut().map(|work| [&mut work.start, &mut work.end]);
-        calls.chain(work).chain(self.ranges.iter_mut().map(|range| [&mut range.start, &mut range.end]))
     }
 
     /// Why no wait of the process can be shown: a call waits for nothing else than work.

@@ -116,10 +116,8 @@ pub fn places(report: &AuditReport, most: usize) -> Table {
 /// The call of a place, with how much its calls copied.
 fn call(place: &WaitPlace) -> String {
     let call = line(&place.call);
-    match place.bytes {
-        0 => call.into_owned(),
-        bytes => format!("{call}, {}", Unit::Bytes.format(bytes as f64, 3)),
-    }
+    let bytes = Unit::Bytes.format(place.bytes as f64, 3);
+    if place.bytes == 0 { call.into_owned() } else { format!("{call}, {bytes}") }
 }
 
 /// Where the time of a process went.

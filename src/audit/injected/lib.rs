@@ -93,14 +93,12 @@ fn begin(folder: &Path) {
         Ok(cupti) => cupti,
         Err(reason) => return say(note::NO_CUPTI, &reason),
     };
-    WHICH.store(
-        match env::var(STACKS).as_deref() {
-            Ok("none") => 0,
-            Ok("all") => 2,
-            _ => 1,
-        },
-        Ordering::Relaxed,
-    );
+    let which = match env::var(STACKS).as_deref() {
+        Ok("none") => 0,
+        Ok("all") => 2,
+        _ => 1,
+    };
+    WHICH.store(which, Ordering::Relaxed);
     if let Some(patience) = env::var(PATIENCE).ok().and_then(|patience| patience.parse().ok()) {
         python::be_patient(patience);
     }

@@ -193,14 +193,11 @@ impl Python {
         // Safety: the caller's promise, and the main thread is there.
         let count = unsafe {
             match self.walk(state, &mut found) {
-                0 => match self.main_beside(state).zip(stacks::other_thread()) {
-                    Some((main, mark)) => {
-                        found[0] = mark;
-                        let more = self.walk(main, &mut found[1..]);
-                        if more == 0 { 0 } else { more + 1 }
-                    }
-                    None => 0,
-                },
+                0 => self.main_beside(state).zip(stacks::other_thread()).map_or(0, |(main, mark)| {
+                    found[0] = mark;
+                    let more = self.walk(main, &mut found[1..]);
+                    if more == 0 { 0 } else { more + 1 }
+                }),
                 count => count,
             }
         };

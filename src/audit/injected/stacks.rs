@@ -106,12 +106,8 @@ pub(crate) fn native() -> u32 {
 }
 
 fn of_address(address: usize) -> Option<u32> {
-    let mut symbol = system::Symbol {
-        file: std::ptr::null(),
-        base: std::ptr::null_mut(),
-        name: std::ptr::null(),
-        address: std::ptr::null_mut(),
-    };
+    let (none, nowhere) = (std::ptr::null(), std::ptr::null_mut());
+    let mut symbol = system::Symbol { file: none, base: nowhere, name: none, address: nowhere };
     // Safety: writes one structure; the texts are those of loaded modules.
     let (file, name) = unsafe {
         if system::dladdr(address as *const c_void, &mut symbol) == 0 {
