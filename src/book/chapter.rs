@@ -16,7 +16,7 @@ use super::templates::{anchor, safe_html};
 use super::warning::Warning;
 use super::{data, render_text};
 use crate::error::BookError;
-use crate::results::Results;
+use crate::results::{Parameter, Results};
 use crate::units::counted;
 
 /// The chapter as Markdown, by the machines that it shows; `judged` are its claims, judged by their runs.
@@ -127,10 +127,9 @@ fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
         let lookup = results.lookup();
         let others = TableEntry::all(table, &cases).flat_map(|entry| {
             let parameters = entry.measured(&lookup).map(|measured| measured.metric.spec.parameters.clone());
-            let others = parameters.unwrap_or_default().into_iter();
-            others
-                .filter(|(name, _)| !entry.case.select.contains_key(name))
-                .map(|(name, value)| (name, value.to_string()))
+            let is_other = |(name, _): &(String, Parameter)| !entry.case.select.contains_key(name);
+            let others = parameters.unwrap_or_default().into_iter().filter(is_other);
+            others.map(|(name, value)| (name, value.to_string()))
         });
         let mut values = grouped(each_once(others));
         values.sort();

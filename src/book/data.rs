@@ -175,14 +175,10 @@ pub(super) fn timeline_panel(drawn: &Panel, run: (&Results, usize, &str), id: &s
     let spans = plot.spans(id).map(|spans| format!(" data-spans=\"{}\"", escape(&spans))).unwrap_or_default();
     let svg = plot.to_svg(id);
     let source = escape(&timeline.source);
-    let with = match escape(&in_words(&found.parameters)) {
-        words if words.is_empty() => String::new(),
-        words => format!("With {words}. "),
-    };
-    let dropped = match timeline.dropped {
-        0 => String::new(),
-        count => format!(" {count} records were lost."),
-    };
+    let words = escape(&in_words(&found.parameters));
+    let with = if words.is_empty() { words } else { format!("With {words}. ") };
+    let lost = timeline.dropped;
+    let dropped = if lost == 0 { String::new() } else { format!(" {lost} records were lost.") };
     // What recording costs, where it was timed.
     let passes = [&found.untraced_s, &found.traced_s];
     let [off, on] = passes.map(|passes| Unit::Seconds.format(median(passes.clone()), 3));

@@ -53,13 +53,9 @@ impl<'a> Folder<'a> {
         })?;
         let mut content = Vec::new();
         let read = file.take(self.left + 1).read_to_end(&mut content).map_err(at(&full))? as u64;
-        self.left = self.left.checked_sub(read).ok_or_else(|| {
-            let most = MAX_BYTES >> 20;
-            BookError::of_path(
-                &full,
-                format!("the files of a book hold {most} MB at most, and with this one they hold more"),
-            )
-        })?;
+        let most = MAX_BYTES >> 20;
+        let reason = format!("the files of a book hold {most} MB at most, and with this one they hold more");
+        self.left = self.left.checked_sub(read).ok_or_else(|| BookError::of_path(&full, reason))?;
         self.files.insert(name.to_owned(), content);
         Ok(())
     }

@@ -169,13 +169,10 @@ fn check_part(part: &str, text: &str) -> Result<(), Why> {
         Ok(line) => line.saturating_sub(1),
         Err(_) if first.is_empty() => 0,
         Err(_) => {
-            let anchors: Vec<&str> = text.lines().filter_map(anchor).collect();
-            let hint = || nearest(first, anchors.iter().copied());
-            return if anchors.contains(&first) {
-                Ok(())
-            } else {
-                Err((format!("the file has no anchor `{first}`"), hint()))
-            };
+            let mut anchors = text.lines().filter_map(anchor);
+            let is_there = anchors.clone().any(|anchor| anchor == first);
+            let wrong = || (format!("the file has no anchor `{first}`"), nearest(first, &mut anchors));
+            return is_there.then_some(()).ok_or_else(wrong);
         }
     };
     let end = end.map_or(usize::MAX, |end| end.parse().unwrap_or(usize::MAX));
@@ -231,10 +228,8 @@ pub(super) fn check_pages(source: &Source, project: &BookProject) -> Result<(), 
     })?;
     let mut pages = BTreeSet::new();
     for location in locations(&summary) {
-        let wrong = |message| wrong_entry(project, &location, message);
-        if !pages.insert(page_at(&location, source).map_err(wrong)?) {
-            return Err(wrong(twice(&location)));
-        }
+        let page = page_at(&location, source).and_then(|page| pages.insert(page).then_some(()).ok_or(twice(&location)));
+        page.map_err(|message| wrong_entry(project, &location, message))?;
     }
     let all = source.files.keys().filter(|path| path.starts_with("src") && has_ending(path, "md"));
     let name = |path: &Path| project.name(&source.written(path.strip_prefix("src").unwrap_or(path), project));

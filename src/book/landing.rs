@@ -101,9 +101,7 @@ fn effect((document, headline): &Headed<'_>, number: &Number, results: &Results)
         Effect::Above(_) => headline.above.as_ref(),
         _ => headline.below.as_ref(),
     };
-    let means = means
-        .and_then(|text| text.filled(document, results, &results.run().system).ok())
-        .map(|pieces| render_text(&pieces));
+    let means = means.and_then(|text| text.filled(document, results, &results.run().system).ok());
     let beside = results.systems().into_iter().skip(1).filter_map(|system| {
         let number = headline.said(document, results, system).ok()?;
         Some(context! { system, value => shown(&number), interval => interval(&number) })
@@ -112,7 +110,7 @@ fn effect((document, headline): &Headed<'_>, number: &Number, results: &Results)
         value => shown(number),
         interval => interval(number),
         caption => headline.caption.as_str(),
-        means => means.map(safe_html),
+        means => means.map(|pieces| safe_html(render_text(&pieces))),
         beside => beside.collect::<Vec<Value>>(),
         chapter => document.id.as_str(),
         of => document.title.as_str(),

@@ -136,10 +136,8 @@ fn sampling(results: &Results) -> Table {
     let rule = |stated: Option<String>| stated.map_or(Cell::Nothing, Cell::Text);
     let error = plan.relative_error.map(|error| format!("± {}", Scale::PERCENT.significant(error, 2)));
     let made = results.runs_of(&results.run().system).count();
-    let passes = plan.short_passes.map_or_else(
-        || plan.passes.to_string(),
-        |short| format!("{}; {short} of rows with rounds of less than 10 ms", plan.passes),
-    );
+    let short = plan.short_passes.map(|short| format!("; {short} of rows with rounds of less than 10 ms"));
+    let passes = plan.passes.to_string() + &short.unwrap_or_default();
     let facts = [
         ("runs".to_owned(), Cell::Text(of_planned(made, results))),
         ("warm-up rounds".to_owned(), Cell::Text(plan.warmup.to_string())),
@@ -160,8 +158,14 @@ fn telemetry(run: &Run) -> Option<Table> {
         let samples = by_experiment.get(ran.name.as_str())?;
         let began = samples.iter().find_map(|sample| sample.at);
         let held = throttle_reasons(samples.iter().copied()).join(", ");
+        // One figure where the least and the most are equal.
         let of = |unit: &str, value: fn(&TelemetrySample) -> Option<f64>| {
-            range(unit, samples.iter().filter_map(|sample| value(sample)))
+            let values = || samples.iter().filter_map(|sample| value(sample));
+            let Some((least, most)) = values().reduce(f64::min).zip(values().reduce(f64::max)) else {
+                return Cell::Nothing;
+            };
+            let (least, most) = (format!("{least:.0}"), format!("{most:.0}"));
+            Cell::Text(if least == most { format!("{most} {unit}") } else { format!("{least}–{most} {unit}") })
         };
         let cells = vec![
             began.map_or(Cell::Nothing, |at| Cell::Text(Unit::Seconds.format(at, 3))),
@@ -183,17 +187,6 @@ fn telemetry(run: &Run) -> Option<Table> {
 fn algorithms(run: &Run) -> Option<Table> {
     let row = |(shape, algorithm): &(String, String)| TableRow::new(shape, vec![Cell::Text(algorithm.clone())]);
     table("Algorithms of matmuls", "type and shape", &["algorithm"], run.algorithms.iter().map(row).collect())
-}
-
-/// The least and the most of what a sensor said; one figure where they are equal.
-fn range(unit: &str, values: impl Iterator<Item = f64>) -> Cell {
-    let values: Vec<f64> = values.collect();
-    let (least, most) = values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(*x), b.max(*x)));
-    match (format!("{least:.0}"), format!("{most:.0}")) {
-        _ if values.is_empty() => Cell::Nothing,
-        (least, most) if least == most => Cell::Text(format!("{most} {unit}")),
-        (least, most) => Cell::Text(format!("{least}–{most} {unit}")),
-    }
 }
 
 /// The least work that lies in each row, where that is known, and what limits it.

@@ -48,7 +48,8 @@ fn check_folders(out: &Path, names: &[&str]) -> Result<(), BookError> {
 
 /// Whether there is nothing, an empty folder, or what this program made. A link is somebody's own.
 fn may_replace(place: &Path) -> io::Result<bool> {
-    Ok(kind_of(place)?.is_none() || is_made(place)? || is_empty(place)?)
+    let is_empty = || Ok::<_, io::Error>(is_folder(place)? && fs::read_dir(place)?.next().transpose()?.is_none());
+    Ok(kind_of(place)?.is_none() || is_made(place)? || is_empty()?)
 }
 
 /// Whether this is a folder, no link to one, that this program made: what the marker says is the program's alone.
@@ -56,10 +57,6 @@ fn is_made(place: &Path) -> io::Result<bool> {
     let marker = place.join(MARKER);
     let is_marked = is_folder(place)? && kind_of(&marker)?.is_some_and(|marker| marker.is_file());
     Ok(is_marked && fs::metadata(&marker)?.len() == MARKED.len() as u64 && begins_with(MARKED)(&marker)?)
-}
-
-fn is_empty(place: &Path) -> io::Result<bool> {
-    Ok(is_folder(place)? && fs::read_dir(place)?.next().transpose()?.is_none())
 }
 
 fn is_folder(place: &Path) -> io::Result<bool> {

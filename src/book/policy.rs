@@ -70,11 +70,8 @@ fn with_policy(page: &str) -> String {
     const HEAD: &str = "<head>";
     let nonce = STANDARD.encode(Sha256::digest(page.as_bytes()));
     let begin = format!("<script nonce=\"{nonce}\"");
-    let named = |part: &str| {
-        ["<script>", "<script src="]
-            .iter()
-            .fold(part.to_owned(), |part, open| part.replace(open, &open.replacen("<script", &begin, 1)))
-    };
+    let with_nonce = |part: String, open: &&str| part.replace(open, &open.replacen("<script", &begin, 1));
+    let named = |part: &str| ["<script>", "<script src="].iter().fold(part.to_owned(), with_nonce);
     // What the page shows is between the first and the last of these.
     let shown = page.find("<main").zip(page.rfind("</main>")).filter(|(start, end)| start < end);
     let page = match shown {

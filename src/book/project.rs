@@ -231,17 +231,11 @@ impl BookProject {
     /// # Errors
     /// As [`hardware`](Self::hardware) and [`texts`](Self::texts).
     pub fn names(&self, catalog: &Catalog) -> Result<Names, FileError> {
+        let files = self.below("src").filter_map(|(path, _)| Some(path.strip_prefix("src").ok()?.to_str()?.to_owned()));
+        let (rows, files) = (Arc::new(catalog.clone()), Arc::new(files.collect()));
         let (hardware, texts) = (Arc::new(self.hardware()?), Arc::new(self.texts()?));
         let (chapters, pages) = (Arc::new(self.chapters()), Arc::new(self.pages()));
-        let files = self.below("src").filter_map(|(path, _)| Some(path.strip_prefix("src").ok()?.to_str()?.to_owned()));
-        Ok(Names {
-            rows: Arc::new(catalog.clone()),
-            hardware,
-            texts,
-            chapters,
-            pages,
-            files: Arc::new(files.collect()),
-        })
+        Ok(Names { rows, hardware, texts, chapters, pages, files })
     }
 
     /// The chapters of its documents by their identifiers, with their titles.
@@ -280,10 +274,7 @@ impl BookProject {
     /// # Errors
     /// The folder holds anything else; otherwise the file that cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), BookError> {
-        match fill(folder, &self.files)? {
-            true => Ok(()),
-            false => Err(BookError::not_empty(folder)),
-        }
+        fill(folder, &self.files)?.then_some(()).ok_or_else(|| BookError::not_empty(folder))
     }
 
     /// The files below one of its folders, by their path within the project.
@@ -303,17 +294,13 @@ impl BookProject {
 
     /// The name of a file in messages.
     pub(super) fn name(&self, path: &Path) -> String {
-        match &self.folder {
-            Some(folder) => folder.join(path).display().to_string(),
-            None => {
-                let in_tree = match path.strip_prefix("templates") {
-                    Ok(rest) => Path::new("report-templates").join(rest),
-                    Err(_) if path.starts_with("notebooks") => path.to_owned(),
-                    Err(_) => Path::new("book").join(path),
-                };
-                in_tree.display().to_string()
-            }
-        }
+        let path = match (&self.folder, path.strip_prefix("templates")) {
+            (Some(folder), _) => folder.join(path),
+            (None, Ok(rest)) => Path::new("report-templates").join(rest),
+            (None, Err(_)) if path.starts_with("notebooks") => path.to_owned(),
+            (None, Err(_)) => Path::new("book").join(path),
+        };
+        path.display().to_string()
     }
 }
 

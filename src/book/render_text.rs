@@ -232,11 +232,7 @@ pub(super) fn lesson(document: &Document, machines: &Machines<'_>, titles: &BTre
 
 fn question(Question { ask, choices }: &Question, document: &Document, machines: &Machines<'_>) -> Value {
     let choice = |QuizChoice { say, right, rationale }: &QuizChoice| {
-        context! {
-            say => of_a_label(say),
-            right,
-            rationale => versions(rationale, document, machines),
-        }
+        context! { say => of_a_label(say), right, rationale => versions(rationale, document, machines) }
     };
     context! { ask => versions(ask, document, machines), choices => choices.iter().map(choice).collect::<Vec<Value>>() }
 }

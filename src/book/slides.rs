@@ -74,9 +74,8 @@ fn decks(
     for number in 1..=deck.book.lessons.len() {
         files.insert(page_of(number), deck.lesson(number)?.into_bytes());
     }
-    files.insert("syncscope.css".to_owned(), project.text("templates/syncscope.css")?.into());
-    for name in ["slides.css", "slides.js"] {
-        files.insert(name.to_owned(), project.text(&format!("{FOLDER}/{name}"))?.into());
+    for (folder, name) in [("templates", "syncscope.css"), (FOLDER, "slides.css"), (FOLDER, "slides.js")] {
+        files.insert(name.to_owned(), project.text(&format!("{folder}/{name}"))?.into());
     }
     Ok(files)
 }
@@ -195,11 +194,8 @@ impl Deck<'_> {
 
     /// Where a link of a chapter leads to from a slide.
     fn target(&self, link: &str) -> Option<String> {
-        if ["https://", "http://"].iter().any(|scheme| link.starts_with(scheme)) {
-            return Some(link.to_owned());
-        }
-        let is_page = |name: &String| name == link;
-        if (1..=self.book.lessons.len()).map(page_of).any(|page| is_page(&page)) || link == "index.html" {
+        let is_deck = (1..=self.book.lessons.len()).any(|number| page_of(number) == link) || link == "index.html";
+        if is_deck || ["https://", "http://"].iter().any(|scheme| link.starts_with(scheme)) {
             return Some(link.to_owned());
         }
         let id = link.split('#').next()?.strip_suffix(".md")?;
@@ -211,8 +207,7 @@ impl Deck<'_> {
 /// The figures that are about what the lesson asks for; else the chapter's first.
 fn shown_figures(document: &Document) -> Vec<&DocumentFigure> {
     let is_asked = document.asked_figures();
-    let is_about = |figure: &&DocumentFigure| is_asked(figure);
-    let found: Vec<&DocumentFigure> = document.figures.iter().filter(is_about).take(FIGURES).collect();
+    let found: Vec<&DocumentFigure> = document.figures.iter().filter(|figure| is_asked(figure)).take(FIGURES).collect();
     if found.is_empty() { document.figures.iter().take(1).collect() } else { found }
 }
 

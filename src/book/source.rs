@@ -73,10 +73,8 @@ impl Source {
         let title = title_of(results).ok_or(BookError::NoRuns)?;
         let mut source = Self { files: BTreeMap::new(), origins: BTreeMap::new(), config: Config::default() };
         // What is no template is a file of the theme: the style sheet, the script. Slides have their own.
-        let theme = project
-            .below("templates")
-            .filter(|(path, _)| !has_ending(path, templates::ENDING) && !path.starts_with(slides::FOLDER));
-        for (path, content) in theme {
+        let is_theme = |path: &Path| !has_ending(path, templates::ENDING) && !path.starts_with(slides::FOLDER);
+        for (path, content) in project.below("templates").filter(|(path, _)| is_theme(path)) {
             let name = path.strip_prefix("templates").unwrap_or(path);
             source.files.insert(Path::new("theme").join(name), content.to_vec());
         }
@@ -238,7 +236,10 @@ impl Source {
                     let pages = self.files.keys().filter(|path| self::is_page(path));
                     let names = pages.filter_map(|path| path.file_name()?.to_str());
                     let (message, hint) = (format!("its link to `{page}` leads to no page"), nearest(page, names));
-                    let (origin, (line, column)) = self.place_of_link(path, &target, project);
+                    let written = self.written(path.strip_prefix("src").unwrap_or(path), project);
+                    let text = project.text(&written.display().to_string()).unwrap_or_default();
+                    let found = text.find(&format!("]({target})")).map(|at| place(text, at + "](".len()));
+                    let (origin, (line, column)) = (project.name(&written), found.unwrap_or_default());
                     return Err(FileError::Invalid { origin, line, column, message, hint }.into());
                 }
             }
@@ -254,14 +255,6 @@ impl Source {
             None if project.text(&notebook.display().to_string()).is_ok() => notebook,
             None => Path::new("src").join(path),
         }
-    }
-
-    /// The file in which a link of a page was written, and its line and column there: 0 where a template made it.
-    fn place_of_link(&self, path: &Path, target: &str, project: &BookProject) -> (String, (usize, usize)) {
-        let written = self.written(path.strip_prefix("src").unwrap_or(path), project);
-        let text = project.text(&written.display().to_string()).unwrap_or_default();
-        let place = text.find(&format!("]({target})")).map(|at| place(text, at + "](".len()));
-        (project.name(&written), place.unwrap_or_default())
     }
 }
 

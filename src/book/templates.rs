@@ -3,8 +3,6 @@
 //! Whatever a template writes is escaped for Markdown, except what is marked as safe: HTML of a table, a plot, or
 //! the Markdown of a document file. A name that is not in the context is an error, not an empty string.
 
-use std::error::Error as _;
-use std::io;
 use std::path::Path;
 
 use minijinja::syntax::SyntaxConfig;
@@ -59,44 +57,14 @@ impl<'a> Templates<'a> {
     /// Renders the template `name`.
     pub(super) fn render(&self, name: &str, context: Value) -> Result<String, BookError> {
         let path = Path::new(FOLDER).join(name);
-        let failed = |error: &Error| match is_of_length(error) {
-            true => {
-                let reason = "the page that it makes would be longer than 32 MB, which none may be: shorten the longest text \
-                              in the results, the audit or the course";
-                FileError::whole(self.project.name(&path), reason).into()
-            }
-            false => template_error(self.project, &path, error),
-        };
-        let template = self.environment.get_template(name).map_err(|error| failed(&error))?;
-        let mut text = Bounded(Vec::new());
-        template.render_captured_to(context, &mut text).map_err(|error| failed(&error))?;
-        String::from_utf8(text.0).map_err(|error| BookError::Build { message: error.to_string() })
-    }
-}
-
-/// Whether a page could not be made because it would be too long.
-fn is_of_length(mut error: &Error) -> bool {
-    // What happened in a macro is the cause of what happened where it was called.
-    while let Some(cause) = error.source().and_then(|cause| cause.downcast_ref::<Error>()) {
-        error = cause;
-    }
-    error.kind() == ErrorKind::WriteFailure
-}
-
-/// Text up to a limit.
-struct Bounded(Vec<u8>);
-
-impl io::Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > MAX_BYTES {
-            return Err(io::ErrorKind::FileTooLarge.into());
+        let page = self.environment.get_template(name).and_then(|template| template.render(context));
+        let page = page.map_err(|error| template_error(self.project, &path, &error))?;
+        if page.len() > MAX_BYTES {
+            let reason = "the page that it makes would be longer than 32 MB, which none may be: shorten the longest text \
+                          in the results, the audit or the course";
+            return Err(FileError::whole(self.project.name(&path), reason).into());
         }
-        self.0.extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        Ok(page)
     }
 }
 

@@ -62,10 +62,8 @@ impl Warning {
         }
         let Recomputation { contradictions, unchecked } = results.recompute();
         if let Some(first) = contradictions.first() {
-            of_run(format!(
-                "The file contradicts itself in {}: {first}. Take it anew from where it was measured.",
-                counted(contradictions.len(), "computed row")
-            ));
+            let rows = counted(contradictions.len(), "computed row");
+            of_run(format!("The file contradicts itself in {rows}: {first}. Take it anew from where it was measured."));
         }
         if let Some(first) = unchecked.first() {
             of_run(format!(

@@ -65,10 +65,7 @@ fn sign(c: char) -> Option<char> {
 pub fn cell(text: &str) -> Cow<'_, str> {
     let text = line(text);
     let begins_a_formula = text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']);
-    match begins_a_formula && text.parse::<f64>().is_err() {
-        true => Cow::Owned(format!("'{text}")),
-        false => text,
-    }
+    if begins_a_formula && text.parse::<f64>().is_err() { Cow::Owned(format!("'{text}")) } else { text }
 }
 
 #[cfg(test)]

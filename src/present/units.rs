@@ -34,10 +34,8 @@ pub enum Unit {
 
 /// A count with its noun: `1 row`, `2 rows`.
 pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
-    match count.try_into().unwrap_or(u64::MAX) {
-        1 => format!("1 {noun}"),
-        count => format!("{count} {noun}s"),
-    }
+    let count: u64 = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Words that begin with a capital letter.
@@ -123,10 +121,7 @@ impl Unit {
 
     /// The unit of a value that is written without a prefix, as a column of data names it.
     pub fn base(self) -> &'static str {
-        match self {
-            Unit::Number | Unit::Ratio => "1",
-            unit => unit.scale(1.0).symbol,
-        }
+        if matches!(self, Unit::Number | Unit::Ratio) { "1" } else { self.scale(1.0).symbol }
     }
 
     /// What its values are, as a text names them: `bytes per second`.

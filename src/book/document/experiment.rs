@@ -99,27 +99,20 @@ fn tables(
 ) -> Vec<DocumentTable> {
     let mut seen = HashSet::new();
     let new = rows.iter().filter(|spec| seen.insert(&spec.id));
-    let of_cases = grouped(new.map(|spec| (selects(&rows_of[spec.id.as_str()]), document_row(spec))));
+    let of_cases = grouped(new.map(|spec| {
+        let (label, id, unit) = (spec.label.clone(), spec.id.clone(), spec.unit);
+        (selects(&rows_of[spec.id.as_str()]), DocumentRow { label, id, unit, ..DocumentRow::default() })
+    }));
     let parts = of_cases.iter().flat_map(|(selects, rows)| rows.chunks(ROWS).map(move |rows| (selects, rows)));
     let table = |(place, (selects, rows)): (usize, (&Vec<Parameters>, &[DocumentRow]))| {
         let case = |select: &Parameters| TableCase { label: in_words(select), select: select.clone() };
-        let cases: Vec<TableCase> = selects.iter().map(case).collect();
-        let (id, title) = (format!("{name}-{place}"), told_apart(heading, &cases));
+        // The parameters that tell its rows apart.
+        let names = selects.first().map(|select| select.keys().map(String::as_str).collect::<Vec<_>>().join(", "));
+        let title = names.map_or_else(|| heading.to_owned(), |names| format!("{heading} ({names})"));
+        let (id, cases) = (format!("{name}-{place}"), selects.iter().map(case).collect());
         DocumentTable { id, title, cases, rows: rows.to_vec(), ..DocumentTable::default() }
     };
     (1..).zip(parts).map(table).collect()
-}
-
-/// A heading with the parameters that tell the rows of one of its tables apart.
-fn told_apart(title: &str, cases: &[TableCase]) -> String {
-    let names: Vec<&str> =
-        cases.first().map(|case| case.select.keys().map(String::as_str).collect()).unwrap_or_default();
-    if names.is_empty() { title.to_owned() } else { format!("{title} ({})", names.join(", ")) }
-}
-
-fn document_row(spec: &MetricSpec) -> DocumentRow {
-    let (label, id, unit) = (spec.label.clone(), spec.id.clone(), spec.unit);
-    DocumentRow { label, id, unit, ..DocumentRow::default() }
 }
 
 /// The sets of values of the parameters that differ among the rows, each a case; none where none does.

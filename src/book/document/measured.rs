@@ -108,11 +108,6 @@ impl<'a> TableEntry<'a> {
 }
 
 impl Measured<'_> {
-    /// Whether it is a difference whose interval holds 0.
-    pub fn is_indistinguishable_from_zero(&self) -> bool {
-        self.metric.is_difference() && !self.estimate.excludes_zero()
-    }
-
     /// The measured value over the published one, where that means something.
     ///
     /// # Errors
@@ -123,7 +118,7 @@ impl Measured<'_> {
             Err("the units differ")
         } else if !self.mismatches.is_empty() {
             Err("measured with other parameters")
-        } else if self.is_indistinguishable_from_zero() {
+        } else if self.metric.is_difference() && !self.estimate.excludes_zero() {
             Err("the difference may be 0")
         } else if ratio.is_finite() && ratio > 0.0 {
             Ok(ratio)

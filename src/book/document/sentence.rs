@@ -139,10 +139,7 @@ impl Headline {
     pub fn said(&self, document: &Document, results: &Results, system: &str) -> Result<Number, String> {
         let found = resolved(&self.value, document, &results.lookup_of(system))?.found()?;
         let (value, interval) = found.known.value();
-        let (factor, sign) = match self.form {
-            SentenceForm::Times => (1.0, "×"),
-            SentenceForm::Percent => (100.0, "%"),
-        };
+        let (factor, sign) = if self.form == SentenceForm::Times { (1.0, "×") } else { (100.0, "%") };
         let written = |value: f64| Unit::Ratio.format(factor * value, 3);
         let runs = found.counted();
         let reason = found.unsteady.clone().or_else(|| found.known.without_scatter());
@@ -172,10 +169,7 @@ impl Effect {
 
     /// How large the difference is at least, as the logarithm of a ratio; nothing where there may be none.
     pub fn least(self) -> Option<f64> {
-        match self {
-            Self::Above(least) | Self::Below(least) => Some(least),
-            Self::MayBeNone | Self::Open => None,
-        }
+        if let Self::Above(least) | Self::Below(least) = self { Some(least) } else { None }
     }
 }
 

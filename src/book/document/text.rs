@@ -69,10 +69,8 @@ impl Texts {
     /// What is wrong with a place, and what may have been meant.
     pub(super) fn unknown(&self, place: &TextPlace) -> Option<(String, String)> {
         let Some(text) = self.get(&place.text) else {
-            return Some((
-                format!("there is no text `{}`", place.text),
-                nearest(&place.text, self.0.keys().map(String::as_str)),
-            ));
+            let hint = nearest(&place.text, self.0.keys().map(String::as_str));
+            return Some((format!("there is no text `{}`", place.text), hint));
         };
         let outside = place.last > text.lines;
         outside.then(|| (format!("`{place}`: `{}` has {}", text.file, counted(text.lines, "line")), String::new()))

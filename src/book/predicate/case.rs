@@ -53,8 +53,10 @@ impl CaseResult {
     /// Whether it is undecided although its own interval lies on one side of the bounds.
     pub(crate) fn is_open_together(&self) -> bool {
         let interval = self.found.as_ref().ok().and_then(|found| found.numbers().1);
-        self.lies() == Some("undecided")
-            && interval.zip(self.region).is_some_and(|(own, region)| is_clear(own, &region))
+        let Some(((least, largest), AcceptedRegion { low, high })) = interval.zip(self.region) else { return false };
+        let inside = low.is_none_or(|low| least > low.value) && high.is_none_or(|high| largest < high.value);
+        let beyond = low.is_some_and(|low| largest < low.value) || high.is_some_and(|high| least > high.value);
+        self.lies() == Some("undecided") && (inside || beyond)
     }
 
     /// Why there is nothing, behind the quantity: a reason that begins with its name begins behind it.
@@ -167,14 +169,6 @@ fn bounds(region: &AcceptedRegion, unit: Unit) -> String {
     }
 }
 
-/// Whether an interval lies wholly inside or outside a region.
-fn is_clear((least, largest): (f64, f64), region: &AcceptedRegion) -> bool {
-    let inside = region.low.is_none_or(|low| least > low.value) && region.high.is_none_or(|high| largest < high.value);
-    let beyond =
-        region.low.is_some_and(|low| largest < low.value) || region.high.is_some_and(|high| least > high.value);
-    inside || beyond
-}
-
 /// The parameters of a case in words.
 pub(super) fn named(select: &Parameters) -> String {
     let value = |(name, value): (&String, &Parameter)| match (value.number(), name.as_str()) {
@@ -262,7 +256,7 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
     };
     let (inside, outside, open) = (at(Decision::Inside), at(Decision::Outside), at(Decision::Undecided));
     let missing: Vec<&CaseResult> = cases.iter().filter(|case| case.found.is_err()).collect();
-    let count = cases.len();
+    let (count, measured, lacking) = (cases.len(), cases.len() - missing.len(), names(&missing, cases));
     let what = if compare.is_some() { "pairs of cases" } else { "cases" };
     let several = |found: &[&CaseResult]| match found.len() {
         few @ 1..=NAMED => format!("{few} of {count} {what} ({})", names(found, cases)),
@@ -271,46 +265,25 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
     match verdict {
         ClaimVerdict::NotJudged(reason) => format!("{reason}."),
         ClaimVerdict::GoodToWithin(_) => {
-            let rest =
-                if missing.is_empty() { String::new() } else { format!("; not measured: {}", names(&missing, cases)) };
-            let measured = count - missing.len();
+            let rest = if missing.is_empty() { String::new() } else { format!("; not measured: {lacking}") };
             format!(
                 "The largest error of {measured} cases, with its scatter between runs, is no larger than that{rest}. The \
                  number holds for all cases together, which takes wider intervals than each case has alone."
             )
         }
         ClaimVerdict::Inconclusive if !missing.is_empty() && open.is_empty() => {
-            format!(
-                "The rows decide {} of {count} {what}; not measured: {}.",
-                count - missing.len(),
-                names(&missing, cases)
-            )
+            format!("The rows decide {measured} of {count} {what}; not measured: {lacking}.")
         }
-        ClaimVerdict::Inconclusive if count == 1 => of_one(
-            &open,
-            "The trials differ, or none met a fault: that decides nothing.",
-            "What the runs came to leaves a bound open.",
-            "The interval contains a bound.",
-        ),
+        ClaimVerdict::Inconclusive if count == 1 => of_one(&open, Decision::Undecided),
         ClaimVerdict::Inconclusive if !missing.is_empty() => {
-            format!("Undecided: {}; not measured: {}.", several(&open), names(&missing, cases))
+            format!("Undecided: {}; not measured: {lacking}.", several(&open))
         }
         ClaimVerdict::Inconclusive => format!("Undecided: {}.", several(&open)),
         _ if count == 1 && cases.iter().all(|case| matches!(case.known(), Some(Observations::Exact(_)))) => {
             "It follows from the figures.".to_owned()
         }
-        ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver if count == 1 => of_one(
-            &inside,
-            "All trials agree.",
-            "What the runs came to shows it lies inside the bounds.",
-            "The whole interval lies inside the bounds.",
-        ),
-        ClaimVerdict::Refuted | ClaimVerdict::DiffersHere if count == 1 => of_one(
-            &outside,
-            "The trials show the opposite.",
-            "What the runs came to shows it lies outside the bounds.",
-            "The whole interval lies outside the bounds.",
-        ),
+        ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver if count == 1 => of_one(&inside, Decision::Inside),
+        ClaimVerdict::Refuted | ClaimVerdict::DiffersHere if count == 1 => of_one(&outside, Decision::Outside),
         ClaimVerdict::Confirmed if kind == ClaimKind::Exists => format!("It is so in {}.", several(&inside)),
         ClaimVerdict::Refuted if kind == ClaimKind::Exists => format!("It is so in none of {count} {what}."),
         ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => format!("All {count} {what} lie inside the bounds."),
@@ -319,14 +292,21 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
 }
 
 /// What decides of a single case: its trials, its runs where no one interval describes them, or its interval.
-fn of_one(case: &[&CaseResult], of_trials: &str, of_runs: &str, of_interval: &str) -> String {
+fn of_one(case: &[&CaseResult], finding: Decision) -> String {
     let found = case.first().and_then(|case| case.found.as_ref().ok());
-    let why = match found {
-        Some(Found { known: Observations::Trials(_) | Observations::Faults(_), .. }) => of_trials,
-        Some(found) if found.unsteady.is_some() => of_runs,
-        _ => of_interval,
+    let (of_trials, lies) = match finding {
+        Decision::Inside => ("All trials agree.", "lies inside the bounds"),
+        Decision::Outside => ("The trials show the opposite.", "lies outside the bounds"),
+        Decision::Undecided => ("The trials differ, or none met a fault: that decides nothing.", ""),
     };
-    why.to_owned()
+    let is_unsteady = found.is_some_and(|found| found.unsteady.is_some());
+    match found.map(|found| &found.known) {
+        Some(Observations::Trials(_) | Observations::Faults(_)) => of_trials.to_owned(),
+        _ if is_unsteady && lies.is_empty() => "What the runs came to leaves a bound open.".to_owned(),
+        _ if is_unsteady => format!("What the runs came to shows it {lies}."),
+        _ if lies.is_empty() => "The interval contains a bound.".to_owned(),
+        _ => format!("The whole interval {lies}."),
+    }
 }
 
 /// What the cases are called: by their parameters, and where these do not tell them apart, by what is computed.

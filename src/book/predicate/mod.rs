@@ -41,17 +41,14 @@ pub(super) use case::operands_in_words;
 pub use case::{CaseResult, ClaimVerdict, Found};
 pub use judge::Judgement;
 pub(super) use judge::{Held, holds, is_foreign};
-#[cfg(test)]
-pub(super) use operand::is_selected;
-use operand::singled_out;
 pub use operand::{Operand, Several};
-pub(super) use operand::{UnknownName, operands_of, twins};
+pub(super) use operand::{UnknownName, is_selected, operands_of, twins};
 pub(super) use quantity::ResolvedExpression;
 pub(super) use test::Test;
 
 use super::document::Document;
 pub use crate::results::Extreme;
-use crate::results::{Dimension, EXPRESSION_FILTERS, Expression, Parameters, nearest};
+use crate::results::{Dimension, EXPRESSION_FILTERS, Expression, MetricSpec, Parameters, agrees, nearest};
 
 /// Reads an expression; behind it may stand one of the filters `others`, which the caller took off.
 pub(super) fn parsed(text: &str, others: &[&str]) -> Result<Expression, UnknownName> {
@@ -90,7 +87,20 @@ impl Checked {
             let units: Vec<&str> = units.into_iter().collect();
             return Err(format!("`{}` mixes {}", expression.text(), units.join(" and ")).into());
         }
-        singled_out(&operands, document, cases, each)?;
+        for (name, operand) in &operands {
+            let Operand::Measured { id, selectors, of_several: None, .. } = operand else { continue };
+            let of_case = |case| {
+                let fits = |spec: &MetricSpec| is_selected(spec, selectors) && agrees(&spec.parameters, case);
+                twins(document, (id, each), &Parameters::new(), &fits)
+            };
+            if let Some([one, other]) = cases.iter().find_map(of_case) {
+                return Err(UnknownName {
+                    name: Some(name.clone()),
+                    hint: format!("; name a parameter, or write `{name}.max` or `{name}.min`"),
+                    ..format!("`{name}` fits several rows, such as {one} and {other}").into()
+                });
+            }
+        }
         Ok(Self { operands, dimension })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::document::{Document, Figure, TableCase};
 use crate::results::{
-    Dimension, Expression, Extreme, MetricSpec, Parameters, Selector, Spelled, agrees, most_alike, name_of, nearest,
+    Dimension, Expression, Extreme, MetricSpec, Parameters, Selector, Spelled, most_alike, name_of, nearest,
     nearest_number, preferred,
 };
 use crate::units::Unit;
@@ -142,31 +142,6 @@ fn published(document: &Document) -> impl Iterator<Item = (String, Operand)> {
     })
 }
 
-/// Refuses the names in an expression that leave several rows to choose from, of those that experiments declare for one
-/// engine. Of the rows, `cases` select some; each value of the parameter `each` is by itself.
-pub(crate) fn singled_out(
-    operands: &[(String, Operand)],
-    document: &Document,
-    cases: &[Parameters],
-    each: Option<&str>,
-) -> Result<(), UnknownName> {
-    for (name, operand) in operands {
-        let Operand::Measured { id, selectors, of_several: None, .. } = operand else { continue };
-        let of_case = |case| {
-            let fits = |spec: &MetricSpec| is_selected(spec, selectors) && agrees(&spec.parameters, case);
-            twins(document, (id, each), &Parameters::new(), &fits)
-        };
-        if let Some([one, other]) = cases.iter().find_map(of_case) {
-            return Err(UnknownName {
-                name: Some(name.clone()),
-                hint: format!("; name a parameter, or write `{name}.max` or `{name}.min`"),
-                ..format!("`{name}` fits several rows, such as {one} and {other}").into()
-            });
-        }
-    }
-    Ok(())
-}
-
 /// Two rows of one system that fit and could both be meant, also with the parameters that are preferred. Of the parameter `each`,
 /// rows are taken value by value.
 pub(crate) fn twins(
@@ -180,10 +155,8 @@ pub(crate) fn twins(
         let fits: Vec<&MetricSpec> = specs.iter().filter(|spec| fits(spec)).collect();
         fits.iter().find_map(|spec| {
             let own = fits.iter().copied().filter(|other| value(other) == value(spec));
-            match preferred(own, prefer).as_slice() {
-                [one, other, ..] => Some([one.title(), other.title()]),
-                _ => None,
-            }
+            let [one, other, ..] = preferred(own, prefer)[..] else { return None };
+            Some([one.title(), other.title()])
         })
     })
 }

@@ -7,8 +7,7 @@ use crate::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
 use crate::measure::{Estimate, Ratio};
 use crate::present::{Cell, Column, Missing, Precision, Role, Sampled, Share, Table, TableGroup, TableRow, Value};
 use crate::results::{
-    Derivation, DeviceDescription, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program, Provenance, Results,
-    Run, share_of_peak,
+    Derivation, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program, Provenance, Results, Run, share_of_peak,
 };
 use crate::units::{Unit, counted};
 
@@ -20,20 +19,16 @@ pub fn machine_labels(results: &[Results]) -> Vec<String> {
     for results in results {
         let device = &results.environment().device;
         let shared = models.iter().filter(|model| **model == device.model).count() > 1;
-        let name = if shared { among_equals(device) } else { device.model.clone() };
+        let name = match device.fact("GPUs of this machine") {
+            _ if !shared => device.model.clone(),
+            Some(count) => format!("{count} × {}", device.model),
+            None => format!("{}, {}", device.model, device.name),
+        };
         let numbered = (2..).map(|number| format!("{name} ({number})"));
         let free = std::iter::once(name.clone()).chain(numbered).find(|label| !labels.contains(label));
         labels.push(free.unwrap_or(name));
     }
     labels
-}
-
-fn among_equals(device: &DeviceDescription) -> String {
-    match device.fact("GPUs of this machine") {
-        Some("1") => format!("1 × {}", device.model),
-        Some(count) => format!("{count} × {}", device.model),
-        None => format!("{}, {}", device.model, device.name),
-    }
 }
 
 /// The machines that a chapter shows: the results of each, with what is found out once about them.
@@ -231,10 +226,7 @@ pub(super) fn missing(absence: &MissingReason) -> Cell {
 /// The cell of a row, whatever came of it.
 pub(super) fn row_cell(metric: Result<Metric<'_>, MissingReason>) -> Cell {
     let value = metric.and_then(|metric| Ok(found_value(&metric, &metric.estimate()?)));
-    match value {
-        Ok(value) => Cell::Value(Box::new(value)),
-        Err(absence) => missing(&absence),
-    }
+    value.map_or_else(|absence| missing(&absence), |value| Cell::Value(Box::new(value)))
 }
 
 /// The level of the interval of a ratio: that of all intervals in a table.

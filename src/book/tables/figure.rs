@@ -246,21 +246,17 @@ pub fn line_plot(
 
 /// What is drawn of a value.
 fn shown(shows: Shows, x: f64, value: Value) -> Value {
-    match shows {
-        Shows::Value => value,
+    let (of, unit) = match shows {
+        Shows::Value => return value,
         Shows::Excess => {
             let interval = value.interval.map(|(low, high)| (low - x, high - x));
-            Value { value: value.value - x, interval, ..value }
+            return Value { value: value.value - x, interval, ..value };
         }
-        Shows::Rate => {
-            let interval = value.interval.filter(|(low, _)| *low > 0.0).map(|(low, high)| (1.0 / high, 1.0 / low));
-            Value { value: 1.0 / value.value, unit: Unit::Number, interval, ..value }
-        }
-        Shows::Throughput => {
-            let interval = value.interval.filter(|(low, _)| *low > 0.0).map(|(low, high)| (x / high, x / low));
-            Value { value: x / value.value, unit: Unit::BytesPerSecond, interval, ..value }
-        }
-    }
+        Shows::Rate => (1.0, Unit::Number),
+        Shows::Throughput => (x, Unit::BytesPerSecond),
+    };
+    let interval = value.interval.filter(|(low, _)| *low > 0.0).map(|(low, high)| (of / high, of / low));
+    Value { value: of / value.value, unit, interval, ..value }
 }
 
 /// The rows of a series at one value of the parameter `x`.
@@ -273,12 +269,9 @@ fn case_at(series: &PanelSeries, x: &str, parameter: Parameter) -> TableCase {
 /// The values of the parameter `x` among the rows of a series, ascending.
 fn places(series: &PanelSeries, x: &str, lookup: &Lookup<'_>) -> Vec<(f64, Parameter)> {
     let rows = lookup.specs_of(&series.id, &series.select);
-    let mut places: Vec<(f64, Parameter)> = rows
-        .filter_map(|spec| {
-            let parameter = spec.parameters.get(x)?;
-            Some((parameter.number()?, parameter.clone()))
-        })
-        .collect();
+    let parameters = rows.filter_map(|spec| spec.parameters.get(x));
+    let numbers = parameters.filter_map(|parameter| Some((parameter.number()?, parameter.clone())));
+    let mut places: Vec<(f64, Parameter)> = numbers.collect();
     places.sort_by(|a, b| a.0.total_cmp(&b.0));
     places.dedup_by(|a, b| a.0 == b.0);
     places

@@ -222,7 +222,8 @@ pub(crate) fn sampled(table: &DocumentTable, results: &Results, machine: &str) -
         let Ok(measured) = entry.measured(&lookup) else { continue };
         let spec = measured.metric.spec;
         let found = lookup.at(&spec.id, &spec.parameters);
-        rows.extend(found.filter(|row| is_measured(row)).map(|row| (entry.case.label.as_str(), row)));
+        let is_measured = |row: &&Row| row.series.iter().any(|one| matches!(one.outcome, Outcome::Measured { .. }));
+        rows.extend(found.filter(is_measured).map(|row| (entry.case.label.as_str(), row)));
     }
     let all: Vec<&Row> = rows.iter().map(|(_, row)| *row).collect();
     if all.len() < 2 {
@@ -243,10 +244,6 @@ pub(crate) fn sampled(table: &DocumentTable, results: &Results, machine: &str) -
     } else {
         format!("On {machine}, the rows of this table were sampled in turn.")
     })
-}
-
-fn is_measured(row: &Row) -> bool {
-    row.series.iter().any(|series| matches!(series.outcome, Outcome::Measured { .. }))
 }
 
 /// Whether two of some rows were not sampled in turn in a run that measured both.

@@ -94,10 +94,7 @@ impl Axis {
 
     /// Where `value` lies: 0 at the low end, 1 at the high end, between them for what lies beyond.
     pub(crate) fn place(&self, value: f64) -> f64 {
-        let along = |value: f64| match self.spacing {
-            Spacing::Linear => value,
-            Spacing::Log => value.max(self.low).ln(),
-        };
+        let along = |value: f64| if self.spacing == Spacing::Log { value.max(self.low).ln() } else { value };
         let (low, high) = (along(self.low), along(self.high));
         // By halves: the distance of two numbers can be beyond all numbers.
         let from_low = |value: f64| value / 2.0 - low / 2.0;

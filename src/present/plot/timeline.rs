@@ -120,10 +120,8 @@ impl TimelinePlot<'_> {
             let name = names.binary_search(&span.name).unwrap_or_default();
             [kind as u64, name as u64, span.start_ns, span.end_ns]
         };
-        let lanes: Vec<_> = lanes
-            .iter()
-            .map(|drawing| (drawing.name, drawing.lane.spans.iter().flat_map(numbers).collect::<Vec<_>>()))
-            .collect();
+        let numbered = |drawing: &Drawing<'_>| drawing.lane.spans.iter().flat_map(numbers).collect::<Vec<_>>();
+        let lanes: Vec<_> = lanes.iter().map(|drawing| (drawing.name, numbered(drawing))).collect();
         let painted = |kind: &Kind| {
             let (paint, pattern) = look(*kind);
             let fill = pattern.map_or("currentColor".to_owned(), |pattern| format!("url(#{id}-{})", pattern.name));
