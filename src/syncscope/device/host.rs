@@ -12,7 +12,7 @@ use std::panic::Location;
 use super::engine::{HostKind, HostMemory, Result, Transfer};
 use super::operation::Region;
 use super::pending::Pending;
-use super::tracer::{CallInfo, Kind, Site, SyncKind};
+use super::tracer::{CallInfo, Site};
 use super::{Device, Element, Stream};
 use crate::error::DeviceError;
 use crate::units::counted;
@@ -117,8 +117,7 @@ impl<T: Element> HostBuffer<T> {
     pub(crate) fn enqueue_upload(&self, stream: &Stream, target: Region<'_>, site: Site) -> Result<()> {
         self.to_host.failure()?;
         let may_wait = stream.raw().may_wait(Transfer::FromHost(self.kind));
-        let note = CallInfo::enqueue("copy_from", Some(Kind::Copy));
-        let note = CallInfo { bytes: Some(self.bytes()), may_wait, ..note };
+        let note = CallInfo { may_wait, ..CallInfo::copy("copy_from", false, self.bytes()) };
         stream.noted(note, site, || {
             self.from_host.enqueue(stream, |done| stream.raw().enqueue_upload(self.memory(), target, done))
         })
@@ -126,11 +125,8 @@ impl<T: Element> HostBuffer<T> {
 
     /// Enqueues a copy of `source` into the whole buffer.
     pub(crate) fn enqueue_download(&mut self, stream: &Stream, source: Region<'_>, site: Site) -> Result<()> {
-        let note = match stream.raw().waits(Transfer::ToHost(self.kind)) {
-            true => CallInfo { enqueues: Some(Kind::Copy), ..CallInfo::barrier("copy_to", SyncKind::Implicit) },
-            false => CallInfo::enqueue("copy_to", Some(Kind::Copy)),
-        };
-        stream.noted(CallInfo { bytes: Some(self.bytes()), ..note }, site, || {
+        let waits = stream.raw().waits(Transfer::ToHost(self.kind));
+        stream.noted(CallInfo::copy("copy_to", waits, self.bytes()), site, || {
             self.to_host.enqueue(stream, |done| stream.raw().enqueue_download(source, self.memory(), done))?;
             // All of it is written anew.
             self.to_host.forget_failure();
@@ -143,8 +139,8 @@ impl<T: Element> HostBuffer<T> {
         &**self.memory.as_ref().expect("a buffer has its memory until it is dropped")
     }
 
-    fn bytes(&self) -> u64 {
-        (self.len * size_of::<T>()) as u64
+    fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
     }
 }
 

@@ -188,12 +188,10 @@ impl Stream {
 
     #[track_caller]
     pub(crate) fn upload(&self, source: &[u8], target: Region<'_>) -> Result<()> {
-        let note = match self.raw.waits(Transfer::Borrowed { bytes: source.len() }) {
-            true => CallInfo { enqueues: Some(Kind::Copy), ..CallInfo::barrier("upload", SyncKind::Implicit) },
-            false => CallInfo::enqueue("upload", Some(Kind::Copy)),
-        };
-        let note = CallInfo { bytes: Some(source.len() as u64), ..note };
-        self.noted(note, Some(Location::caller()), || self.raw.upload(source, target))
+        let waits = self.raw.waits(Transfer::Borrowed { bytes: source.len() });
+        self.noted(CallInfo::copy("upload", waits, source.len()), Some(Location::caller()), || {
+            self.raw.upload(source, target)
+        })
     }
 
     #[track_caller]

@@ -46,9 +46,14 @@ impl CallInfo {
     pub(crate) fn barrier(name: &'static str, barrier: SyncKind) -> Self {
         Self { barrier: Some(barrier), ..Self::new(name, Kind::Synchronize) }
     }
-}
 
-impl CallInfo {
+    /// Of a copy of so many bytes between host and device, for which the host may wait.
+    pub(crate) fn copy(name: &'static str, waits: bool, bytes: usize) -> Self {
+        let barrier = waits.then_some(SyncKind::Implicit);
+        let kind = if waits { Kind::Synchronize } else { Kind::Enqueue };
+        Self { barrier, enqueues: Some(Kind::Copy), bytes: Some(bytes as u64), ..Self::new(name, kind) }
+    }
+
     /// What the call takes of its room: itself, its span, and that of a stall within it.
     pub(super) fn bytes_kept(&self, site: Site) -> usize {
         let texts = text_bytes(self.name.len()) + site.map_or(0, |site| text_bytes(site.file().len() + LINE_BYTES));

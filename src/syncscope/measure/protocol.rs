@@ -14,8 +14,7 @@ use crate::error::MeasureError;
 /// assert!(protocol.validate().is_ok());
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Protocol {
     /// The fewest rounds before the first sample is kept: they load kernels, search matmul plans and raise clock rates. Up
@@ -240,8 +239,7 @@ impl Protocol {
 
 /// The rule that ended the sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum StoppedBy {
     /// The stated number of samples was reached, or, where none was stated, [`Protocol::MAXIMUM`].

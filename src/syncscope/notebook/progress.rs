@@ -65,10 +65,9 @@ impl Pace {
         }
         let of = progress.rounds.map(|rounds| format!(" of {rounds}")).unwrap_or_default();
         let round = format!("round {}{of}", progress.round);
-        Some(match progress.warming_up {
-            true => format!("warming up: {round} after {seconds:.0} s"),
-            false => format!("{}: {round} after {seconds:.0} s", Scale::PERCENT.fixed(progress.share, 0)),
-        })
+        let share = Scale::PERCENT.fixed(progress.share, 0);
+        let state = if progress.warming_up { "warming up" } else { &share };
+        Some(format!("{state}: {round} after {seconds:.0} s"))
     }
 }
 

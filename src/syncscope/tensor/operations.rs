@@ -214,10 +214,8 @@ impl<T: Float> Tensor<T> {
     }
 
     fn sum_into<'a>(&'a self, out: &'a Tensor<f32>) -> Operation<'a> {
-        match self.is_empty() {
-            true => Operation::Fill { out: out.region(), value: 0.0 },
-            false => Operation::Sum { x: self.region(), out: out.region() },
-        }
+        let (x, out) = (self.region(), out.region());
+        if self.is_empty() { Operation::Fill { out, value: 0.0 } } else { Operation::Sum { x, out } }
     }
 
     /// The rows `rows` of this tensor, chosen by host-side numbers: they are checked here and copied to the device.

@@ -167,10 +167,8 @@ impl<'a> Ends<'a> {
     /// The last work of another track that ended by `before`.
     fn elsewhere(&self, track: usize, before: u64) -> Option<usize> {
         let last = self.count(&self.work, before).checked_sub(1)?;
-        match self.spans[self.work[last]].track == track {
-            true => self.elsewhere[last].map(|place| self.work[place]),
-            false => Some(self.work[last]),
-        }
+        let is_own = self.spans[self.work[last]].track == track;
+        if is_own { self.elsewhere[last].map(|place| self.work[place]) } else { Some(self.work[last]) }
     }
 
     /// The last work, of `stream` where one is named, that ended by `before`.

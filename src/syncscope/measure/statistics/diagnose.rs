@@ -86,13 +86,7 @@ pub enum Diagnosis {
 impl Diagnosis {
     /// The finding in a word or two.
     pub fn name(&self) -> &'static str {
-        match self {
-            Diagnosis::Trend { .. } => "trend",
-            Diagnosis::TwoRegimes { .. } => "two regimes",
-            Diagnosis::Outliers { .. } => "outliers",
-            Diagnosis::FewValues { .. } => "few values",
-            Diagnosis::NearFloor { .. } => "near the clock's floor",
-        }
+        self.words()[0]
     }
 
     /// What was found, with its figures.
@@ -101,12 +95,8 @@ impl Diagnosis {
         match *self {
             Diagnosis::Trend { correlation, change } => {
                 let direction = if correlation > 0.0 { "rise" } else { "fall" };
-                let by = if change.is_finite() {
-                    format!(" by {} of the median", percent(change.abs()))
-                } else {
-                    String::new()
-                };
-                format!("the samples {direction}{by} from the first to the last")
+                let by = change.is_finite().then(|| format!(" by {} of the median", percent(change.abs())));
+                format!("the samples {direction}{} from the first to the last", by.unwrap_or_default())
             }
             Diagnosis::TwoRegimes { low, high, share } => {
                 let (low, high, share) = (time(low), time(high), percent(share));
@@ -129,22 +119,33 @@ impl Diagnosis {
 
     /// The possible cause, and what to do.
     pub fn remedy(&self) -> &'static str {
+        self.words()[1]
+    }
+
+    /// Its name and its remedy.
+    fn words(&self) -> [&'static str; 2] {
         match self {
-            Diagnosis::Trend { .. } => {
-                "the clock rate or the temperature was still changing. Add `warmup` rounds, and compare the telemetry"
-            }
-            Diagnosis::TwoRegimes { .. } => {
+            Diagnosis::Trend { .. } => [
+                "trend",
+                "the clock rate or the temperature was still changing. Add `warmup` rounds, and compare the telemetry",
+            ],
+            Diagnosis::TwoRegimes { .. } => [
+                "two regimes",
                 "a clock rate, a code path or the load of the machine changed during sampling. The median describes one \
-                 mode only. Look at the samples; lock the clock rates or take more samples"
-            }
-            Diagnosis::Outliers { .. } => {
+                 mode only. Look at the samples; lock the clock rates or take more samples",
+            ],
+            Diagnosis::Outliers { .. } => [
+                "outliers",
                 "something else ran on this machine. The median tolerates that, a total or a mean does not. Repeat the \
-                 run on an idle machine"
+                 run on an idle machine",
+            ],
+            Diagnosis::FewValues { .. } => [
+                "few values",
+                "the clock's step is too coarse for the scatter to be seen. Put more work into one sample",
+            ],
+            Diagnosis::NearFloor { .. } => {
+                ["near the clock's floor", "much of it may be measurement overhead. Time a loop and divide"]
             }
-            Diagnosis::FewValues { .. } => {
-                "the clock's step is too coarse for the scatter to be seen. Put more work into one sample"
-            }
-            Diagnosis::NearFloor { .. } => "much of it may be measurement overhead. Time a loop and divide",
         }
     }
 }

@@ -33,10 +33,7 @@ pub(super) fn computing(device: &Device<'_>) -> Option<u32> {
 /// The bytes of the device's memory that no listed process holds, where they are more than the driver's own; `None` where
 /// NVML cannot tell.
 pub(super) fn unlisted(device: &Device<'_>) -> Option<u64> {
-    let held = |memory: &UsedGpuMemory| match memory {
-        UsedGpuMemory::Used(bytes) => Some(*bytes),
-        UsedGpuMemory::Unavailable => None,
-    };
+    let held = |memory: &UsedGpuMemory| if let UsedGpuMemory::Used(bytes) = memory { Some(*bytes) } else { None };
     let rest = || {
         let used = device.memory_info().ok()?.used;
         let listed = device.running_compute_processes().ok()?;
