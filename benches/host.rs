@@ -172,7 +172,7 @@ fn of_size(size: usize) -> Results {
         row.spec.parameters.insert("copy".to_owned(), Parameter::Integer((place / measured.len()) as u64));
         row
     });
-    results.rows = copies.collect();
+    results.rows = copies.collect::<Vec<Row>>().into();
     results
 }
 

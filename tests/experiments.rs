@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,7 @@ use serde_json::{Value, json};
 
 use syncscope::device::{Device, FloatType, HostKind};
 use syncscope::error::DeviceError;
-use syncscope::measure::{Progress, Protocol, Sampler};
+use syncscope::measure::Progress;
 use syncscope_book::document::TableEntry;
 use syncscope_present::units::Unit;
 use syncscope_report::carried_book;
@@ -22,8 +21,8 @@ use syncscope_results::{
     Environment, Expression, Lookup, Measured, MetricSpec, MissingReason, Outcome, Parameter, Parameters, Plan,
     Recomputation, Recorded, Results, Row, RunOutcome, Selection, titled,
 };
-use syncscope_suite::experiment::{AnyExperiment, Bench, Experiment, Group, GroupBuilder, Registry, RunObserver};
-use syncscope_suite::runner::{Session, Suite, empty_results, planned, run_one};
+use syncscope_suite::experiment::{AnyExperiment, Experiment, Group, GroupBuilder, Registry, RunObserver};
+use syncscope_suite::runner::{Session, Suite, empty_results, planned};
 
 struct Unobserved;
 
@@ -86,7 +85,8 @@ fn run_on_cpu(suite: &Suite, registry: &Registry, selection: &Selection, interru
     let (device, interrupt) = (device(), Arc::new(AtomicBool::new(interrupted)));
     let environment = Environment::now(&device, vec![]);
     let results = empty_results(suite.source.clone(), selection.clone(), Plan::default(), environment.clone());
-    Session { suite, registry, device: &device, observer: observer(), interrupt }.next(results, environment)
+    let (device, observer, has_timelines) = (&device, observer(), !registry.entries().is_empty());
+    Session { suite, registry, device, observer, interrupt, has_timelines }.next(results, environment)
 }
 
 /// One run of all experiments that come with the library.
@@ -102,15 +102,7 @@ fn whole() -> &'static Results {
 fn run_once(experiment: &str, selection: Selection) -> Results {
     let text = format!("title: T\nsampling: {{ samples: 1, warmup: 0 }}\nexperiments:\n  - {experiment}\n");
     let suite = Suite::parse(&text, "test", &Registry::builtin()).unwrap();
-    let mut results = run_on_cpu(&suite, &Registry::new(), &selection, true);
-    let experiment = suite.experiments_on("cpu")[0].as_ref();
-    results.rows = run_one(experiment, bench(&results.runs[0].id).selecting(selection), "cpu", 7).1.into();
-    results
-}
-
-fn bench(run: &str) -> Bench {
-    let sampler = Sampler::new(Protocol::samples(1).with_warmup(0));
-    Bench::new(&device(), sampler, observer(), run, Instant::now())
+    run_on_cpu(&suite, &Registry::new(), &selection, false)
 }
 
 /// The medians of a row, one for each set of its parameters.
@@ -266,7 +258,7 @@ fn the_rows_of_the_kept_results_are_declared_by_their_experiments_of_today() {
         let plan = experiments.flat_map(|experiment| experiment.plan(engine));
         // A row may have been added since; none may have gone, or changed its unit.
         let planned: BTreeMap<String, Unit> = plan.map(|spec| (spec.title(), spec.unit)).collect();
-        for row in &results.rows {
+        for row in results.rows.iter() {
             assert_eq!(planned.get(&row.spec.title()), Some(&row.spec.unit), "{origin}: {}", row.spec.title());
         }
     }
@@ -327,11 +319,12 @@ fn a_resumed_run_keeps_what_was_finished_and_measures_the_rest() {
     }
     let suite = Suite::of_results(&partial.suite, "test", &registry).unwrap();
     let (device, interrupt) = (device(), Arc::new(AtomicBool::new(false)));
-    let session = Session { suite: &suite, registry: &registry, device: &device, observer: observer(), interrupt };
+    let (suite, registry, device, observer) = (&suite, &registry, &device, observer());
+    let session = Session { suite, registry, device, observer, interrupt, has_timelines: true };
     let after = session.next(partial, before.environment().clone());
     assert!(!after.is_partial() && after.run().resumed.len() == 1);
     assert_eq!(after.rows.len(), before.rows.len());
-    for (row, kept) in after.rows.iter().zip(&before.rows) {
+    for (row, kept) in after.rows.iter().zip(before.rows.iter()) {
         assert_eq!(row.spec, kept.spec);
         if cut(row) {
             let outcome = &row.series[0].outcome;
@@ -486,7 +479,7 @@ fn rows_that_come_from_recordings_are_measured_after_all_others() {
     let is_recorded = |row: &Row| recorded.iter().any(|name| row.spec.id.starts_with(name));
     let times = |of_recorded: bool| {
         let rows = whole().outcomes().filter(move |(row, _)| is_recorded(row) == of_recorded);
-        let samples = rows.flat_map(|(_, outcome)| outcome.samples());
+        let samples = rows.filter_map(|(_, outcome)| outcome.measured()).flat_map(|measured| &measured.samples);
         samples.filter_map(|sample| sample.started).collect::<Vec<f64>>()
     };
     let (last, first) =
@@ -511,7 +504,8 @@ fn every_chapter_with_a_document_measures_the_same_code_twice_in_turn() {
 /// When the samples of a row began in the run; none where it was not measured.
 fn began(results: &Results, spec: &MetricSpec) -> Vec<f64> {
     let found = results.outcomes().find(|(row, _)| row.spec == *spec);
-    found.map_or(&[][..], |(_, outcome)| outcome.samples()).iter().filter_map(|sample| sample.started).collect()
+    let samples = found.and_then(|(_, outcome)| outcome.measured()).into_iter().flat_map(|measured| &measured.samples);
+    samples.filter_map(|sample| sample.started).collect()
 }
 
 #[test]

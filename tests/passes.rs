@@ -141,7 +141,8 @@ impl Trial {
     fn next(&self, results: Results) -> Results {
         let observer: Arc<dyn RunObserver> = self.kept.clone();
         let (suite, registry, device) = (&self.suite, &self.registry, &self.device);
-        let session = Session { suite, registry, device, observer, interrupt: Arc::clone(&self.interrupt) };
+        let interrupt = Arc::clone(&self.interrupt);
+        let session = Session { suite, registry, device, observer, interrupt, has_timelines: true };
         session.next(results, Environment::now(device, Vec::new()))
     }
 }

@@ -307,7 +307,7 @@ fn a_row_whose_work_is_known_says_its_share_of_the_measured_peak() {
     let rates = |size: f64| size * 1e12;
     let mut copies: Vec<f64> = Vec::new();
     let mut seen = BTreeSet::new();
-    for row in &mut results.rows {
+    for row in results.rows.iter_mut() {
         let size = |name: &str| row.spec.parameters.get(name).and_then(|value| value.number());
         let value = match row.spec.id.as_str() {
             "ceilings.copy.rate" => {

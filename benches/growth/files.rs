@@ -23,7 +23,7 @@ fn short(name: &str) -> Results {
     results.plan = Plan::default();
     results.timelines.clear();
     let run = results.run().id.clone();
-    for row in &mut results.rows {
+    for row in results.rows.iter_mut() {
         row.series.retain(|series| series.run == run);
         row.series.iter_mut().for_each(|series| series.outcome = few(&series.outcome));
     }
@@ -85,7 +85,7 @@ pub(super) fn sets(n: usize, (file, experiment, parameter): (&str, &str, &str)) 
     }
     let all = (0..n)
         .flat_map(|i| rows.iter().map(move |row| with(row, parameter, value_at(&row.spec.parameters[parameter], i))));
-    results.rows = all.collect();
+    results.rows = all.collect::<Vec<Row>>().into();
     results
 }
 
@@ -111,8 +111,8 @@ pub(super) fn runs(n: usize) -> Results {
     results.plan.runs = u32::try_from(n).unwrap();
     results.rows.retain(|row| matches!(row.series[0].outcome, Outcome::Measured(_)));
     results.rows.truncate(20);
-    for row in &mut results.rows {
-        let values = row.series[0].outcome.values().unwrap().into_owned();
+    for row in results.rows.iter_mut() {
+        let values = row.series[0].outcome.values().unwrap().to_vec();
         let series = |(i, run): (usize, _)| {
             let factor = 1.0 + 0.01 * ((i * 7919) % n) as f64 / n as f64;
             let samples = values.iter().map(|value| factor * value).collect();

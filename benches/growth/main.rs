@@ -20,7 +20,7 @@ use syncscope::timeline::Timeline;
 use syncscope_book::Warning;
 use syncscope_results::{
     Catalog, Derivation, ExperimentRun, FormulaOperand, Outcome, Parameter, Parameters, Provenance, Results, Row,
-    Sample, Tolerance, compare,
+    Tolerance, compare,
 };
 
 const MOST: f64 = 1.2;
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     let lookup = |n| {
         let (mut results, none) = (rows_of(n), Parameters::new());
         // Of samples nothing is asked, and the rows alone are more than a processor keeps at hand, however few.
-        for row in &mut results.rows {
+        for row in results.rows.iter_mut() {
             row.series.truncate(1);
             row.series[0].outcome = Outcome::Interrupted;
         }
@@ -175,7 +175,7 @@ fn rows_of(n: usize) -> Results {
         row.spec.parameters.insert("copy".to_owned(), Parameter::from(place));
         row
     });
-    results.rows = copies.collect();
+    results.rows = copies.collect::<Vec<Row>>().into();
     // They are of rows that are not there.
     results.timelines.clear();
     results
@@ -189,9 +189,8 @@ fn samples_of(n: usize, factor: f64) -> Results {
         match outcome {
             // When each sample began, in which place and pass, and beside what, is not told: a file may leave it out.
             Outcome::Measured(measured) => {
-                let sample = |i| Sample { value: value(i), order: None, started: None, slowdown: None };
-                measured.samples = (0..n).map(sample).collect();
-                measured.passes.clear();
+                let samples = (0..n).map(value).collect();
+                *outcome = Outcome::of_samples(samples, measured.stopped_by);
             }
             Outcome::Derived { samples } => *samples = (0..n).map(value).collect(),
             _ => {}

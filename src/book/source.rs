@@ -302,7 +302,7 @@ fn undocumented(
     results: &[Results],
     pages: &BTreeSet<String>,
 ) -> Result<Vec<Document>, BookError> {
-    let names = each_once(results.iter().flat_map(|results| &results.rows).map(|row| row.spec.experiment()));
+    let names = each_once(results.iter().flat_map(|results| results.rows.iter()).map(|row| row.spec.experiment()));
     let is_new = |name: &&str| !documents.iter().any(|document| document.id == *name);
     let names: Vec<&str> = names.into_iter().filter(is_new).collect();
     if names.len() > MAX_UNDOCUMENTED {

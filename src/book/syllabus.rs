@@ -11,7 +11,7 @@ use super::source::Book;
 use super::templates::safe_html;
 use crate::error::{BookError, FileError};
 use crate::results::nearest;
-use crate::yaml::{self, Way};
+use crate::yaml::{self, Fault, Way};
 
 /// A lesson of the course.
 #[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
@@ -64,7 +64,8 @@ pub(super) fn lessons(project: &BookProject, documents: &[Document]) -> Result<V
             if let Some((item, name)) = named.iter().enumerate().find(|(_, name)| !known.contains(*name)) {
                 let hint = nearest(name, known.iter().map(String::as_str));
                 let message = format!("a lesson names `{name}`, which the book does not have");
-                return Err(Way::default().item(place).key(key).item(item).error(text, &origin, message, hint));
+                let way = Way::default().item(place).key(key).item(item);
+                return Err(Fault { way, message, hint }.error(text, &origin));
             }
         }
     }

@@ -8,6 +8,7 @@ use super::template;
 use crate::error::FileError;
 use crate::measure::{FEWEST, FLEET_LEVEL, Outliers};
 use crate::present::page_head;
+use crate::results::grouped;
 
 /// The most strips, machines, models and rows that are shown: what differs most, and the models of the most machines. What
 /// is left out is counted.
@@ -80,16 +81,10 @@ fn ends(sorted: &[f64]) -> Option<[f64; 3]> {
 
 /// The machines that differ, each with its rows.
 fn by_machine(different: &[Different]) -> Vec<(String, Vec<Value>)> {
-    let mut machines: Vec<(String, Vec<Value>)> = Vec::new();
-    for own in different {
-        let row =
-            context! { title => own.row.as_str(), word => own.word(), percent => format!("{:+.1}", own.percent()) };
-        match machines.iter_mut().find(|(machine, _)| *machine == own.machine) {
-            Some((_, rows)) => rows.push(row),
-            None => machines.push((own.machine.clone(), vec![row])),
-        }
-    }
-    machines
+    grouped(different.iter().map(|own| {
+        let percent = format!("{:+.1}", own.percent());
+        (own.machine.clone(), context! { title => own.row.as_str(), word => own.word(), percent })
+    }))
 }
 
 fn figure(fleet: &Fleet, Strip { row, model, outliers, have }: &Strip<'_>) -> Value {

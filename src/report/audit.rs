@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 
 use super::embedded::STYLE;
 use super::output_file::{self, OutputFile};
-use super::terminal::{self, TerminalColour};
+use super::terminal;
 use super::{End, UsageError, audited, output, refuse_input};
 use crate::clean::terminal_line;
 use crate::error::{FileError, at};
@@ -82,27 +82,20 @@ impl Stacks {
     }
 }
 
-/// The files that are asked for, each claimed before the program runs: what cannot be written is known then.
-struct Files {
-    json: Option<OutputFile>,
-    html: Option<OutputFile>,
-    trace: Option<OutputFile>,
-}
+/// The files that are asked for, as JSON, a page and a trace, each claimed before the program runs: what cannot be written is
+/// known then.
+type Files = [Option<OutputFile>; 3];
 
-impl Files {
-    fn claim(arguments: &Arguments) -> anyhow::Result<Self> {
-        let read: Vec<_> = arguments.from.iter().chain(&arguments.budget).chain(&arguments.baseline).collect();
-        // Each in place of one of its kind alone.
-        let claim = |path: &Option<PathBuf>, is_own: &dyn Fn(&Path) -> io::Result<bool>| -> anyhow::Result<Option<_>> {
-            path.iter().try_for_each(|path| refuse_input(path, read.iter().copied()))?;
-            Ok(OutputFile::asked(path.as_ref(), is_own)?)
-        };
-        Ok(Self {
-            json: claim(&arguments.json, &|path| is_kind(kept(path)))?,
-            html: claim(&arguments.html, &begins_with(PAGE_BEGIN))?,
-            trace: claim(&arguments.trace, &begins_with(TRACE_BEGIN))?,
-        })
-    }
+fn claim(arguments: &Arguments) -> anyhow::Result<Files> {
+    let read: Vec<_> = arguments.from.iter().chain(&arguments.budget).chain(&arguments.baseline).collect();
+    // Each in place of one of its kind alone.
+    let claim = |path: &Option<PathBuf>, is_own: &dyn Fn(&Path) -> io::Result<bool>| -> anyhow::Result<Option<_>> {
+        path.iter().try_for_each(|path| refuse_input(path, read.iter().copied()))?;
+        Ok(OutputFile::asked(path.as_ref(), is_own)?)
+    };
+    let json = claim(&arguments.json, &|path| is_kind(kept(path)))?;
+    let html = claim(&arguments.html, &begins_with(PAGE_BEGIN))?;
+    Ok([json, html, claim(&arguments.trace, &begins_with(TRACE_BEGIN))?])
 }
 
 /// How many places and how many processes are printed.
@@ -112,7 +105,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let budget = arguments.budget.as_deref().map(budget).transpose()?;
     let baseline = arguments.baseline.as_deref().map(kept).transpose()?;
     let stacks = stacks(arguments, budget.as_ref())?;
-    let files = Files::claim(arguments)?;
+    let files = claim(arguments)?;
     if let Some(report) = kept_before(arguments)? {
         tell(&report, true);
         write(&files, &ProgramRecording::default(), &report, &[])?;
@@ -219,14 +212,14 @@ fn tell(report: &AuditReport, to_output: bool) {
     }
     for warning in &report.warnings {
         match to_output {
-            true => output::message(warning, Some(TerminalColour::Warning)),
+            true => output::message(warning, Some(terminal::WARNING)),
             false => alert!("warning: {warning}"),
         }
     }
 }
 
 fn write(
-    files: &Files,
+    [as_json, as_page, as_trace]: &Files,
     recording: &ProgramRecording,
     report: &AuditReport,
     judged: &[JudgedCalls],
@@ -241,9 +234,9 @@ fn write(
         Ok(to_trace(&named))
     };
     output_file::each([
-        keep(&files.json, &|| Ok(output::json(report)?)),
-        keep(&files.html, &|| Ok(report.to_html(STYLE))),
-        keep(&files.trace, &trace),
+        keep(as_json, &|| Ok(output::json(report)?)),
+        keep(as_page, &|| Ok(report.to_html(STYLE))),
+        keep(as_trace, &trace),
     ])
 }
 

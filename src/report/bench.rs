@@ -4,7 +4,6 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -18,13 +17,13 @@ use super::progress::RunBar;
 use super::run::count;
 use super::{AppContext, End, UsageError, device, job};
 use crate::experiment::counts::Count;
-use crate::experiment::{AnyExperiment, Bench, RegistryEntry, RunObserver, has_scenarios, record_scenarios};
+use crate::experiment::{Registry, RegistryEntry, RunObserver, has_scenarios};
 use crate::files::begins_with;
-use crate::measure::{Protocol, Sampler};
-use crate::results::{Plan, Recorded, Selection};
-use crate::runner::{empty_results, run_one};
+use crate::measure::Protocol;
+use crate::results::{Plan, Recorded, Results, Selection};
+use crate::runner::{Session, Suite, empty_results};
 use crate::timeline::{TRACE_BEGIN, to_trace};
-use syncscope::device::{Device, FloatType};
+use syncscope::device::FloatType;
 
 /// Run one experiment and print its summary
 #[derive(Args)]
@@ -72,41 +71,43 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
     let book = arguments.course.project(context)?;
     course::check(&book, context)?;
     let device = device::open(arguments.device.as_deref())?;
-    let engine = device.properties().engine;
-    let experiment = entry.suited(engine, &chosen(entry, arguments)?)?;
+    let source = json!({
+        "title": entry.summary,
+        "sampling": protocol,
+        "experiments": [{ (name): chosen(entry, arguments)? }],
+    });
+    let suite = Suite::of_results(&source, name, &context.registry)?;
     let trace = OutputFile::asked(arguments.trace.as_ref(), begins_with(TRACE_BEGIN))?;
-    if trace.is_some() && !has_scenarios(experiment.as_ref(), &device) {
+    let mut experiments = suite.experiments_on(device.properties().engine).iter();
+    if trace.is_some() && !experiments.any(|experiment| has_scenarios(experiment.as_ref(), &device)) {
         return Err(UsageError(format!("{name} has no scenarios to record")).into());
     }
 
     // Nothing is kept of one experiment: where a sample goes on, the program ends.
     let interrupt = Interrupt::listen(AskedBy::User, || true)?;
-    let interrupted = || interrupt.flag.load(Ordering::Relaxed);
     let bar = Arc::new(RunBar::new(None));
-    let observer: Arc<dyn RunObserver> = Arc::clone(&bar) as Arc<dyn RunObserver>;
-    let sampler = Sampler::new(protocol.clone()).interrupted_by(Arc::clone(&interrupt.flag));
-    let suite = json!({ "title": entry.summary, "sampling": protocol, "experiments": [{ (name): {} }] });
-    let mut results = empty_results(
-        suite,
-        Selection::default(),
-        Plan::default(),
-        crate::device::environment(&device, command_line()),
-    );
-    let run = results.run().id.clone();
-    observer.experiment(0, 1, name);
-    let bench = Bench::new(&device, sampler, Arc::clone(&observer), &run, Instant::now());
-    let (left, rows) = run_one(experiment.as_ref(), bench, engine, protocol.seed);
+    let environment = device::environment(&device, command_line());
+    let results = empty_results(source, Selection::default(), Plan::default(), environment.clone());
+    let session = Session {
+        suite: &suite,
+        // Only what the suite names is measured.
+        registry: &Registry::new(),
+        device: &device,
+        observer: Arc::clone(&bar) as Arc<dyn RunObserver>,
+        interrupt: Arc::clone(&interrupt.flag),
+        has_timelines: trace.is_some(),
+    };
+    let results = session.next(results, environment);
     bar.finish();
     interrupt.ended();
-    results.runs[0].order.push(left);
-    results.rows = rows.into();
     job::print_summary(&results, &book, context)?;
     say_failures(&results);
 
-    if let Some(file) = trace.filter(|_| !interrupted()) {
-        file.write(record(experiment.as_ref(), &device, &run).as_bytes())?;
+    let is_interrupted = interrupt.flag.load(Ordering::Relaxed);
+    if let Some(file) = trace.filter(|_| !is_interrupted) {
+        file.write(trace_of(&results).as_bytes())?;
     }
-    Ok(match (interrupted(), results.has_failures()) {
+    Ok(match (is_interrupted, results.has_failures()) {
         (true, _) => End::Interrupted,
         (_, true) => End::Failed,
         _ => End::Well,
@@ -124,11 +125,10 @@ fn chosen(entry: &RegistryEntry, arguments: &Arguments) -> Result<Map<String, Va
     dtype.into_iter().chain(iters).map(chosen).collect()
 }
 
-/// Records the experiment's scenarios; the trace of those that could be.
-fn record(experiment: &dyn AnyExperiment, device: &Device, run: &str) -> String {
-    let scenarios = record_scenarios(experiment, &Selection::default(), device, run);
+/// The trace of the scenarios that were recorded.
+fn trace_of(results: &Results) -> String {
     let mut timelines = Vec::new();
-    for scenario in &scenarios {
+    for scenario in &results.timelines {
         match &scenario.recorded {
             Recorded::Timeline(timeline) => {
                 note!("{}: {}", scenario.name, timeline.source);

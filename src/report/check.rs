@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::course::{self, CourseArgument};
 use super::output::Form;
 use super::planned::Planned;
-use super::terminal::TerminalColour;
+use super::terminal;
 use super::{AppContext, End, UsageError, output, recorded, told};
 use crate::book::document::Document;
 use crate::book::{BookProject, Warning, WarningSubject};
@@ -97,7 +97,7 @@ impl Checked {
         }
         self.suites.iter().for_each(Planned::say);
         self.read.iter().for_each(|read| say!("{read}"));
-        self.warnings.iter().for_each(|warning| output::message(warning, Some(TerminalColour::Warning)));
+        self.warnings.iter().for_each(|warning| output::message(warning, Some(terminal::WARNING)));
     }
 }
 

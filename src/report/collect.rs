@@ -99,7 +99,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let csv = OutputFile::asked(arguments.csv.as_ref(), begins_with("machine,model,"))?;
     let _held = held(store)?;
     // Of another kind it is refused now.
-    let list = own_list(store)?;
+    let list = OutputFile::claim_inside(store, INDEX, begins_with("file,machine,"))?;
     let mut collected = collect(&arguments.sources, store, &recorded::sound)?;
     let mut left = Vec::new();
     for folder in arguments.sources.iter().filter(|source| source.is_dir()) {
@@ -142,9 +142,4 @@ fn held(store: &Path) -> Result<LockedFolder, FileError> {
         path: store.to_owned(),
         cause: io::Error::new(io::ErrorKind::ResourceBusy, "another report still collects into it"),
     })
-}
-
-/// Claims the list of a store's files.
-fn own_list(store: &Path) -> Result<OutputFile, FileError> {
-    OutputFile::claim_inside(store, INDEX, begins_with("file,machine,"))
 }

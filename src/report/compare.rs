@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::output::Form;
-use super::terminal::TerminalColour;
+use super::terminal;
 use super::{End, UsageError, output, recorded};
 use crate::book::{Wording, agreement, compared, over_the_file, tally};
 use crate::present::in_markdown;
@@ -127,7 +127,7 @@ pub(super) fn say(result: &Compared, differs: &[Mismatch], tolerance: Tolerance,
     for table in compared(result, wording) {
         match format {
             Format::Markdown => output::whole(&format!("{}\n", table.to_markdown())),
-            Format::Text => output::titled(&format!("{}\n", table.to_console()), TerminalColour::Title),
+            Format::Text => output::out(&format!("{}\n", table.to_console()), Some(terminal::TITLE)),
         }
     }
     let [a, b] = wording.names();

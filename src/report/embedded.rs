@@ -9,11 +9,13 @@ use include_dir::{Dir, include_dir};
 use crate::book::{BookProject, KeptResults};
 use crate::results::Results;
 
-static PROSE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/src");
-static TEMPLATES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../report-templates");
-static DOCUMENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/documents");
-static NOTEBOOKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../notebooks");
-static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../book/suites");
+static FOLDERS: [(&str, Dir<'_>); 5] = [
+    ("src", include_dir!("$CARGO_MANIFEST_DIR/../../book/src")),
+    ("documents", include_dir!("$CARGO_MANIFEST_DIR/../../book/documents")),
+    ("templates", include_dir!("$CARGO_MANIFEST_DIR/../../report-templates")),
+    ("suites", include_dir!("$CARGO_MANIFEST_DIR/../../book/suites")),
+    ("notebooks", include_dir!("$CARGO_MANIFEST_DIR/../../notebooks")),
+];
 
 const FILES: [(&str, &str); 4] = [
     ("book.toml", include_str!("../../book/book.toml")),
@@ -33,15 +35,8 @@ static KEPT: [KeptResults; 2] = [
 
 /// The book's project.
 pub fn book() -> BookProject {
-    let folders = [
-        ("src", &PROSE),
-        ("documents", &DOCUMENTS),
-        ("templates", &TEMPLATES),
-        ("suites", &SUITES),
-        ("notebooks", &NOTEBOOKS),
-    ];
     let mut files: Vec<_> = FILES.map(|(name, text)| (PathBuf::from(name), text.as_bytes().to_vec())).into();
-    folders.into_iter().for_each(|(name, folder)| collect(Path::new(name), folder, &mut files));
+    FOLDERS.iter().for_each(|(name, folder)| collect(Path::new(name), folder, &mut files));
     BookProject::of_program(files, &KEPT)
 }
 

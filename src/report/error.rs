@@ -1,12 +1,7 @@
 //! Errors of the other crates, and how they are made.
 
 pub(crate) use syncscope_book::error::{BookError, explained};
-pub(crate) use syncscope_results::error::{DeviceError, FileError};
-
-/// That a file cannot be read, or claimed.
-pub(crate) fn at(path: &std::path::Path) -> impl Fn(std::io::Error) -> FileError + '_ {
-    |cause| FileError::Io { path: path.to_owned(), cause }
-}
+pub(crate) use syncscope_results::error::{DeviceError, FileError, at};
 
 #[cfg(test)]
 mod tests {

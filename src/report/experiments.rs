@@ -1,15 +1,14 @@
 //! `report experiments`: lists the experiments and their rows.
 
 use clap::Args;
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::output::Form;
-use super::terminal::TerminalColour;
+use super::terminal;
 use super::{AppContext, End, output};
 use crate::experiment::RegistryEntry;
 use crate::measure::Clock;
-use crate::results::{MetricSpec, Provenance};
+use crate::results::{MetricSpec, Provenance, grouped};
 
 /// List the experiments and the rows that each produces
 #[derive(Args)]
@@ -23,49 +22,29 @@ pub(super) struct Arguments {
     form: Form,
 }
 
-/// An experiment with the rows that it has on a GPU.
-#[derive(Serialize)]
-struct Listed {
-    name: &'static str,
-    summary: &'static str,
-    rows: Vec<MetricSpec>,
-}
-
 pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
-    let listed = |entry: &RegistryEntry| {
-        let rows = entry.default_for("cuda").plan("cuda");
-        Listed { name: entry.name, summary: entry.summary, rows }
-    };
-    let experiments: Vec<Listed> = context.registry.entries().iter().map(listed).collect();
-    arguments.form.print("experiments", &json!({ "experiments": experiments }), || experiments.iter().for_each(say))?;
+    let planned = |entry| (entry, RegistryEntry::default_for(entry, "cuda").plan("cuda"));
+    let all: Vec<Planned<'_>> = context.registry.entries().iter().map(planned).collect();
+    let facts = |(entry, rows): &Planned<'_>| json!({ "name": entry.name, "summary": entry.summary, "rows": rows });
+    let facts: Vec<Value> = all.iter().map(facts).collect();
+    arguments.form.print("experiments", &json!({ "experiments": facts }), || all.iter().for_each(say))?;
     Ok(End::Well)
 }
 
-fn say(Listed { name, summary, rows }: &Listed) {
-    output::message(&format!("{name}: {summary}"), Some(TerminalColour::Title));
-    let width = rows.iter().map(|spec| spec.id.len()).max().unwrap_or(0);
-    for (heading, rows) in by_heading(rows) {
-        say!("  {heading}");
-        for spec in rows {
-            say!("    {:width$}  {:<6}  {:<13}  {}", spec.id, spec.unit.base(), taken_by(spec), spec.label);
-        }
-    }
-}
+/// An experiment with the rows that it has on a GPU.
+type Planned<'a> = (&'a RegistryEntry, Vec<MetricSpec>);
 
-/// The rows under each heading, in their order; of those that differ in parameters alone the first.
-fn by_heading(planned: &[MetricSpec]) -> Vec<(&str, Vec<&MetricSpec>)> {
-    let mut headings: Vec<(&str, Vec<&MetricSpec>)> = Vec::new();
-    for spec in planned {
-        let place = headings.iter().position(|(heading, _)| *heading == spec.group).unwrap_or_else(|| {
-            headings.push((&spec.group, Vec::new()));
-            headings.len() - 1
-        });
-        let rows = &mut headings[place].1;
-        if !rows.iter().any(|row| row.id == spec.id) {
-            rows.push(spec);
+fn say((RegistryEntry { name, summary, .. }, rows): &Planned<'_>) {
+    output::message(&format!("{name}: {summary}"), Some(terminal::TITLE));
+    let width = rows.iter().map(|spec| spec.id.len()).max().unwrap_or(0);
+    for (heading, rows) in grouped(rows.iter().map(|spec| (spec.group.as_str(), spec))) {
+        say!("  {heading}");
+        for (id, rows) in grouped(rows.into_iter().map(|spec| (spec.id.as_str(), spec))) {
+            // Of those that differ in parameters alone the first.
+            let spec = rows[0];
+            say!("    {id:width$}  {:<6}  {:<13}  {}", spec.unit.base(), taken_by(spec), spec.label);
         }
     }
-    headings
 }
 
 /// What takes the samples, in a word or two.

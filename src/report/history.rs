@@ -3,18 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
 use serde_json::json;
 
 use super::compare::threshold;
 use super::output::Form;
 use super::output_file::OutputFile;
-use super::terminal::TerminalColour;
+use super::terminal;
 use super::{End, output, recorded};
 use crate::files::begins_with;
 use crate::present::PAGE_BEGIN;
-use crate::units::Unit;
-use syncscope_fleet::history::{History, SeriesChange, page};
+use syncscope_fleet::history::{History, page};
 
 /// Follow each row of a store over time: when did it change its level, and by how much?
 #[derive(Args)]
@@ -59,54 +57,31 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     if let Some(file) = own_page {
         file.write(page(&history, arguments.threshold)?.as_bytes())?;
     }
-    let is_meant = |change: &SeriesChange| arguments.fail_on.iter().any(|what| what == change.shift.name());
-    let failing: Vec<*const SeriesChange> = history
-        .found_since(arguments.since.as_deref())
-        .filter(|(.., change)| is_meant(change))
-        .map(|(.., change)| std::ptr::from_ref(change))
-        .collect();
     let (files, rows) = (index.files.len(), history.machines.iter().map(|machine| machine.tracks.len()).sum::<usize>());
-    let mut changes = Vec::new();
+    let (mut changes, mut lines) = (Vec::new(), Vec::new());
     for (machine, track, change) in history.changes() {
-        let (when, fails) = (change.when(machine, track), failing.contains(&std::ptr::from_ref(change)));
-        changes.push(Listed { machine: &machine.name, row: &track.title, unit: track.unit, change, when, fails });
-    }
-    let facts = json!({ "files": files, "rows": rows, "changes": changes, "refused": index.refused });
-    arguments.form.print("history", &facts, || {
-        recorded::say_left_out(&index);
-        for change in &changes {
-            let colour = if change.fails { TerminalColour::Bad } else { TerminalColour::Title };
-            output::message(&change.line(), Some(colour));
-        }
-        let (changes, failing) = (changes.len(), failing.len());
-        say!("{files} files, {rows} rows over time: {changes} changes of level, {failing} of them new and to fail");
-    })?;
-    Ok(if failing.is_empty() { End::Well } else { End::Failed })
-}
-
-/// A change of a row, for a program.
-#[derive(Serialize)]
-struct Listed<'a> {
-    machine: &'a str,
-    row: &'a str,
-    #[serde(flatten)]
-    change: &'a SeriesChange,
-    /// When, with the earliest and the latest day.
-    when: String,
-    /// Whether it is new and one that --fail-on names.
-    fails: bool,
-    #[serde(skip)]
-    unit: Unit,
-}
-
-impl Listed<'_> {
-    /// It in words.
-    fn line(&self) -> String {
-        let Self { machine, row, change, when, unit, .. } = self;
+        let is_meant = arguments.fail_on.iter().any(|what| what == change.shift.name());
+        let fails = is_meant && change.is_new(machine, track, arguments.since.as_deref());
+        let (name, row, when) = (&machine.name, &track.title, change.when(machine, track));
         let also = match change.facts.as_slice() {
             [] => String::new(),
             facts => format!("; also changed: {}", facts.join("; ")),
         };
-        format!("{machine} {row} {} since {when}{also}", change.text(*unit))
+        lines.push((format!("{name} {row} {} since {when}{also}", change.text(track.unit)), fails));
+        let mut change = serde_json::to_value(change)?;
+        let beside = [("machine", json!(name)), ("row", json!(row)), ("when", json!(when)), ("fails", json!(fails))];
+        beside.into_iter().for_each(|(key, value)| change[key] = value);
+        changes.push(change);
     }
+    let failing = lines.iter().filter(|(_, fails)| *fails).count();
+    let facts = json!({ "files": files, "rows": rows, "changes": changes, "refused": index.refused });
+    arguments.form.print("history", &facts, || {
+        recorded::say_left_out(&index);
+        for (line, fails) in &lines {
+            output::message(line, Some(if *fails { terminal::BAD } else { terminal::TITLE }));
+        }
+        let changes = lines.len();
+        say!("{files} files, {rows} rows over time: {changes} changes of level, {failing} of them new and to fail");
+    })?;
+    Ok(if failing == 0 { End::Well } else { End::Failed })
 }

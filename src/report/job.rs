@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::course::{self, CoursePlace};
 use super::run::{MeasureArgs, measure};
-use super::terminal::TerminalColour;
+use super::terminal;
 use super::{AppContext, End, failed, output, recorded};
 use crate::book::{self, BookProject};
 use crate::results::{Diagnosed, Results};
@@ -40,12 +40,12 @@ pub(super) fn execute(arguments: Arguments, context: &AppContext) -> anyhow::Res
 /// The tables of every experiment, and what the documents make of them.
 pub(super) fn print_summary(results: &Results, project: &BookProject, context: &AppContext) -> anyhow::Result<()> {
     for name in results.experiments() {
-        output::titled(&book::summary(results, name), TerminalColour::Title);
+        output::out(&book::summary(results, name), Some(terminal::TITLE));
     }
     let documents = project.documents(&recorded::catalog_of(project, std::slice::from_ref(results), context))?;
     let takeaways = book::takeaways(&documents, results);
     if !takeaways.is_empty() {
-        output::titled("Takeaways:\n", TerminalColour::Title);
+        output::out("Takeaways:\n", Some(terminal::TITLE));
         takeaways.iter().for_each(|sentence| say!("  - {sentence}"));
         say!();
     }
@@ -58,7 +58,7 @@ pub(super) fn print_diagnoses(diagnoses: &[Diagnosed<'_>]) {
     if diagnoses.is_empty() {
         return;
     }
-    output::titled(&format!("Diagnostics: {}\n", diagnoses.len()), TerminalColour::Title);
+    output::out(&format!("Diagnostics: {}\n", diagnoses.len()), Some(terminal::TITLE));
     for (spec, diagnosis) in diagnoses.iter().take(MOST) {
         say!("  - {}: {diagnosis}", spec.title());
     }

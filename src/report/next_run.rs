@@ -66,6 +66,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &AppContext) -> anyhow::Re
         device: &device,
         observer,
         interrupt: Arc::clone(&interrupt.flag),
+        has_timelines: true,
     };
     let results = session.next(results, environment);
     bar.finish();

@@ -11,28 +11,29 @@
 //! With `--json`, what was found is written as it is, with the version of the schema and the command before it ([`Form`]). A
 //! version goes up where a name goes or changes its meaning, not where one comes.
 
-use std::fmt::{Arguments, Write as _};
+use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
+use clap::builder::styling::Style;
 use serde::Serialize;
 
-use super::terminal::{self, TerminalColour};
+use super::terminal;
 use crate::clean;
 use crate::files::is_same;
 
 /// A message on standard output.
 macro_rules! say {
-    () => { $crate::output::out(format_args!("\n")) };
+    () => { $crate::output::out("\n", None) };
     ($($text:tt)+) => { $crate::output::message(&format!($($text)+), None) };
 }
 
 /// Text on standard output that is laid out.
 macro_rules! show {
-    ($($text:tt)+) => { $crate::output::out(format_args!($($text)+)) };
+    ($($text:tt)+) => { $crate::output::out(&format!($($text)+), None) };
 }
 
 /// A message on standard error about the progress.
@@ -62,24 +63,20 @@ pub(super) fn give_way(path: &Path) {
     }
 }
 
-pub(super) fn out(text: Arguments<'_>) {
-    write(terminal::formed(&clean::terminal(&text.to_string()), None, &io::stdout()));
+/// Text on standard output that is laid out, its first line painted.
+pub(super) fn out(text: &str, paint: Option<Style>) {
+    write(terminal::formed(&clean::terminal(text), paint, &io::stdout()));
 }
 
 /// A message on standard output, whose first line is painted.
-pub(super) fn message(text: &str, paint: Option<TerminalColour>) {
-    write(terminal::formed(&clean::terminal(&set_in(text)), paint, &io::stdout()));
+pub(super) fn message(text: &str, paint: Option<Style>) {
+    out(&set_in(text), paint);
 }
 
 /// A message as lines: those behind the first stand further in. Of one that is too long, the middle is left out.
 pub(super) fn set_in(text: &str) -> String {
     const MOST: usize = 4_000;
     clean::shortened(text.trim_end(), MOST).replace('\n', "\n  ") + "\n"
-}
-
-/// Text on standard output that is laid out, its first line painted.
-pub(super) fn titled(text: &str, paint: TerminalColour) {
-    write(terminal::formed(&clean::terminal(text), Some(paint), &io::stdout()));
 }
 
 /// A text for a program or a file, on standard output: its lines stay as they are.
@@ -106,7 +103,7 @@ fn write(text: impl AsRef<[u8]>) {
 /// Text on standard error that is laid out.
 pub(super) fn error(text: &str) {
     let text = clean::terminal(text);
-    let paint = text.starts_with("error:").then_some(TerminalColour::Bad);
+    let paint = text.starts_with("error:").then_some(terminal::BAD);
     // Nobody is left to tell.
     let _ = io::stderr().lock().write_all(terminal::formed(&text, paint, &io::stderr()).as_bytes());
 }
@@ -134,14 +131,6 @@ pub(super) struct Form {
     pub(super) json: bool,
 }
 
-#[derive(Serialize)]
-struct Document<'a, F> {
-    schema_version: u32,
-    command: &'static str,
-    #[serde(flatten)]
-    facts: &'a F,
-}
-
 impl Form {
     /// Prints the facts that a command found, or has them said in words.
     pub(super) fn print(
@@ -151,7 +140,9 @@ impl Form {
         say: impl FnOnce(),
     ) -> anyhow::Result<()> {
         if self.json {
-            print_json(&Document { schema_version: SCHEMA_VERSION, command, facts })?;
+            // Facts are an object with a name or more, before which these two stand.
+            let begin = format!("{{\n  \"schema_version\": {SCHEMA_VERSION},\n  \"command\": \"{command}\",");
+            whole(&json(facts)?.replacen('{', &begin, 1));
         } else {
             say();
         }

@@ -41,14 +41,12 @@ pub(super) struct PeerPlan {
 }
 
 impl PeerPlan {
-    const SCHEMA_VERSION: u32 = 1;
-
     /// The rows of a suite on a device, for a run that draws by `seed`.
     pub(super) fn new(suite: &Suite, device: &str, context: &AppContext, seed: u64) -> Self {
         let engine = device.split(':').next().unwrap_or(device);
         let rows = planned(suite, &context.registry, engine);
         let sampling = Protocol { seed, short_passes: None, ..suite.sampling.clone() };
-        Self { schema_version: Self::SCHEMA_VERSION, sampling, device: device.to_owned(), rows }
+        Self { schema_version: 1, sampling, device: device.to_owned(), rows }
     }
 }
 

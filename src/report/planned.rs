@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::terminal::TerminalColour;
+use super::terminal;
 use super::{AppContext, UsageError, output};
 use crate::measure::Protocol;
-use crate::results::{LONGEST_FILE, MAX_RUNS, MetricSpec};
+use crate::results::{LONGEST_FILE, MAX_RUNS, MetricSpec, grouped};
 use crate::runner::{ENGINES, Length, Suite, bytes, length, planned};
 use crate::units::counted;
 
@@ -64,13 +64,12 @@ impl Planned {
 impl OnEngine {
     fn of(suite: &Suite, engine: &'static str, carried: &AppContext) -> Result<Self, UsageError> {
         let rows = planned(suite, &carried.registry, engine);
-        let mut experiments: Vec<Chosen> = Vec::new();
-        for name in rows.iter().map(MetricSpec::experiment) {
-            match experiments.iter_mut().find(|own| own.name == name) {
-                Some(own) => own.rows += 1,
-                None => experiments.push(Chosen { name: name.to_owned(), rows: 1, named: suite.names(name, engine) }),
-            }
-        }
+        let chosen = |(name, rows): (&str, Vec<_>)| Chosen {
+            name: name.to_owned(),
+            rows: rows.len(),
+            named: suite.names(name, engine),
+        };
+        let experiments = grouped(rows.iter().map(|spec| (spec.experiment(), ()))).into_iter().map(chosen).collect();
         let length = length(&rows, &suite.sampling, engine);
         let seconds = length.run.as_secs_f64() * f64::from(suite.runs.get());
         let mut warnings = warnings(&length, seconds);
@@ -90,7 +89,7 @@ impl OnEngine {
         say!("  {place}, {runs} {times}, sampling at most about {most}: {}{unnamed}", list(true));
         self.warnings
             .iter()
-            .for_each(|warning| output::message(&format!("  warning: {warning}"), Some(TerminalColour::Warning)));
+            .for_each(|warning| output::message(&format!("  warning: {warning}"), Some(terminal::WARNING)));
     }
 }
 

@@ -22,7 +22,7 @@ use super::terminal::OutputOptions;
 use super::{AlreadyReported, AppContext, End, argument, invocation, program, told};
 use crate::book::{Warning, WarningSubject};
 use crate::error::{FileError, explained};
-use crate::results::{Environment, LONGEST_FILE, Outcome, Results, SYNCSCOPE, without_folders};
+use crate::results::{Environment, LONGEST_FILE, Outcome, Results, SYNCSCOPE, grouped, without_folders};
 
 /// What is said where no further run is kept.
 const TOO_LONG: &str =
@@ -287,7 +287,6 @@ impl FinishedRuns {
 /// Says which experiments and rows failed and why, each reason once.
 pub(super) fn say_failures(results: &Results) {
     const MAX: usize = 10;
-    let mut reasons: Vec<(&str, String, usize)> = Vec::new();
     let order = results.runs.iter().flat_map(|run| &run.order);
     let experiments = order.filter_map(|left| Some((left.failure.as_deref()?, left.name.clone())));
     let rows = results.rows.iter().flat_map(|row| row.series.iter().map(move |series| (row, &series.outcome)));
@@ -295,15 +294,10 @@ pub(super) fn say_failures(results: &Results) {
         Outcome::Failed { reason } => Some((reason.as_str(), row.spec.title())),
         _ => None,
     });
-    for (reason, name) in experiments.chain(rows) {
-        match reasons.iter_mut().find(|(said, ..)| *said == reason) {
-            Some((.., more)) => *more += 1,
-            None => reasons.push((reason, name, 0)),
-        }
-    }
-    for (reason, name, more) in reasons.iter().take(MAX) {
-        let more = if *more == 0 { String::new() } else { format!(" and {more} more") };
-        alert!("{name}{more} failed: {reason}");
+    let reasons = grouped(experiments.chain(rows));
+    for (reason, names) in reasons.iter().take(MAX) {
+        let more = if names.len() == 1 { String::new() } else { format!(" and {} more", names.len() - 1) };
+        alert!("{}{more} failed: {reason}", names[0]);
     }
     if reasons.len() > MAX {
         alert!("{} further reasons are in the results file", reasons.len() - MAX);

@@ -26,26 +26,12 @@ pub(super) struct OutputOptions {
     pub(super) color: ColorChoice,
 }
 
-/// What a part of a text is, for its colour.
-#[derive(Clone, Copy)]
-pub(super) enum TerminalColour {
-    /// A title.
-    Title,
-    /// It is wrong, or worse.
-    Bad,
-    /// It is to be known.
-    Warning,
-}
-
-impl TerminalColour {
-    fn style(self) -> Style {
-        match self {
-            TerminalColour::Title => Style::new().bold(),
-            TerminalColour::Bad => AnsiColor::Red.on_default().bold(),
-            TerminalColour::Warning => AnsiColor::Yellow.on_default().bold(),
-        }
-    }
-}
+/// How a title is painted.
+pub(super) const TITLE: Style = Style::new().bold();
+/// What is wrong, or worse.
+pub(super) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What is to be known.
+pub(super) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
 static MANNER: OnceLock<(bool, ColorChoice)> = OnceLock::new();
 
@@ -105,11 +91,10 @@ fn width(to: impl AsFd) -> Option<usize> {
 }
 
 /// A text, which a terminal does not act on, in the form for where it goes: folded, and its first line painted.
-pub(super) fn formed(text: &str, paint: Option<TerminalColour>, to: &(impl AsFd + IsTerminal)) -> String {
+pub(super) fn formed(text: &str, paint: Option<Style>, to: &(impl AsFd + IsTerminal)) -> String {
     let text = width(to).map_or(Cow::Borrowed(text), |width| Cow::Owned(fold(text, width)));
-    let Some(paint) = paint.filter(|_| is_coloured(to)) else { return text.into_owned() };
+    let Some(style) = paint.filter(|_| is_coloured(to)) else { return text.into_owned() };
     let (first, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
-    let style = paint.style();
     format!("{style}{first}{style:#}{rest}")
 }
 

@@ -20,7 +20,7 @@ use super::provenance::names_of_variables;
 use super::row::{Outcome, Row, Series};
 use super::run::{ExperimentRun, Recorded, RecordedTimeline, Results, Run};
 use super::system::FINGERPRINT;
-use crate::timeline::{Span, Timeline};
+use crate::timeline::Timeline;
 
 /// The facts that stay, by name: none holds what a user wrote, but for the values of variables.
 const FACTS: &str = "ECC, CUDA driver interface, CUDA, GPUs of this machine, L2 cache (bytes), MIG, NCCL, NUMA nodes, NVRTC, NumPy, \
@@ -36,80 +36,66 @@ const WITHHELD: &str = "withheld";
 impl Results {
     /// The results without what says whose they are.
     pub fn anonymous(&self) -> Self {
-        let Self { schema_version, suite, selection, plan, runs, rows, timelines, samples_sha256: _ } = self.clone();
-        let mut suite = suite;
-        if let Some(title) = suite.get_mut("title") {
-            *title = WITHHELD.into();
-        }
+        let mut all = self.clone();
         let key = RandomState::new();
-        Self {
-            schema_version,
-            suite,
-            selection,
-            plan,
-            runs: runs.into_iter().map(|run| of_run(run, &key)).collect(),
-            rows: rows.iter().cloned().map(of_row).collect(),
-            timelines: timelines.into_iter().map(of_timeline).collect(),
-            samples_sha256: None,
+        let Self { schema_version: _, suite, selection: _, plan: _, runs, rows, timelines, samples_sha256 } = &mut all;
+        suite.get_mut("title").into_iter().for_each(|title| *title = WITHHELD.into());
+        runs.iter_mut().for_each(|run| change_run(run, &key));
+        rows.iter_mut().for_each(change_row);
+        timelines.iter_mut().for_each(change_timeline);
+        *samples_sha256 = None;
+        all
+    }
+}
+
+fn change_run(run: &mut Run, key: &RandomState) {
+    let Run { id: _, system: _, started: _, resumed: _, environment, telemetry: _, algorithms: _, order, outcome: _ } =
+        run;
+    for ExperimentRun { name: _, summary: _, duration: _, code: _, failure } in order {
+        failure.iter_mut().for_each(withhold);
+    }
+    let Environment { host, device, program, cuda_unavailable } = environment;
+    cuda_unavailable.iter_mut().for_each(withhold);
+    let Host { cpu: _, logical_cpus: _, memory_bytes: _, system, facts: of_host } = host;
+    // A site names its own kernels behind the version.
+    system.iter_mut().for_each(|system| system.truncate(system.find('-').unwrap_or(system.len())));
+    let DeviceDescription { name: _, engine: _, model: _, memory_bytes: _, wait_policy: _, facts: of_device } = device;
+    let Program { name: _, version: _, libraries, commit: _, dirty: _, profile: _, command, facts } = program;
+    command.clear();
+    [of_host, of_device, libraries, facts].into_iter().for_each(|facts| change_facts(facts, key));
+}
+
+fn change_facts(facts: &mut Vec<(String, String)>, key: &RandomState) {
+    facts.retain(|(name, _)| FACTS.split(", ").any(|fact| fact == name));
+    for (name, value) in facts {
+        match name.as_str() {
+            FINGERPRINT => *value = format!("{:08x}", key.hash_one(&*value) >> 32),
+            VARIABLES => *value = names_of_variables(value),
+            _ => {}
         }
     }
 }
 
-fn of_run(run: Run, key: &RandomState) -> Run {
-    let Run { id, system, started, resumed, environment, telemetry, algorithms, order, outcome } = run;
-    let order = order.into_iter().map(|left| {
-        let ExperimentRun { name, summary, duration, code, failure } = left;
-        ExperimentRun { name, summary, duration, code, failure: failure.map(|_| WITHHELD.to_owned()) }
-    });
-    let environment = of_environment(environment, key);
-    Run { id, system, started, resumed, environment, telemetry, algorithms, order: order.collect(), outcome }
-}
-
-fn of_environment(environment: Environment, key: &RandomState) -> Environment {
-    let Environment { host, device, program, cuda_unavailable } = environment;
-    let Host { cpu, logical_cpus, memory_bytes, system, facts } = host;
-    // A site names its own kernels behind the version.
-    let system = system.map(|system| system.split('-').next().unwrap_or_default().to_owned());
-    let host = Host { cpu, logical_cpus, memory_bytes, system, facts: of_facts(facts, key) };
-    let DeviceDescription { name, engine, model, memory_bytes, wait_policy, facts } = device;
-    let device = DeviceDescription { name, engine, model, memory_bytes, wait_policy, facts: of_facts(facts, key) };
-    let Program { name, version, libraries, commit, dirty, profile, command: _, facts } = program;
-    let (libraries, facts) = (of_facts(libraries, key), of_facts(facts, key));
-    let program = Program { name, version, libraries, commit, dirty, profile, command: Vec::new(), facts };
-    Environment { host, device, program, cuda_unavailable: cuda_unavailable.map(|_| WITHHELD.to_owned()) }
-}
-
-fn of_facts(facts: Vec<(String, String)>, key: &RandomState) -> Vec<(String, String)> {
-    let stays = facts.into_iter().filter(|(name, _)| FACTS.split(", ").any(|fact| fact == name));
-    let cleaned = stays.map(|(name, value)| match name.as_str() {
-        FINGERPRINT => (name, format!("{:08x}", key.hash_one(value) >> 32)),
-        VARIABLES => (name, names_of_variables(&value)),
-        _ => (name, value),
-    });
-    cleaned.collect()
-}
-
-fn of_row(row: Row) -> Row {
-    let Row { spec, series } = row;
-    let withheld = || WITHHELD.to_owned();
-    let series = series.into_iter().map(|Series { run, outcome }| match outcome {
-        Outcome::Skipped { .. } => Series { run, outcome: Outcome::Skipped { reason: withheld() } },
-        Outcome::Failed { .. } => Series { run, outcome: Outcome::Failed { reason: withheld() } },
-        outcome => Series { run, outcome },
-    });
-    Row { spec, series: series.collect() }
-}
-
-fn of_timeline(scenario: RecordedTimeline) -> RecordedTimeline {
-    let RecordedTimeline { run, name, parameters, recorded, untraced_s, traced_s } = scenario;
-    let recorded = match recorded {
-        Recorded::Failed(_) => Recorded::Failed(WITHHELD.to_owned()),
-        Recorded::Timeline(Timeline { device, source, tracks, spans, dropped, region_ns }) => {
-            let spans = spans.into_iter().map(|span| Span { site: None, ..span }).collect();
-            Recorded::Timeline(Timeline { device, source, tracks, spans, dropped, region_ns })
+fn change_row(Row { spec: _, series }: &mut Row) {
+    for Series { run: _, outcome } in series {
+        if let Outcome::Skipped { reason } | Outcome::Failed { reason } = outcome {
+            withhold(reason);
         }
-    };
-    RecordedTimeline { run, name, parameters, recorded, untraced_s, traced_s }
+    }
+}
+
+fn change_timeline(scenario: &mut RecordedTimeline) {
+    let RecordedTimeline { run: _, name: _, parameters: _, recorded, untraced_s: _, traced_s: _ } = scenario;
+    match recorded {
+        Recorded::Failed(reason) => withhold(reason),
+        Recorded::Timeline(Timeline { device: _, source: _, tracks: _, spans, dropped: _, region_ns: _ }) => {
+            spans.iter_mut().for_each(|span| span.site = None);
+        }
+    }
+}
+
+fn withhold(text: &mut String) {
+    WITHHELD.clone_into(text);
 }
 
 #[cfg(test)]

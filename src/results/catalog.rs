@@ -60,10 +60,10 @@ impl Catalog {
     /// rows of one, a lookup says so.
     #[must_use]
     pub fn with_results(mut self, all: &[Results]) -> Self {
-        for spec in all.iter().flat_map(|results| &results.rows).map(|row| &row.spec) {
+        for spec in all.iter().flat_map(|results| results.rows.iter()).map(|row| &row.spec) {
             self.labels.entry(spec.id.clone()).or_insert_with(|| spec.label.clone());
         }
-        self.with(all.iter().flat_map(|results| &results.rows).map(|row| row.spec.clone()))
+        self.with(all.iter().flat_map(|results| results.rows.iter()).map(|row| row.spec.clone()))
     }
 
     /// With rows that are looked for together.

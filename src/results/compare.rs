@@ -231,7 +231,7 @@ pub fn compare(a: &Results, b: &Results, tolerance: Tolerance) -> Compared {
         systems: owned(both.clone()),
     };
     for system in both {
-        Side { system, a, b, tolerance }.compare(&mut compared);
+        compared.add(system, a, b);
     }
     let chances: Vec<f64> = compared.pairs.iter().map(|pair| pair.chance).collect();
     for (pair, small) in compared.pairs.iter_mut().zip(holm(&chances, tolerance.error)) {
@@ -240,45 +240,42 @@ pub fn compare(a: &Results, b: &Results, tolerance: Tolerance) -> Compared {
     compared
 }
 
-/// One system of both files.
-struct Side<'a> {
-    system: &'a str,
-    a: &'a Results,
-    b: &'a Results,
-    tolerance: Tolerance,
-}
-
-impl Side<'_> {
-    fn compare(&self, compared: &mut Compared) {
-        let [one, other] = [self.a, self.b].map(|results| results.lookup_of(self.system));
+impl Compared {
+    /// Compares one system of both files.
+    fn add(&mut self, system: &str, a: &Results, b: &Results) {
+        let [one, other] = [a, b].map(|results| results.lookup_of(system));
         let mut others: HashMap<String, _> = other.metrics().map(|(spec, metric)| (key(spec), metric)).collect();
         let near: HashSet<String> =
             [&one, &other].into_iter().flat_map(|lookup| lookup.near_floor()).map(key).collect();
         for (spec, metric) in one.metrics() {
             let other = others.remove(&key(spec)).map_or(Err(MissingReason::NotInRun), value);
-            match self.pair(spec, value(metric), other, near.contains(&key(spec))) {
-                Ok(pair) => compared.pairs.push(pair),
-                Err(absent) => compared.unpaired.push(*absent),
+            match self.pair(system, spec, value(metric), other, near.contains(&key(spec))) {
+                Ok(pair) => self.pairs.push(pair),
+                Err((a, b)) => self.unpaired.push(Unpaired::of(system, spec, a, b)),
             }
         }
         for spec in other.specs() {
             if let Some(metric) = others.remove(&key(spec)) {
-                compared.unpaired.push(self.lone(spec, Some(MissingReason::NotInRun), value(metric).err()));
+                let absent = Some(MissingReason::NotInRun);
+                self.unpaired.push(Unpaired::of(system, spec, absent, value(metric).err()));
             }
         }
     }
 
-    fn lone(&self, spec: &MetricSpec, a: Option<MissingReason>, b: Option<MissingReason>) -> Unpaired {
-        Unpaired { system: self.system.to_owned(), id: spec.id.clone(), parameters: spec.parameters.clone(), a, b }
-    }
-
-    fn pair(&self, spec: &MetricSpec, a: Valued<'_>, b: Valued<'_>, near_floor: bool) -> Result<Pair, Box<Unpaired>> {
+    fn pair(
+        &self,
+        system: &str,
+        spec: &MetricSpec,
+        a: Valued<'_>,
+        b: Valued<'_>,
+        near_floor: bool,
+    ) -> Result<Pair, Absent> {
         let ((one, first), (other, second)) = match (a, b) {
             (Ok(one), Ok(other)) => (one, other),
-            (one, other) => return Err(Box::new(self.lone(spec, one.err(), other.err()))),
+            (one, other) => return Err((one.err(), other.err())),
         };
         if let Some(reason) = unlike(one.spec, other.spec) {
-            return Err(Box::new(self.lone(spec, None, Some(MissingReason::Inconsistent(reason)))));
+            return Err((None, Some(MissingReason::Inconsistent(reason))));
         }
         let Tolerance { threshold, level, .. } = self.tolerance;
         let share = one.is_share() || other.is_share();
@@ -298,7 +295,7 @@ impl Side<'_> {
             None => (without_ratio(&first, &second, faster), chance_of_difference(&one, &other)),
         };
         let hidden = near_floor && shift.is_change();
-        let (id, parameters, system) = (spec.id.clone(), spec.parameters.clone(), self.system.to_owned());
+        let (id, parameters, system) = (spec.id.clone(), spec.parameters.clone(), system.to_owned());
         Ok(Pair {
             system,
             id,
@@ -317,7 +314,15 @@ impl Side<'_> {
     }
 }
 
+impl Unpaired {
+    fn of(system: &str, spec: &MetricSpec, a: Option<MissingReason>, b: Option<MissingReason>) -> Self {
+        Self { system: system.to_owned(), id: spec.id.clone(), parameters: spec.parameters.clone(), a, b }
+    }
+}
+
 type Valued<'a> = Result<(Metric<'a>, Estimate), MissingReason>;
+/// Why the first and the second have none.
+type Absent = (Option<MissingReason>, Option<MissingReason>);
 
 /// What makes two rows the same one. Debug writing tells a number from a text of the same digits.
 fn key(spec: &MetricSpec) -> String {

@@ -32,12 +32,12 @@ impl Results {
 impl<'a> Lookup<'a> {
     /// The diagnoses of the samples of each row, by its place.
     pub(super) fn diagnosed(&self) -> Vec<Vec<Diagnosis>> {
-        let floors = Floors::of(self);
+        let near = near(self);
         let of_row = |row| {
             let Ok(metric) = self.metric(row) else { return Vec::new() };
             let coarse = |diagnosis: &Diagnosis| matches!(diagnosis, Diagnosis::FewValues { .. });
             let by_itself = metric.diagnose().into_iter().filter(|found| !(row.spec.floor.is_some() && coarse(found)));
-            by_itself.chain(floors.near(&metric)).collect()
+            by_itself.chain(near(&metric)).collect()
         };
         let mut all = vec![Vec::new(); self.rows.len()];
         self.rows().for_each(|row| all[self.rows.place(row)] = of_row(row));
@@ -46,28 +46,19 @@ impl<'a> Lookup<'a> {
 
     /// The rows that are near the floor of their clock.
     pub(super) fn near_floor(&self) -> Vec<&'a MetricSpec> {
-        let floors = Floors::of(self);
+        let near = near(self);
         let metrics = self.metrics().filter_map(|(_, metric)| metric.ok());
-        metrics.filter(|metric| floors.near(metric).is_some()).map(|metric| metric.spec).collect()
+        metrics.filter(|metric| near(metric).is_some()).map(|metric| metric.spec).collect()
     }
 }
 
-/// What each clock shows of nothing, where a system measured that.
-struct Floors([(Clock, Option<f64>); 2]);
-
-impl Floors {
-    fn of(lookup: &Lookup<'_>) -> Self {
-        Self([Clock::Host, Clock::DeviceEvents].map(|clock| (clock, floor(lookup, clock))))
-    }
-
-    /// Whether a row is near the floor of its clock.
-    fn near(&self, metric: &Metric<'_>) -> Option<Diagnosis> {
+/// Whether a row of a system is near the floor of its clock: what that shows of nothing, where the system measured it.
+fn near(lookup: &Lookup<'_>) -> impl Fn(&Metric<'_>) -> Option<Diagnosis> + use<> {
+    let floors = [Clock::Host, Clock::DeviceEvents].map(|clock| (clock, floor(lookup, clock)));
+    move |metric| {
         let looped = matches!(metric.spec.provenance, Provenance::Measured { iterations, .. } if iterations > 1);
-        if looped || metric.spec.floor.is_some() {
-            return None;
-        }
-        let clock = metric.clock()?;
-        let (_, floor) = self.0.iter().find(|(own, _)| *own == clock)?;
+        let clock = metric.clock().filter(|_| !looped && metric.spec.floor.is_none())?;
+        let (_, floor) = floors.iter().find(|(own, _)| *own == clock)?;
         near_floor(clock, metric.estimate().ok()?.median, (*floor)?)
     }
 }

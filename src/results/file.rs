@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use super::digest;
 use super::run::{Recorded, RecordedTimeline, Results, SCHEMA_VERSION};
-use crate::error::FileError;
+use crate::error::{FileError, at};
 use crate::files::{Target, is_kind, packed_as, read_text, text_of, unpacked};
 
 impl Results {
@@ -18,7 +18,7 @@ impl Results {
     /// # Errors
     /// [`FileError`] says whether the file cannot be read, is not whole, or has a version that is not read.
     pub fn read(path: &Path) -> Result<Self, FileError> {
-        let text = read_text(path, MAX_BYTES).map_err(|cause| io(path, cause))?;
+        let text = read_text(path, MAX_BYTES).map_err(at(path))?;
         Self::parse(&text, path)
     }
 
@@ -27,7 +27,7 @@ impl Results {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn of_content(content: &[u8], path: &Path) -> Result<Self, FileError> {
-        let text = unpacked(content, MAX_BYTES).and_then(text_of).map_err(|cause| io(path, cause))?;
+        let text = unpacked(content, MAX_BYTES).and_then(text_of).map_err(at(path))?;
         Self::parse(&text, path)
     }
 
@@ -119,7 +119,7 @@ impl Results {
     /// # Errors
     /// [`FileError::Io`] names the file.
     pub fn claim(path: &Path, see: impl FnOnce(&Self)) -> Result<Target, FileError> {
-        Target::claim(path, |there| is_kind(Self::read(there).inspect(see))).map_err(|source| io(path, source))
+        Target::claim(path, |there| is_kind(Self::read(there).inspect(see))).map_err(at(path))
     }
 
     /// Writes a results file. Atomic: whoever reads `path` sees the old file or the whole new one. A pipe or a device is
@@ -143,9 +143,10 @@ impl Results {
     /// It is longer than what is read.
     pub fn to_content(&self, path: &Path) -> Result<Vec<u8>, FileError> {
         let wrong = |error: &dyn fmt::Display| FileError::whole(path.display().to_string(), error.to_string());
-        let contents = FileContents { results: self, samples_sha256: self.samples_digest() };
-        let mut text = serde_json::to_vec_pretty(&contents).map_err(|error| wrong(&error))?;
-        text.push(b'\n');
+        let mut text = serde_json::to_vec_pretty(self).map_err(|error| wrong(&error))?;
+        // The digest stands at the end.
+        text.truncate(text.len() - "\n}".len());
+        text.extend(format!(",\n  \"samples_sha256\": \"{}\"\n}}\n", self.samples_digest()).bytes());
         if text.len() > MAX_BYTES {
             return Err(wrong(&format_args!("longer than {} MB, the most that is read", MAX_BYTES >> 20)));
         }
@@ -168,14 +169,6 @@ pub(super) fn of_version<T: DeserializeOwned>(read: u32, text: &str, origin: &st
     }
 }
 
-/// What stands in a file.
-#[derive(Serialize)]
-struct FileContents<'a> {
-    #[serde(flatten)]
-    results: &'a Results,
-    samples_sha256: String,
-}
-
 /// Why a file whose digest is another is not read.
 const ALTERED: &str = "its samples are not those that were written: their digest is another than `samples_sha256` says; \
                        take the file anew from where it was measured";
@@ -186,10 +179,6 @@ pub const MAX_BYTES: usize = 256 << 20;
 pub const MAX_RUNS: usize = 10_000;
 /// Of how many systems.
 const MAX_SYSTEMS: usize = 100;
-
-fn io(path: &Path, cause: std::io::Error) -> FileError {
-    FileError::Io { path: path.to_owned(), cause }
-}
 
 #[cfg(test)]
 mod tests;

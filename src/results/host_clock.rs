@@ -7,13 +7,6 @@ use std::fs;
 
 use crate::affinity;
 
-/// Where the rate is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Cpufreq,
-    Cpuinfo,
-}
-
 /// The rate now, in MHz.
 pub fn mhz() -> Option<f64> {
     read().map(|(mhz, _)| mhz)
@@ -21,21 +14,18 @@ pub fn mhz() -> Option<f64> {
 
 /// Where the rate comes from, in words.
 pub(super) fn source() -> &'static str {
-    match read() {
-        Some((_, Source::Cpufreq)) => "read from cpufreq",
-        Some((_, Source::Cpuinfo)) => "read from cpuinfo, which may be the nominal rate",
-        None => "not offered by this machine",
-    }
+    read().map_or("not offered by this machine", |(_, source)| source)
 }
 
-/// Of the processor that the measuring thread is kept on; where it is kept on none, of the first.
-fn read() -> Option<(f64, Source)> {
+/// The rate and where it comes from, of the processor that the measuring thread is kept on; where it is kept on none, of the
+/// first.
+fn read() -> Option<(f64, &'static str)> {
     let cpu = affinity::measuring().unwrap_or(0);
     let khz = fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq"));
-    let cpufreq = khz.ok().and_then(|text| positive(&text)).map(|khz| (khz / 1e3, Source::Cpufreq));
+    let cpufreq = khz.ok().and_then(|text| positive(&text)).map(|khz| (khz / 1e3, "read from cpufreq"));
     cpufreq.or_else(|| {
         let text = fs::read_to_string("/proc/cpuinfo").ok()?;
-        Some((of_cpuinfo(&text, cpu)?, Source::Cpuinfo))
+        Some((of_cpuinfo(&text, cpu)?, "read from cpuinfo, which may be the nominal rate"))
     })
 }
 

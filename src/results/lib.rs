@@ -74,7 +74,7 @@ pub use recompute::{Contradiction, Recomputation};
 pub use roofline::{MatmulRate, PeakShare, matmul_rates, memory_rate, share_of_peak};
 pub use row::{
     Derivation, Measured, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Row, Sample, Series, begins,
-    by_size, in_another_unit, in_words, titled,
+    by_size, grouped, in_another_unit, in_words, titled,
 };
 pub use rows::Rows;
 pub use run::{

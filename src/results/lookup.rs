@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use super::metric::{Metric, are_yes_or_no};
 use super::missing::{Lacking, MissingReason};
 use super::roofline::Peaks;
-use super::row::{MetricSpec, Outcome, Parameter, Parameters, Provenance, Row};
+use super::row::{MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Sample};
 use super::rows::Rows;
 use super::sources::Sources;
 use crate::measure::{Clock, Diagnosis, Estimate};
@@ -225,11 +225,9 @@ pub(super) fn slowed_rounds(spec: &MetricSpec, outcome: &Outcome) -> BTreeSet<us
     if is_observed && (spec.unit == Unit::Number || are_yes_or_no()) {
         return BTreeSet::new();
     }
-    let samples = outcome.samples().iter().enumerate();
-    samples
-        .filter(|(_, sample)| sample.slowdown.is_some_and(|times| times > FULL_SPEED))
-        .map(|(round, _)| round)
-        .collect()
+    let samples = outcome.measured().into_iter().flat_map(|measured| &measured.samples).enumerate();
+    let is_slowed = |sample: &Sample| sample.slowdown.is_some_and(|times| times > FULL_SPEED);
+    samples.filter(|(_, sample)| is_slowed(sample)).map(|(round, _)| round).collect()
 }
 
 /// What rows there are to choose from: those that hold all of `prefer`, else those whose numbers are nearest to it; of these
@@ -296,7 +294,7 @@ mod tests {
     /// Samples of which those of these rounds are of a slowed host.
     fn marked(samples: &[f64], slowed: &[usize]) -> Outcome {
         let mut outcome = measured(samples);
-        for (round, sample) in outcome.samples_mut().iter_mut().enumerate() {
+        for (round, sample) in outcome.measured_mut().unwrap().samples.iter_mut().enumerate() {
             sample.slowdown = Some(if slowed.contains(&round) { 1.31 } else { 1.3 });
         }
         outcome

@@ -32,24 +32,22 @@ pub enum MissingReason {
 impl MissingReason {
     /// The state in a word or two.
     pub fn state(&self) -> &'static str {
-        match self {
-            MissingReason::NotInRun => "not in this run",
-            MissingReason::Interrupted => "not reached: the run was interrupted",
-            MissingReason::NotApplicable(_) => "not applicable",
-            MissingReason::Skipped(_) => "skipped",
-            MissingReason::Failed(_) => "failed",
-            MissingReason::Inconsistent(_) => "inconsistent",
-        }
+        self.parts().0
     }
 
     /// The reason, where one is known.
     pub fn reason(&self) -> Option<&str> {
+        self.parts().1
+    }
+
+    fn parts(&self) -> (&'static str, Option<&str>) {
         match self {
-            MissingReason::NotInRun | MissingReason::Interrupted => None,
-            MissingReason::NotApplicable(reason)
-            | MissingReason::Skipped(reason)
-            | MissingReason::Failed(reason)
-            | MissingReason::Inconsistent(reason) => Some(reason),
+            MissingReason::NotInRun => ("not in this run", None),
+            MissingReason::Interrupted => ("not reached: the run was interrupted", None),
+            MissingReason::NotApplicable(reason) => ("not applicable", Some(reason)),
+            MissingReason::Skipped(reason) => ("skipped", Some(reason)),
+            MissingReason::Failed(reason) => ("failed", Some(reason)),
+            MissingReason::Inconsistent(reason) => ("inconsistent", Some(reason)),
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::expression::{Expression, FormulaOperand};
+use super::expression::Expression;
 use super::lookup::Lookup;
 use super::row::{Outcome, Provenance, Row};
 use super::run::Results;
@@ -60,10 +60,8 @@ impl Results {
         for system in self.systems() {
             let lookup = self.lookup_of(system);
             for row in lookup.rows() {
-                let Provenance::Derived { formula, operands, .. } = &row.spec.provenance else { continue };
-                let computed = Computed::of(&lookup, row, formula, operands);
                 let of_runs = lookup.outcomes(row).enumerate().filter_map(|(place, (run, outcome))| match outcome? {
-                    Outcome::Derived { samples } => Some(computed.contradiction(samples, (place, run))),
+                    Outcome::Derived { samples } => Some(contradiction(&lookup, row, samples, (place, run))),
                     _ => None,
                 });
                 let of_runs: Vec<_> = of_runs.collect();
@@ -75,63 +73,46 @@ impl Results {
     }
 }
 
-/// A row that is computed again.
-struct Computed<'a> {
-    row: &'a Row,
-    formula: &'a str,
-    /// The formula, where it is no prose.
-    expression: Option<Expression>,
-    /// The rows that the formula names, with what each run left of them; `None` where one is not there.
-    operands: Option<Vec<Operand<'a>>>,
-}
-
-struct Operand<'a> {
-    name: &'a str,
-    unit: Unit,
-    outcomes: Vec<Option<&'a Outcome>>,
-}
-
-impl<'a> Computed<'a> {
-    fn of(lookup: &Lookup<'a>, row: &'a Row, formula: &'a str, operands: &'a [FormulaOperand]) -> Self {
-        let operand = |operand: &'a FormulaOperand| {
-            let found = lookup.operand(operand, row)?;
-            let outcomes = lookup.outcomes(found).map(|(_, outcome)| outcome).collect();
-            Some(Operand { name: &operand.name, unit: found.spec.unit, outcomes })
-        };
-        let expression = Expression::formula(formula);
-        Self { row, formula, expression, operands: operands.iter().map(operand).collect() }
-    }
-
-    /// The first of the values of a run, which has this place and name, that does not follow. Outer `None` where it cannot be
-    /// computed.
-    #[allow(clippy::option_option, reason = "whether it can be computed, and whether it differs")]
-    fn contradiction(&self, stored: &[f64], (place, run): (usize, &str)) -> Option<Option<Contradiction>> {
-        let set = |operand: &Operand<'a>| Some((operand.name, operand.outcomes[place]?.values()?, operand.unit));
-        let sets: Vec<(&str, Cow<'_, [f64]>, Unit)> = self.operands.as_ref()?.iter().map(set).collect::<Option<_>>()?;
-        let operands: Vec<(&str, &[f64])> = sets.iter().map(|(name, samples, _)| (*name, &**samples)).collect();
-        let differs = |round: usize, stored: f64, computed: Option<f64>| {
-            let (row, unit) = (self.row.spec.title(), self.row.spec.unit);
-            Contradiction { row, run: run.to_owned(), formula: self.formula.to_owned(), round, computed, stored, unit }
-        };
-        for (round, &stored) in stored.iter().enumerate() {
-            if sets.iter().any(|(_, samples, _)| samples.len() <= round) {
-                return Some(Some(differs(round, stored, None)));
-            }
-            let computed = self.expression.as_ref()?.evaluate_round(&operands, &self.row.spec.parameters, round)?;
-            // A small difference of two large values has lost digits.
-            let of_unit =
-                sets.iter().filter(|(_, _, unit)| *unit == self.row.spec.unit).map(|(_, samples, _)| samples[round]);
-            let scale = of_unit.fold(computed.abs().max(stored.abs()), |scale, value| scale.max(value.abs()));
-            if !computed.is_finite() || (computed - stored).abs() > ROUNDING * scale {
-                return Some(Some(differs(round, stored, Some(computed))));
-            }
+/// The first of the values of a run, which has this place and name, that does not follow. Outer `None` where it cannot be
+/// computed: the formula is prose, or names a row that is not there.
+#[allow(clippy::option_option, reason = "whether it can be computed, and whether it differs")]
+fn contradiction(
+    lookup: &Lookup<'_>,
+    row: &Row,
+    stored: &[f64],
+    (place, run): (usize, &str),
+) -> Option<Option<Contradiction>> {
+    let Provenance::Derived { formula, operands, .. } = &row.spec.provenance else { return None };
+    let sets = operands.iter().map(|operand| {
+        let found = lookup.operand(operand, row)?;
+        let (_, outcome) = lookup.outcomes(found).nth(place)?;
+        Some(((operand.name.as_str(), outcome?.values()?), found.spec.unit))
+    });
+    let (sets, units) = sets.collect::<Option<(Vec<(&str, Cow<'_, [f64]>)>, Vec<Unit>)>>()?;
+    let expression = Expression::formula(formula);
+    let differs = |round: usize, stored: f64, computed: Option<f64>| {
+        let (row, unit) = (row.spec.title(), row.spec.unit);
+        Contradiction { row, run: run.to_owned(), formula: formula.clone(), round, computed, stored, unit }
+    };
+    for (round, &stored) in stored.iter().enumerate() {
+        if sets.iter().any(|(_, samples)| samples.len() <= round) {
+            return Some(Some(differs(round, stored, None)));
         }
-        Some(None)
+        let computed = expression.as_ref()?.evaluate_round(&sets, &row.spec.parameters, round)?;
+        // A small difference of two large values has lost digits.
+        let of_unit =
+            sets.iter().zip(&units).filter(|(_, unit)| **unit == row.spec.unit).map(|((_, samples), _)| samples[round]);
+        let scale = of_unit.fold(computed.abs().max(stored.abs()), |scale, value| scale.max(value.abs()));
+        if !computed.is_finite() || (computed - stored).abs() > ROUNDING * scale {
+            return Some(Some(differs(round, stored, Some(computed))));
+        }
     }
+    Some(None)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::expression::FormulaOperand;
     use super::super::row::{Derivation, MetricSpec, Parameter, Parameters, Series};
     use super::super::rows::Rows;
     use super::*;
@@ -152,22 +133,17 @@ mod tests {
     /// What becomes of a derived row of these values beside rows of known times. `None` where it cannot be computed.
     fn differs(formula: &str, samples: [f64; 2]) -> Option<bool> {
         let times = [("a.forced", [5.0, 6.0]), ("a.async", [2.0, 4.0])];
-        let mut rows: Rows =
-            times.iter().map(|(id, samples)| row(id, Provenance::measured(Clock::Host), *samples)).collect();
+        let measured = |(id, samples)| row(id, Provenance::measured(Clock::Host), samples);
+        let mut rows: Rows = times.map(measured).to_vec().into();
         let names = ["forced", "async"].map(|name| (name, format!("a.{name}")));
         let operands = names.into_iter().filter(|(name, _)| formula.contains(name));
         let operand = |(name, id): (&str, String)| FormulaOperand { name: name.to_owned(), id, parameters: None };
         let operands: Vec<FormulaOperand> = operands.map(operand).collect();
         let derivation = Derivation::Computation;
-        let formula = formula.to_owned();
-        rows.push(row(
-            "a.derived",
-            Provenance::Derived { derivation, formula: formula.clone(), operands: operands.clone() },
-            samples,
-        ));
+        let provenance = Provenance::Derived { derivation, formula: formula.to_owned(), operands };
+        rows.push(row("a.derived", provenance, samples));
         let lookup = Lookup::new(&rows, vec!["1"]);
-        let row = rows.last().unwrap();
-        Computed::of(&lookup, row, &formula, &operands).contradiction(&samples, (0, "1")).map(|found| found.is_some())
+        contradiction(&lookup, rows.last().unwrap(), &samples, (0, "1")).map(|found| found.is_some())
     }
 
     #[test]

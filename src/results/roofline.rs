@@ -233,15 +233,11 @@ mod tests {
     #[test]
     fn no_median_lies_above_its_peak() {
         let sizes = [10.0, 100.0, 1000.0];
-        let rows: Rows = sizes
-            .iter()
-            .zip([3.0, 1.0, 2.0])
-            .map(|(bytes, seconds)| {
-                let work = Work::copy(6.0 * bytes, "6 · bytes", *bytes);
-                row("a.time", "fp32", Unit::Seconds, Some(work), seconds)
-            })
-            .chain([copy_peak(50.0, 1.0)])
-            .collect();
+        let timed = sizes.iter().zip([3.0, 1.0, 2.0]).map(|(bytes, seconds)| {
+            let work = Work::copy(6.0 * bytes, "6 · bytes", *bytes);
+            row("a.time", "fp32", Unit::Seconds, Some(work), seconds)
+        });
+        let rows: Rows = timed.chain([copy_peak(50.0, 1.0)]).collect::<Vec<Row>>().into();
         let lookup = Lookup::new(&rows, vec!["1"]);
         let shares: Vec<f64> = lookup
             .metrics()

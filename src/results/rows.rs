@@ -53,22 +53,18 @@ impl Index {
 
 impl Rows {
     /// The rows with this identifier, in the order of the file.
-    pub fn of<'a, 'b>(&'a self, id: &'b str) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
+    pub fn of(&self, id: &str) -> impl Iterator<Item = &Row> {
         self.among(self.index().at(Key::Id(id)), id)
     }
 
     /// The rows of an experiment, in the order of the file.
-    pub fn of_experiment<'a, 'b>(&'a self, name: &'b str) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
+    pub fn of_experiment(&self, name: &str) -> impl Iterator<Item = &Row> {
         let places = self.index().at(Key::Experiment(name)).iter();
         places.map(|place| &self.rows[*place]).filter(move |row| row.spec.experiment() == name)
     }
 
     /// Those whose parameters hold all of `select`.
-    pub(super) fn having<'a, 'b>(
-        &'a self,
-        id: &'b str,
-        select: &'b Parameters,
-    ) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
+    pub(super) fn having(&self, id: &str, select: &Parameters) -> impl Iterator<Item = &Row> {
         let index = self.index();
         let of_values = select.iter().map(|(name, value)| index.at(Key::Value(id, name, value)));
         let fewest = of_values.min_by_key(|places| places.len()).unwrap_or_else(|| index.at(Key::Id(id)));
@@ -76,11 +72,7 @@ impl Rows {
     }
 
     /// Those that have no other value of a parameter of `select`.
-    pub(super) fn agreeing<'a, 'b>(
-        &'a self,
-        id: &'b str,
-        select: &'b Parameters,
-    ) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
+    pub(super) fn agreeing(&self, id: &str, select: &Parameters) -> impl Iterator<Item = &Row> {
         let (index, all) = (self.index(), self.index().at(Key::Id(id)));
         // Where some rows lack the parameter, those agree, too.
         let is_of_all = |name: &String| index.at(Key::Name(id, name)).len() == all.len();
@@ -93,11 +85,7 @@ impl Rows {
     }
 
     /// Those with these parameters.
-    pub(super) fn at<'a, 'b>(
-        &'a self,
-        id: &'b str,
-        parameters: &'b Parameters,
-    ) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
+    pub(super) fn at(&self, id: &str, parameters: &Parameters) -> impl Iterator<Item = &Row> {
         self.among(self.index().at(Key::Spec(id, parameters)), id).filter(move |row| row.spec.parameters == *parameters)
     }
 
@@ -112,7 +100,7 @@ impl Rows {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(runs).or_default().clone()
     }
 
-    fn among<'a, 'b>(&'a self, places: &'a [usize], id: &'b str) -> impl Iterator<Item = &'a Row> + use<'a, 'b> {
+    fn among<'a>(&'a self, places: &'a [usize], id: &str) -> impl Iterator<Item = &'a Row> {
         places.iter().map(|place| &self.rows[*place]).filter(move |row| row.spec.id == id)
     }
 
@@ -161,39 +149,6 @@ impl From<Vec<Row>> for Rows {
     }
 }
 
-impl FromIterator<Row> for Rows {
-    fn from_iter<T: IntoIterator<Item = Row>>(rows: T) -> Self {
-        Vec::from_iter(rows).into()
-    }
-}
-
-impl IntoIterator for Rows {
-    type Item = Row;
-    type IntoIter = std::vec::IntoIter<Row>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.rows.into_iter()
-    }
-}
-
-impl<'a> IntoIterator for &'a Rows {
-    type Item = &'a Row;
-    type IntoIter = std::slice::Iter<'a, Row>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.rows.iter()
-    }
-}
-
-impl<'a> IntoIterator for &'a mut Rows {
-    type Item = &'a mut Row;
-    type IntoIter = std::slice::IterMut<'a, Row>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        (**self).iter_mut()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,13 +170,13 @@ mod tests {
 
     #[test]
     fn rows_are_found_by_identifier_in_file_order_and_after_changes() {
-        let mut rows: Rows = [row("b", "1"), row("a", "2"), row("b", "3")].into_iter().collect();
+        let mut rows: Rows = vec![row("b", "1"), row("a", "2"), row("b", "3")].into();
         assert_eq!((labels(&rows, "b"), labels(&rows, "a"), labels(&rows, "c")), ("13".into(), "2".into(), "".into()));
         rows.push(row("a", "4"));
         assert_eq!(labels(&rows, "a"), "24");
         rows.retain(|row| row.spec.id == "a");
         assert_eq!((labels(&rows, "a"), labels(&rows, "b")), ("24".into(), "".into()));
-        for row in &mut rows {
+        for row in rows.iter_mut() {
             row.spec.id = "b".to_owned();
         }
         assert_eq!((labels(&rows, "a"), labels(&rows, "b")), ("".into(), "24".into()));
@@ -240,8 +195,7 @@ mod tests {
             rows.at(id, parameters).map(|row| row.spec.label.as_str()).collect()
         };
         let (two, four) = (of_size(2_usize.into()), of_size(Parameter::Number(4.0)));
-        let mut rows: Rows =
-            [row("a", "1"), sized("2", 2_usize.into()), sized("3", 4_usize.into())].into_iter().collect();
+        let mut rows: Rows = vec![row("a", "1"), sized("2", 2_usize.into()), sized("3", 4_usize.into())].into();
         assert_eq!((labels(&rows, "a", &two), labels(&rows, "a", &four)), ("2".into(), "3".into()));
         assert_eq!((labels(&rows, "a", &Parameters::new()), labels(&rows, "b", &two)), ("1".into(), "".into()));
         rows.push(sized("4", Parameter::Number(2.0)));

@@ -249,11 +249,6 @@ impl Run {
         self.outcome != RunOutcome::Interrupted
     }
 
-    /// What the sensors said before and after an experiment.
-    pub fn telemetry_of(&self, experiment: &str) -> Vec<&TelemetrySample> {
-        self.telemetry.iter().filter(|sample| sample.experiment == experiment).collect()
-    }
-
     /// What the sensors said before and after each experiment, by its name.
     pub fn telemetry_by_experiment(&self) -> HashMap<&str, Vec<&TelemetrySample>> {
         let mut found: HashMap<&str, Vec<&TelemetrySample>> = HashMap::new();
@@ -261,11 +256,6 @@ impl Run {
             found.entry(&sample.experiment).or_default().push(sample);
         }
         found
-    }
-
-    /// Why the clocks were held back around an experiment, each reason once; empty where nothing is known to have been.
-    pub fn throttle_reasons(&self, experiment: &str) -> Vec<&str> {
-        throttle_reasons(self.telemetry_of(experiment))
     }
 }
 

@@ -143,7 +143,7 @@ mod tests {
         );
         let with = |total: &[f64]| {
             let times = [time("a.copies", &[1.0; 40]), time("a.computes", &two), time("a.total", total)];
-            times.into_iter().chain([gain.clone(), sum.clone()]).collect::<Rows>()
+            times.into_iter().chain([gain.clone(), sum.clone()]).collect::<Vec<Row>>().into()
         };
         let begins = |rows: Rows, with: &str| {
             let reason = unsteady(&rows, "a.gain").unwrap();
@@ -162,7 +162,8 @@ mod tests {
     #[test]
     fn a_long_chain_of_computed_rows_is_followed_to_its_end() {
         let computed = |place: u32| derived_of(&format!("a.{place}"), &[&format!("a.{}", place + 1)], &[1.0]);
-        let rows: Rows = (0..20_000).map(computed).chain([time("a.20000", &two_regimes())]).collect();
+        let all = (0..20_000).map(computed).chain([time("a.20000", &two_regimes())]);
+        let rows = Rows::from(all.collect::<Vec<Row>>());
         let lookup = Lookup::new(&rows, vec!["1"]);
         let reasons: Vec<_> = lookup.metrics().map(|(_, metric)| metric.unwrap().unsteady().unwrap()).collect();
         assert!(reasons[..20_000].iter().all(|reason| reason.starts_with("no interval: a.20000: two regimes")));

@@ -20,10 +20,9 @@ use super::file::{MAX_BYTES, of_version};
 use super::lookup::Lookup;
 use super::missing::MissingReason;
 use super::row::{MetricSpec, Outcome, Parameters, Provenance, Row, Series, each_once, titled};
-use super::rows::Rows;
 use super::run::{Plan, Results, Run, RunOutcome, SCHEMA_VERSION};
 use super::selection::Selection;
-use crate::error::FileError;
+use crate::error::{FileError, at};
 use crate::files::read_text;
 use crate::measure::Clock;
 use crate::units::Unit;
@@ -94,7 +93,7 @@ impl System {
     /// [`FileError`] says whether the file cannot be read, is not whole, has a version that is not read, or holds a row
     /// that means nothing here.
     pub fn read(path: &Path, catalog: &Catalog) -> Result<Self, FileError> {
-        let text = read_text(path, MAX_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
+        let text = read_text(path, MAX_BYTES).map_err(at(path))?;
         Self::parse(&text, &path.display().to_string(), catalog)
     }
 
@@ -131,8 +130,8 @@ impl System {
                 let outcome = match found.iter().find(|outcome| outcome.values().is_none()) {
                     Some(absent) => (*absent).clone(),
                     None => {
-                        let samples: Vec<_> = found.iter().filter_map(|outcome| outcome.values()).collect();
-                        let named = operands.iter().zip(&samples).map(|(own, samples)| (own.name.as_str(), &**samples));
+                        let named = operands.iter().zip(&found);
+                        let named = named.filter_map(|(own, outcome)| Some((own.name.as_str(), outcome.values()?)));
                         Outcome::computed(formula, &named.collect::<Vec<_>>(), &parameters)
                     }
                 };
@@ -165,7 +164,7 @@ impl System {
         let (run, rows) = self.clone().into_run(format!("{}-1", self.name), catalog);
         run.check().map_err(|why| format!("it {why}"))?;
         rows.iter().try_for_each(|row| row.check().map_err(|why| format!("`{}` {why}", row.spec.title())))?;
-        for (_, metric) in Lookup::new(&rows, vec![&run.id]).metrics() {
+        for (_, metric) in Lookup::new(&rows.into(), vec![&run.id]).metrics() {
             if let Some(MissingReason::Inconsistent(message)) = metric.and_then(|metric| metric.estimate()).err() {
                 return Err(message);
             }
@@ -195,7 +194,7 @@ impl System {
             selection: Selection::default(),
             plan: Plan::default(),
             runs: vec![run],
-            rows,
+            rows: rows.into(),
             timelines: Vec::new(),
             samples_sha256: None,
         }
@@ -203,7 +202,7 @@ impl System {
 
     /// The system as a run and its rows. What a row is comes from the first in `catalog` that has its identifier, of
     /// several from one with its parameters.
-    pub(super) fn into_run(self, id: String, catalog: &Catalog) -> (Run, Rows) {
+    pub(super) fn into_run(self, id: String, catalog: &Catalog) -> (Run, Vec<Row>) {
         let rows = self.rows.into_iter().map(|row| {
             let mut named = catalog.of(&row.id);
             let known = named.find(|spec| spec.parameters == row.parameters).or_else(|| catalog.get(&row.id));
@@ -264,7 +263,7 @@ impl Results {
         if !mismatches.is_empty() {
             return Err(mismatches);
         }
-        self.detach(&system.name);
+        self.remove(&self.runs_of(&system.name).map(|run| run.id.clone()).collect::<Vec<_>>());
         self.add_run(system);
         Ok(())
     }
@@ -276,11 +275,6 @@ impl Results {
         let (run, rows) = system.into_run(id, &catalog);
         self.runs.push(run);
         self.merge(rows);
-    }
-
-    /// Takes the runs of a system away.
-    fn detach(&mut self, system: &str) {
-        self.remove(&self.runs_of(system).map(|run| run.id.clone()).collect::<Vec<_>>());
     }
 
     /// Takes the runs with these identifiers away, with what they left.

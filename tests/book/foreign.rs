@@ -100,7 +100,7 @@ fn plots_of_headings_that_are_alike_in_a_link_have_data_of_their_own() {
     let mut results = renamed();
     results.rows.retain(|row| row.spec.experiment() == renamed_to("synchronize"));
     let mut headings: Vec<String> = Vec::new();
-    for row in &mut results.rows {
+    for row in results.rows.iter_mut() {
         let heading = row.spec.group.clone();
         let place = headings.iter().position(|known| *known == heading).unwrap_or(headings.len());
         if place == headings.len() {
@@ -208,7 +208,7 @@ fn a_book_of_more_unknown_experiments_than_it_has_pages_for_is_refused() {
             row.spec.id = format!("foreign-{place}.row");
             row
         };
-        results.rows = (0..count).map(of).collect();
+        results.rows = (0..count).map(of).collect::<Vec<Row>>().into();
         results.timelines.clear();
         Source::of(&[results], &carried_book(), &catalog())
     };

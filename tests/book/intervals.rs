@@ -86,9 +86,8 @@ fn regimes_that_a_difference_cancels_leave_it_its_interval() {
 /// The results with times at which the samples began: those of the calls were taken in turn.
 fn in_turn(mut results: Results) -> Results {
     for series in results.rows.iter_mut().flat_map(|row| &mut row.series) {
-        for (round, sample) in series.outcome.samples_mut().iter_mut().enumerate() {
-            sample.started = Some(round as f64);
-        }
+        let samples = series.outcome.measured_mut().into_iter().flat_map(|measured| &mut measured.samples);
+        samples.enumerate().for_each(|(round, sample)| sample.started = Some(round as f64));
     }
     results
 }

@@ -14,7 +14,7 @@ fn with_run(mut results: Results, id: &str, system: &str, factor: f64) -> Result
     let run = Run { id: id.to_owned(), system: system.to_owned(), ..results.run().clone() };
     results.runs.push(run);
     results.runs.last_mut().unwrap().environment.program.name = system.to_owned();
-    for row in &mut results.rows {
+    for row in results.rows.iter_mut() {
         let mut outcome = row.series[0].outcome.clone();
         outcome.values_mut().into_iter().for_each(|sample| *sample *= factor);
         row.series.push(Series { run: id.to_owned(), outcome });
@@ -52,7 +52,7 @@ fn two_runs_of_a_system_stand_in_one_value_whose_interval_is_between_them() {
 #[test]
 fn a_row_of_which_one_run_has_no_samples_is_that_of_the_other_and_says_so() {
     let mut two = with_run(probe::results(), SECOND, "syncscope", 1.0);
-    for row in &mut two.rows {
+    for row in two.rows.iter_mut() {
         row.series[0].outcome = Outcome::Skipped { reason: "the first run left it out".to_owned() };
     }
     let text = chapter(&[two]);

@@ -61,7 +61,7 @@ fn a_value_is_of_the_samples_that_nothing_slowed_and_says_how_many_it_leaves_out
     let mut results = results();
     let mut outcome =
         fixture::measured((0..12).map(|round| if round < 5 { 9.0 } else { 2.0 + f64::from(round) * 1e-3 }).collect());
-    for (round, sample) in outcome.samples_mut().iter_mut().enumerate() {
+    for (round, sample) in outcome.measured_mut().unwrap().samples.iter_mut().enumerate() {
         sample.slowdown = Some(if round < 5 { 1.8 } else { 1.05 });
     }
     fixture::replace(&mut results, "probe.fast", &outcome);
@@ -75,7 +75,7 @@ fn a_value_is_of_the_samples_that_nothing_slowed_and_says_how_many_it_leaves_out
 fn a_row_measured_with_other_parameters_says_so_and_has_no_ratio() {
     let mut results = results();
     assert!(row(&chapter(&[results.clone()]), "probe.fast").contains(">×"));
-    for row in &mut results.rows {
+    for row in results.rows.iter_mut() {
         if row.spec.parameters.contains_key("size") {
             row.spec.parameters.insert("size".to_owned(), Parameter::Integer(1024));
         }

@@ -61,7 +61,7 @@ fn results(rows: &[Made]) -> Results {
             let series = |system: &str, runs: &[Vec<f64>]| -> Vec<Series> {
                 let one = |(place, samples): (usize, &Vec<f64>)| {
                     let mut outcome = Outcome::of_samples(samples.clone(), StoppedBy::Samples);
-                    for (round, sample) in outcome.samples_mut().iter_mut().enumerate() {
+                    for (round, sample) in outcome.measured_mut().unwrap().samples.iter_mut().enumerate() {
                         sample.started = Some(round as f64);
                     }
                     Series { run: format!("{system}-{place}"), outcome }
@@ -71,7 +71,8 @@ fn results(rows: &[Made]) -> Results {
             let series = [series("PyTorch", &row.pytorch), series("syncscope", &row.own)].concat();
             Row { spec: row.spec.clone(), series }
         })
-        .collect();
+        .collect::<Vec<Row>>()
+        .into();
     results
 }
 
@@ -323,8 +324,8 @@ fn rows_sampled_in_turn_are_paired_round_by_round() {
     // One after the other, in each run.
     let mut apart = results(&rows);
     for series in &mut apart.rows[1].series {
-        let started = series.outcome.samples_mut().iter_mut().filter_map(|sample| sample.started.as_mut());
-        started.for_each(|second| *second += 100.0);
+        let samples = series.outcome.measured_mut().unwrap().samples.iter_mut();
+        samples.filter_map(|sample| sample.started.as_mut()).for_each(|second| *second += 100.0);
     }
     assert!(!judged_in(fields, &rows, &apart).cases[0].found.as_ref().unwrap().by_rounds);
 }
@@ -340,7 +341,7 @@ fn rounds_and_samples_of_a_slowed_host_decide_no_claim() {
     let rows = [of("t.a", 1.0, 1.0), of("t.b", 0.9, 2.0)];
     let mut results = results(&rows);
     for series in &mut results.rows[1].series {
-        for (round, sample) in series.outcome.samples_mut().iter_mut().enumerate() {
+        for (round, sample) in series.outcome.measured_mut().unwrap().samples.iter_mut().enumerate() {
             sample.slowdown = Some(if round < 5 { 1.8 } else { 1.05 });
         }
     }
@@ -352,8 +353,8 @@ fn rounds_and_samples_of_a_slowed_host_decide_no_claim() {
         "{in_turn:?}"
     );
     for series in &mut results.rows[1].series {
-        let started = series.outcome.samples_mut().iter_mut().filter_map(|sample| sample.started.as_mut());
-        started.for_each(|second| *second += 100.0);
+        let samples = series.outcome.measured_mut().unwrap().samples.iter_mut();
+        samples.filter_map(|sample| sample.started.as_mut()).for_each(|second| *second += 100.0);
     }
     let apart = judged(&results);
     assert!(apart.verdict == ClaimVerdict::Confirmed && !apart.cases[0].found.as_ref().unwrap().by_rounds, "{apart:?}");

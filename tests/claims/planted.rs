@@ -31,7 +31,7 @@ impl Planted {
         let run = all.run().clone();
         let runs = (0..RUNS).map(|place| Run { id: format!("run-{place}"), system: system.to_owned(), ..run.clone() });
         let rows = all.rows.iter().filter(|row| is_named(row));
-        let rows = rows.map(|row| Row { spec: row.spec.clone(), series: Vec::new() }).collect();
+        let rows = rows.map(|row| Row { spec: row.spec.clone(), series: Vec::new() }).collect::<Vec<Row>>().into();
         Self { results: Results { runs: std::iter::once(run.clone()).chain(runs).collect(), rows, ..all.clone() } }
     }
 
@@ -40,7 +40,7 @@ impl Planted {
     fn plant(&mut self, exact: bool, mut value: impl FnMut(&MetricSpec) -> Option<f64>) {
         let runs: Vec<String> = self.results.runs.iter().skip(1).map(|run| run.id.clone()).collect();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-        for row in &mut self.results.rows {
+        for row in self.results.rows.iter_mut() {
             let Some(value) = value(&row.spec) else { continue };
             let scatter = if exact && is_observed(&row.spec) { 0.0 } else { 1e-3 };
             let samples = |level: f64| vec![level; 3];
@@ -118,7 +118,7 @@ fn reached(document: &Document, claim: &Claim, all: &Results) -> [bool; 2] {
     const TRIALS: u64 = 600;
     let mut planted = Planted::of(document, claim, all);
     let mut of_id: BTreeMap<String, Vec<MetricSpec>> = BTreeMap::new();
-    for row in &planted.results.rows {
+    for row in planted.results.rows.iter() {
         of_id.entry(row.spec.id.clone()).or_default().push(row.spec.clone());
     }
     let mut reached = [false; 2];

@@ -7,6 +7,7 @@ use syncscope_book::{Source, Warning, Wording, compared, drawn, summary, system_
 use syncscope_report::carried_book;
 use syncscope_results::{
     MissingReason, Outcome, Parameters, Results, Run, Series, Tolerance, compare, mismatches, remarks, share_of_peak,
+    throttle_reasons,
 };
 use syncscope_suite::experiment::Registry;
 use syncscope_suite::runner::Suite;
@@ -35,7 +36,7 @@ pub(crate) fn small_results() -> String {
     only.telemetry.truncate(2);
     let second = Run { id: "PyTorch-1".to_owned(), system: "PyTorch".to_owned(), ..results.run().clone() };
     results.runs.push(second);
-    for row in &mut results.rows {
+    for row in results.rows.iter_mut() {
         let mut outcome = row.series[0].outcome.clone();
         match &mut outcome {
             Outcome::Measured(measured) => measured.samples.truncate(3),
@@ -89,8 +90,9 @@ fn use_results(results: &Results, documents: &[Document]) {
                 drawn(undocumented.table(&panel.table), panel, "M", results, "p");
             }
         }
-        let _ = (summary(results, name), results.run().throttle_reasons(name));
+        let _ = summary(results, name);
     }
+    let _ = throttle_reasons(&results.run().telemetry);
     results.diagnoses().iter().for_each(|(_, diagnosis)| drop(diagnosis.to_string()));
     Warning::of(results).iter().for_each(|warning| drop(warning.to_string()));
     let _ = (results.selection.unknown(catalog().ids()), results.has_failures(), results.is_partial());

@@ -175,7 +175,7 @@ impl DocumentTable {
 
 /// The values of a parameter among rows, numbers by size and words as they come.
 pub(crate) fn values_of<'r>(name: &str, results: &'r [Results], is_of: impl Fn(&str) -> bool) -> Vec<&'r Parameter> {
-    let rows = results.iter().flat_map(|results| &results.rows).filter(|row| is_of(&row.spec.id));
+    let rows = results.iter().flat_map(|results| results.rows.iter()).filter(|row| is_of(&row.spec.id));
     let mut values = each_once(rows.filter_map(|row| row.spec.parameters.get(name)));
     values.sort_by(|a, b| by_size(a, b));
     values

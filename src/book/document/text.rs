@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::error::FileError;
 use crate::results::nearest;
 use crate::units::counted;
-use crate::yaml::{self, Way};
+use crate::yaml::{self, Fault, Way};
 
 /// Texts by a short name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, schemars::JsonSchema)]
@@ -150,7 +150,7 @@ impl Hardware {
             Some((name, (of, rate))) => {
                 let way = Way::default().key(name).key("rates").key(of);
                 let message = format!("a peak rate is more than 0 operations per second, and this is {rate}");
-                Err(way.error(text, origin, message, String::new()))
+                Err(Fault::at(way, message).error(text, origin))
             }
             None => Ok(hardware),
         }

@@ -118,22 +118,6 @@ impl History {
         self.machines.iter_mut().for_each(|machine| machine.finish(threshold));
     }
 
-    /// The changes that were found with a file of `since` (RFC 3339, or its beginning) or later; without a time, with the
-    /// last file of each machine.
-    pub fn found_since<'a>(
-        &'a self,
-        since: Option<&'a str>,
-    ) -> impl Iterator<Item = (&'a MachineHistory, &'a RowHistory, &'a SeriesChange)> {
-        let is_new = move |machine: &MachineHistory, track: &RowHistory, change: &SeriesChange| {
-            let entry = track.values[change.point.found].entry;
-            match since {
-                Some(since) => machine.entries[entry].started.as_str() >= since,
-                None => entry + 1 == machine.entries.len(),
-            }
-        };
-        self.changes().filter(move |(machine, track, change)| is_new(machine, track, change))
-    }
-
     /// All changes, by machine and row.
     pub fn changes(&self) -> impl Iterator<Item = (&MachineHistory, &RowHistory, &SeriesChange)> {
         let tracks = self.machines.iter().flat_map(|machine| machine.tracks.iter().map(move |track| (machine, track)));
@@ -223,6 +207,13 @@ impl HistoryEntry {
 }
 
 impl SeriesChange {
+    /// Whether it was found with a file of `since` (RFC 3339, or its beginning) or later; without a time, with the last file of
+    /// the machine.
+    pub fn is_new(&self, machine: &MachineHistory, track: &RowHistory, since: Option<&str>) -> bool {
+        let entry = track.values[self.point.found].entry;
+        since.map_or(entry + 1 == machine.entries.len(), |since| machine.entries[entry].started.as_str() >= since)
+    }
+
     /// The change in words: `slower: 1.052 × (1.048 … 1.057)`.
     pub fn text(&self, unit: Unit) -> String {
         let name = self.shift.name();

@@ -11,7 +11,7 @@ use super::{Benchmarks, Function};
 use crate::measure::{Case, Clock, Protocol, Sampler};
 use crate::results::{
     Environment, ExperimentRun, MetricSpec, Outcome, Parameters, Plan, Provenance, Results, Row, RunOutcome, Selection,
-    Series,
+    Series, grouped,
 };
 use crate::runner::empty_results;
 use crate::units::Unit;
@@ -53,13 +53,8 @@ impl<'a> Benchmarks<'a> {
 
     /// The functions by their headings; each run begins with another group.
     fn groups(self, number: usize) -> Vec<Vec<Function<'a>>> {
-        let mut groups: Vec<Vec<Function<'a>>> = Vec::new();
-        for function in self.functions {
-            match groups.iter_mut().find(|group| group[0].heading == function.heading) {
-                Some(group) => group.push(function),
-                None => groups.push(vec![function]),
-            }
-        }
+        let of_headings = grouped(self.functions.into_iter().map(|function| (function.heading.clone(), function)));
+        let mut groups: Vec<_> = of_headings.into_iter().map(|(_, functions)| functions).collect();
         let first = number % groups.len().max(1);
         groups.rotate_left(first);
         groups

@@ -26,7 +26,7 @@ use super::compare::{self, FailOn, Format};
 use super::interrupt::{self, Forward};
 use super::job::print_diagnoses;
 use super::output_file::OutputFile;
-use super::terminal::{OutputOptions, TerminalColour};
+use super::terminal::OutputOptions;
 use super::{AlreadyReported, End, UsageError, exit_code, failed, output, refuse, terminal, told};
 use crate::book::{Wording, summary};
 use crate::files::{Scratch, is_kind};
@@ -187,7 +187,7 @@ impl<'a> Benchmarks<'a> {
         note!("{}: {functions}, {runs}", self.name);
         let program = std::env::current_exe().context("cannot find this program")?;
         let (now, ended) = all_runs(&program, &Forward::listen()?, arguments)?;
-        output::titled(&summary(&now, &self.name), TerminalColour::Title);
+        output::out(&summary(&now, &self.name), Some(terminal::TITLE));
         print_diagnoses(&now.diagnoses());
         let mut fails = false;
         if let Some(mut last) = last {

@@ -61,7 +61,12 @@ impl Kernel {
     }
 
     /// Runs cells in a folder, each also behind one that failed, and says why those that failed did.
-    pub(super) fn run(&self, codes: &[&str], folder: &Path, timeout: Duration) -> anyhow::Result<Vec<Option<Failure>>> {
+    pub(super) fn run(
+        &self,
+        codes: &[String],
+        folder: &Path,
+        timeout: Duration,
+    ) -> anyhow::Result<Vec<Option<Failure>>> {
         let cells = json!({"folder": folder, "timeout": timeout.as_secs(), "cells": codes}).to_string();
         let program = self.spec["argv"][0].as_str().context("the kernel names no program")?;
         let mut command = Command::new(program);

@@ -9,30 +9,19 @@
 //! what a check uses, so who wants to cheat can. Read the answers.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::attempt::Failure;
-use super::cells::{Lab, is_code, mark, source};
+use super::cells::{Lab, Mark, is_code, mark, source};
 use crate::present::{Cell, Column, Role, Table, TableGroup, TableRow};
 
-/// The cells to run and the checks among them.
-pub(super) struct Plan {
-    /// The lab of the course that the notebook is.
-    lab: Option<String>,
-    codes: Vec<String>,
-    checks: Vec<Planned>,
-}
-
-/// A cell that gives points.
-struct Planned {
-    id: String,
-    of: f64,
-    is_for_a_person: bool,
-    /// Its place among the cells to run; none where the notebook does not have it.
-    at: Option<usize>,
-    /// The place of the task before it.
-    task: Option<usize>,
-    /// Whether the notebook has other text in its place.
-    was_changed: bool,
+/// A notebook that is to be graded.
+pub(super) struct Plan<'a> {
+    submitted: &'a Lab,
+    /// The lab of the course that it is.
+    lab: Option<&'a Lab>,
+    /// The cells to run, with what nbgrader's metadata says of them.
+    cells: Vec<(&'a Value, Option<Mark>)>,
 }
 
 /// What a notebook came to.
@@ -59,63 +48,52 @@ struct Checked {
     was_changed: bool,
 }
 
-impl Plan {
+impl<'a> Plan<'a> {
     /// What of `submitted` is to be run, with the checks of the `lab` that it is.
-    pub(super) fn of(submitted: &Lab, lab: Option<&Lab>) -> Self {
-        let cells: Vec<_> = submitted.cells().iter().filter(|cell| is_code(cell)).collect();
-        let marks: Vec<_> = cells.iter().map(|cell| mark(cell)).collect();
-        let own = |id: &str| lab.and_then(|lab| lab.cell(id)).filter(|cell| mark(cell).is_some_and(|mark| mark.locked));
-        let codes = cells
-            .iter()
-            .zip(&marks)
-            .map(|(cell, mark)| source(mark.as_ref().and_then(|mark| own(&mark.grade_id)).unwrap_or(cell)));
-        let checks = lab.unwrap_or(submitted).checks().map(|(check, cell)| {
-            let at = marks.iter().position(|mark| mark.as_ref().is_some_and(|mark| mark.grade_id == check.grade_id));
-            let is_task = |mark: &Option<super::cells::Mark>| mark.as_ref().is_some_and(|mark| mark.solution);
-            Planned {
-                of: check.points,
-                is_for_a_person: check.solution || !is_code(cell),
-                at,
-                task: at.and_then(|at| marks[..at].iter().rposition(is_task)),
-                was_changed: at.is_some_and(|at| check.locked && source(cells[at]) != source(cell)),
-                id: check.grade_id,
-            }
-        });
-        let lab = lab.map(|lab| lab.name.clone());
-        Self { lab, codes: codes.collect(), checks: checks.collect() }
+    pub(super) fn of(submitted: &'a Lab, lab: Option<&'a Lab>) -> Self {
+        let cells = submitted.cells().iter().filter(|cell| is_code(cell)).map(|cell| (cell, mark(cell)));
+        Self { submitted, lab, cells: cells.collect() }
     }
 
     /// The code of each cell to run.
-    pub(super) fn codes(&self) -> Vec<&str> {
-        self.codes.iter().map(String::as_str).collect()
+    pub(super) fn codes(&self) -> Vec<String> {
+        let locked = |cell: &&Value| mark(cell).is_some_and(|mark| mark.locked);
+        let own = |mark: &Mark| self.lab?.cell(&mark.grade_id).filter(locked);
+        self.cells.iter().map(|(cell, mark)| source(mark.as_ref().and_then(own).unwrap_or(cell))).collect()
     }
 
     /// The points, with what each cell `ran` to.
-    pub(super) fn grade(self, notebook: &str, ran: &[Option<Failure>]) -> Grade {
-        let checks: Vec<Checked> = self.checks.into_iter().map(|check| check.grade(ran)).collect();
+    pub(super) fn grade(&self, ran: &[Option<Failure>]) -> Grade {
+        let checks = self.lab.unwrap_or(self.submitted).checks();
+        let checks: Vec<Checked> = checks.map(|(check, cell)| self.checked(check, cell, ran)).collect();
         let (points, of) = (
             checks.iter().filter_map(|check| check.points).sum(),
             checks.iter().filter(|check| check.points.is_some()).map(|check| check.of).sum(),
         );
-        Grade { notebook: notebook.to_owned(), lab: self.lab, points, of, checks }
+        let (notebook, lab) = (self.submitted.name.clone(), self.lab.map(|lab| lab.name.clone()));
+        Grade { notebook, lab, points, of, checks }
     }
-}
 
-impl Planned {
-    fn grade(self, ran: &[Option<Failure>]) -> Checked {
+    /// What a check came to, whose cell in the lab this is.
+    fn checked(&self, check: Mark, cell: &Value, ran: &[Option<Failure>]) -> Checked {
+        let is = |mark: &Option<Mark>, wanted: &dyn Fn(&Mark) -> bool| mark.as_ref().is_some_and(wanted);
+        let at = self.cells.iter().position(|(_, mark)| is(mark, &|mark| mark.grade_id == check.grade_id));
+        let task = at.and_then(|at| self.cells[..at].iter().rposition(|(_, mark)| is(mark, &|mark| mark.solution)));
         let failed = |at: usize| ran.get(at).and_then(Option::as_ref).map(Failure::reason);
-        let reason = match self.at {
-            _ if self.is_for_a_person => Some("a person grades this".to_owned()),
+        let is_for_a_person = check.solution || !is_code(cell);
+        let reason = match at {
+            _ if is_for_a_person => Some("a person grades this".to_owned()),
             None => Some("the notebook does not have this check any more".to_owned()),
             // What is wrong with the task comes before what that does to the check.
-            Some(at) => failed(at).map(|own| match self.task.and_then(failed) {
+            Some(at) => failed(at).map(|own| match task.and_then(failed) {
                 Some(task) => format!("the task's cell fails: {task}"),
                 None => own,
             }),
         };
-        let points = if reason.is_some() { 0.0 } else { self.of };
-        let points = Some(points).filter(|_| !self.is_for_a_person);
-        Checked { id: self.id, points, of: self.of, reason, was_changed: self.was_changed }
+        let points = if reason.is_some() { 0.0 } else { check.points };
+        let points = Some(points).filter(|_| !is_for_a_person);
+        let was_changed = at.is_some_and(|at| check.locked && source(self.cells[at].0) != source(cell));
+        Checked { id: check.grade_id, points, of: check.points, reason, was_changed }
     }
 }
 
@@ -147,7 +125,7 @@ impl Grade {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -175,9 +153,10 @@ mod tests {
     fn a_check_that_runs_gives_its_points_and_one_that_fails_says_why() {
         let submitted =
             lab("mine", &[task("let x = true;"), check("assert!(x)", "one", 2), check("assert!(y)", "two", 3)]);
-        let plan = Plan::of(&submitted, Some(&own()));
+        let own = own();
+        let plan = Plan::of(&submitted, Some(&own));
         assert_eq!(plan.codes(), ["let x = true;", "assert!(x)", "assert!(y)"]);
-        let grade = plan.grade("mine", &[None, None, Some(Failure::new("Panic", "y is wrong\nmore"))]);
+        let grade = plan.grade(&[None, None, Some(Failure::new("Panic", "y is wrong\nmore"))]);
         assert_eq!((grade.points, grade.of, grade.is_whole()), (2.0, 5.0, false));
         assert_eq!(grade.checks[1].reason.as_deref(), Some("y is wrong\nmore"));
         let table = grade.table().to_console();
@@ -189,7 +168,7 @@ mod tests {
         let submitted = own();
         let failures = [("CompileError", "expected `;`"), ("CompileError", "no x"), ("CompileError", "no y")];
         let ran: Vec<_> = failures.map(|(kind, message)| Some(Failure::new(kind, message))).into();
-        let grade = Plan::of(&submitted, None).grade("mine", &ran);
+        let grade = Plan::of(&submitted, None).grade(&ran);
         assert!(
             grade.checks.iter().all(|check| {
                 check.reason.as_deref() == Some("the task's cell fails: does not compile: expected `;`")
@@ -204,7 +183,7 @@ mod tests {
         let known = [own()];
         let plan = Plan::of(&submitted, submitted.nearest(&known));
         assert_eq!(plan.codes(), ["let x = true;", "assert!(x)"]);
-        let grade = plan.grade("mine", &[None, None]);
+        let grade = plan.grade(&[None, None]);
         assert_eq!((grade.points, grade.of), (2.0, 5.0));
         assert!(grade.checks[0].was_changed && !grade.checks[1].was_changed);
         assert!(grade.checks[1].reason.as_ref().unwrap().contains("does not have this check"));
@@ -216,7 +195,7 @@ mod tests {
         let essay = json!({"cell_type": "markdown", "id": "e", "source": "words", "metadata": {"nbgrader":
             {"grade": true, "grade_id": "essay", "locked": false, "points": 4, "solution": true}}});
         let submitted = lab("mine", &[task("1"), check("2", "one", 1), essay]);
-        let grade = Plan::of(&submitted, None).grade("mine", &[None, None]);
+        let grade = Plan::of(&submitted, None).grade(&[None, None]);
         assert_eq!((grade.points, grade.of, grade.checks[1].points), (1.0, 1.0, None));
     }
 

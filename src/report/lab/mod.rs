@@ -119,9 +119,10 @@ fn graded(arguments: &Check, context: &AppContext) -> anyhow::Result<End> {
         let plan = Plan::of(lab, lab.nearest(&known));
         let path = fs::canonicalize(path).with_context(|| path.display().to_string())?;
         let folder = path.parent().unwrap_or(&path);
-        note!("{}: running {} cells", lab.name, plan.codes().len());
-        let ran = kernel.run(&plan.codes(), folder, Duration::from_secs(arguments.timeout))?;
-        labs.push(plan.grade(&lab.name, &ran));
+        let codes = plan.codes();
+        note!("{}: running {} cells", lab.name, codes.len());
+        let ran = kernel.run(&codes, folder, Duration::from_secs(arguments.timeout))?;
+        labs.push(plan.grade(&ran));
     }
     let whole = labs.iter().all(Grade::is_whole);
     arguments.form.print("lab", &json!({ "labs": labs }), || {

@@ -115,9 +115,14 @@ impl Expression {
 
     /// The value in a round, from `0`: a name is an operand's sample of that round, or else a numeric parameter. `None` where an
     /// operand has no such sample, or a name has no value.
-    pub fn evaluate_round(&self, operands: &[(&str, &[f64])], parameters: &Parameters, round: usize) -> Option<f64> {
+    pub fn evaluate_round(
+        &self,
+        operands: &[(&str, impl AsRef<[f64]>)],
+        parameters: &Parameters,
+        round: usize,
+    ) -> Option<f64> {
         self.evaluate(&|word| match operands.iter().find(|(name, _)| *name == word) {
-            Some((_, samples)) => samples.get(round).copied(),
+            Some((_, samples)) => samples.as_ref().get(round).copied(),
             None => parameters.get(word)?.number(),
         })
     }

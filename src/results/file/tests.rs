@@ -254,7 +254,7 @@ fn measured() -> impl Strategy<Value = Outcome> {
     let parts = (any::<[bool; 3]>(), finite(), any::<u32>());
     (vec(finite(), 1..5), parts).prop_map(|(values, ([has_order, has_start, has_slowdown], part, place))| {
         let mut outcome = Outcome::of_samples(values, StoppedBy::Samples);
-        for sample in outcome.samples_mut() {
+        for sample in &mut outcome.measured_mut().unwrap().samples {
             sample.order = has_order.then_some(place);
             (sample.started, sample.slowdown) = (has_start.then_some(part), has_slowdown.then_some(part));
         }

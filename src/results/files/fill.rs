@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::made::made;
 use super::scratch::Scratch;
 use super::target::folder_of;
-use crate::error::FileError;
+use crate::error::{FileError, at};
 
 /// Makes a folder with those above it.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
@@ -23,7 +23,7 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
 /// Writes files, by their path in a folder that is empty or not there. `false` where anything is there; nothing is written
 /// then.
 pub fn fill(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<bool, FileError> {
-    filled(folder, files).map_err(|cause| FileError::Io { path: folder.to_owned(), cause })
+    filled(folder, files).map_err(at(folder))
 }
 
 fn filled(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<bool> {

@@ -65,7 +65,7 @@ pub enum Provenance {
         /// By this clock.
         clock: Clock,
         /// A sample is the time of a loop divided by this many iterations; 1 where there is no loop.
-        #[serde(default = "one", skip_serializing_if = "is_one")]
+        #[serde(default = "one::<u64>", skip_serializing_if = "is_one")]
         iterations: u64,
     },
     /// They are computed from measured rows, round by round.
@@ -144,6 +144,24 @@ impl MetricSpec {
     }
 }
 
+/// Things by what they have in common, in the order in which they come.
+///
+/// ```
+/// use syncscope_results::grouped;
+///
+/// assert_eq!(grouped([("a", 1), ("b", 2), ("a", 3)]), [("a", vec![1, 3]), ("b", vec![2])]);
+/// ```
+pub fn grouped<K: PartialEq, T>(all: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for (key, one) in all {
+        match groups.iter_mut().find(|(own, _)| *own == key) {
+            Some((_, group)) => group.push(one),
+            None => groups.push((key, vec![one])),
+        }
+    }
+    groups
+}
+
 /// Why a row cannot be set against values in a unit, where it is in one of another kind.
 pub fn in_another_unit(spec: &MetricSpec, expected: Unit) -> Option<String> {
     let (id, here, there) = (&spec.id, spec.unit.words(), expected.words());
@@ -187,8 +205,9 @@ impl Row {
     }
 }
 
-fn one() -> u64 {
-    1
+/// Of results that do not say it.
+fn one<T: From<u8>>() -> T {
+    T::from(1)
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]

@@ -150,18 +150,13 @@ pub struct Pass {
     #[serde(default, skip_serializing_if = "is_none")]
     pub warmup: usize,
     /// How many rows were sampled together with it, itself among them: they shared the time.
-    #[serde(default = "alone")]
+    #[serde(default = "super::one::<usize>")]
     pub rows: usize,
     /// When the first round began of which the samples were kept, in seconds since the run did: the same for the rows that
     /// were sampled together.
     pub began: f64,
     /// When the last round ended.
     pub ended: f64,
-}
-
-/// Of results that do not say it.
-fn alone() -> usize {
-    1
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
@@ -204,8 +199,8 @@ impl Outcome {
 
     /// What a row's formula comes to in each round that all of its operands have. Where that is no finite number in one of them,
     /// the row has no value: without that round, its value alone would decide which rounds count.
-    pub fn computed(formula: &str, operands: &[(&str, &[f64])], parameters: &Parameters) -> Self {
-        let rounds = operands.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
+    pub fn computed(formula: &str, operands: &[(&str, impl AsRef<[f64]>)], parameters: &Parameters) -> Self {
+        let rounds = operands.iter().map(|(_, samples)| samples.as_ref().len()).min().unwrap_or(0);
         let unknown = || format!("the formula `{formula}` has a word that stands for nothing");
         let of_round = |expression: &Expression, round| match expression.evaluate_round(operands, parameters, round) {
             Some(value) if value.is_finite() => Ok(value),
@@ -237,28 +232,19 @@ impl Outcome {
         }
     }
 
-    /// Its samples, where it was measured.
-    pub fn samples(&self) -> &[Sample] {
-        match self {
-            Outcome::Measured(measured) => &measured.samples,
-            _ => &[],
-        }
+    /// What was measured, where it was.
+    pub fn measured(&self) -> Option<&Measured> {
+        if let Outcome::Measured(measured) = self { Some(measured) } else { None }
     }
 
-    /// Its samples, to be changed; none where it was not measured.
-    pub fn samples_mut(&mut self) -> &mut [Sample] {
-        match self {
-            Outcome::Measured(measured) => &mut measured.samples,
-            _ => &mut [],
-        }
+    /// The same, to be changed.
+    pub fn measured_mut(&mut self) -> Option<&mut Measured> {
+        if let Outcome::Measured(measured) = self { Some(measured) } else { None }
     }
 
     /// The passes in which it was measured.
     pub fn passes(&self) -> &[Pass] {
-        match self {
-            Outcome::Measured(measured) => &measured.passes,
-            _ => &[],
-        }
+        self.measured().map_or(&[], |measured| &measured.passes)
     }
 
     /// When its passes began; empty where that was not recorded.
@@ -268,7 +254,7 @@ impl Outcome {
 
     /// When the first and when the last sample began; a single sample is no stretch of time.
     pub fn window(&self) -> Option<[f64; 2]> {
-        let [first, .., last] = self.samples() else { return None };
+        let [first, .., last] = self.measured()?.samples.as_slice() else { return None };
         Some([first.started?, last.started?])
     }
 
@@ -321,7 +307,7 @@ impl Outcome {
         if self.is_finished() {
             return Some(self);
         }
-        let Outcome::Measured(measured) = &mut self else { return None };
+        let measured = self.measured_mut()?;
         let cut = measured.passes.pop()?;
         measured.samples.truncate(measured.samples.len().saturating_sub(cut.samples));
         measured.warmup.truncate(measured.warmup.len().saturating_sub(cut.warmup));
@@ -370,8 +356,8 @@ mod tests {
         };
         let whole = pass(&[1.0, 1.5], &[7.0, 8.0], StoppedBy::Samples);
         let both = whole.clone().followed_by(pass(&[2.0], &[9.0], StoppedBy::Interrupt));
-        let slowdown = |outcome: &Outcome| outcome.samples().iter().filter_map(|own| own.slowdown).collect::<Vec<_>>();
-        assert_eq!(slowdown(&both), [1.0, 1.5, 2.0]);
+        let slowdown = both.measured().unwrap().samples.iter().filter_map(|own| own.slowdown);
+        assert_eq!(slowdown.collect::<Vec<f64>>(), [1.0, 1.5, 2.0]);
         assert_eq!(both.whole_passes(), Some(whole), "the second pass was cut short");
     }
 
@@ -380,7 +366,7 @@ mod tests {
         let text = r#"{"measured":{"samples":[1.5,2.5],"order":[1,0],"started":[0.0,3.0],"stopped_by":"samples"}}"#;
         let outcome: Outcome = serde_json::from_str(text).unwrap();
         let second = Sample { value: 2.5, order: Some(0), started: Some(3.0), slowdown: None };
-        assert_eq!(outcome.samples()[1], second);
+        assert_eq!(outcome.measured().unwrap().samples[1], second);
         assert_eq!(serde_json::to_string(&outcome).unwrap(), text);
         let cut = text.replace("[1,0]", "[1]");
         let refusal = serde_json::from_str::<Outcome>(&cut).unwrap_err().to_string();

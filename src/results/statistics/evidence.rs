@@ -92,22 +92,6 @@ impl Observations {
             Observations::Trials(values) | Observations::Faults(values) => (mean(values), None),
         }
     }
-
-    /// The chance of what was seen, or more, were the quantity no greater than `bound`.
-    fn chance_above(&self, bound: f64) -> f64 {
-        match self {
-            Observations::Runs(values) => Student::of(values).map_or(1.0, |student| student.chance_above(bound)),
-            Observations::Exact(_) | Observations::Trials(_) | Observations::Faults(_) => 1.0,
-        }
-    }
-
-    /// The chance of what was seen, or less, were the quantity no less than `bound`.
-    fn chance_below(&self, bound: f64) -> f64 {
-        match self {
-            Observations::Runs(values) => Student::of(values).map_or(1.0, |student| student.chance_below(bound)),
-            Observations::Exact(_) | Observations::Trials(_) | Observations::Faults(_) => 1.0,
-        }
-    }
 }
 
 /// How strongly the samples speak for either side: the chances of what was seen, were the other side right.
@@ -138,16 +122,17 @@ impl Evidence {
             |inside: bool| Self { inside: f64::from(u8::from(!inside)), outside: f64::from(u8::from(inside)) };
         match known {
             Observations::Exact(value) => certain(region.contains(*value)),
-            Observations::Runs(values) if standard_error(values).is_none() => Self::NONE,
             Observations::Trials(values) => {
                 let inside = values.iter().filter(|value| region.contains(**value)).count();
                 if inside == values.len() || inside == 0 { certain(inside > 0) } else { Self::NONE }
             }
             Observations::Faults(values) if values.iter().all(|value| region.contains(*value)) => Self::NONE,
             Observations::Faults(_) => certain(false),
-            Observations::Runs(_) => {
-                let low = region.low.map(|low| (known.chance_above(low.value), known.chance_below(low.value)));
-                let high = region.high.map(|high| (known.chance_below(high.value), known.chance_above(high.value)));
+            Observations::Runs(values) => {
+                let Some(student) = Student::of(values) else { return Self::NONE };
+                let chances = |end: Bound| (student.chance_above(end.value), student.chance_below(end.value));
+                let low = region.low.map(chances);
+                let high = region.high.map(chances).map(|(above, below)| (below, above));
                 let ends = || low.into_iter().chain(high);
                 Self {
                     inside: ends().map(|(inside, _)| inside).fold(0.0, f64::max),
@@ -164,25 +149,19 @@ impl Evidence {
 
     /// Whether every one of the cases lies inside: one that lies outside is enough to say no.
     pub fn all(cases: &[Self]) -> Decision {
-        let outside: Vec<f64> = cases.iter().map(|case| case.outside).collect();
-        if holm(&outside, ERROR).contains(&true) {
-            Decision::Outside
-        } else if cases.iter().all(|case| case.inside <= ERROR) {
-            Decision::Inside
-        } else {
-            Decision::Undecided
+        match decided(cases, |case| case.outside, |case| case.inside) {
+            [true, _] => Decision::Outside,
+            [_, true] => Decision::Inside,
+            _ => Decision::Undecided,
         }
     }
 
     /// Whether one of the cases lies inside: all must lie outside to say no.
     pub fn any(cases: &[Self]) -> Decision {
-        let inside: Vec<f64> = cases.iter().map(|case| case.inside).collect();
-        if holm(&inside, ERROR).contains(&true) {
-            Decision::Inside
-        } else if cases.iter().all(|case| case.outside <= ERROR) {
-            Decision::Outside
-        } else {
-            Decision::Undecided
+        match decided(cases, |case| case.inside, |case| case.outside) {
+            [true, _] => Decision::Inside,
+            [_, true] => Decision::Outside,
+            _ => Decision::Undecided,
         }
     }
 
@@ -197,6 +176,12 @@ impl Evidence {
         };
         inside.into_iter().zip(outside).map(finding).collect()
     }
+}
+
+/// Whether one case is known to lie on one side, and whether all are known to lie on the other, by the chances of either.
+fn decided(cases: &[Evidence], one: fn(&Evidence) -> f64, other: fn(&Evidence) -> f64) -> [bool; 2] {
+    let chances: Vec<f64> = cases.iter().map(one).collect();
+    [holm(&chances, ERROR).contains(&true), cases.iter().all(|case| other(case) <= ERROR)]
 }
 
 /// By how much the errors of a model miss 0 at most: the furthest end of the intervals, which hold together at 95 %.

@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::index::entries;
 use super::reading::each;
 use super::{Reader, ask_plain, files, other_suite, place_of, plain, suite_of};
-use crate::error::FileError;
-use crate::files::{Target, begins_with, is_json, is_kind, is_same, read_bytes, refuse_links, without_gz};
+use crate::error::{FileError, at};
+use crate::files::{Target, begins_with, is_json, is_kind, is_same, kind_of, read_bytes, refuse_links, without_gz};
 use crate::{LONGEST_FILE, Results};
 
 /// What became of the files that were to be collected.
@@ -104,7 +105,7 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
     // What came whole before is not claimed again.
     let folders: BTreeSet<PathBuf> = candidates.iter().filter_map(|one| Some(one.place.parent()?.to_owned())).collect();
     for folder in &folders {
-        refuse_links(store, folder).map_err(|cause| FileError::Io { path: store.join(folder), cause })?;
+        refuse_links(store, folder).map_err(at(&store.join(folder)))?;
         Target::sweep(&store.join(folder));
     }
     for candidate in candidates {
@@ -153,7 +154,7 @@ fn own_suite(store: &Path, read: Reader<'_>) -> Result<Option<(String, String)>,
         let file = store.join(file);
         match plain(&file, read) {
             Ok(results) => return Ok(Some((suite_of(&results), results.title().to_owned()))),
-            Err(error) => is_kind::<Results>(Err(error)).map_err(|cause| FileError::Io { path: file, cause })?,
+            Err(error) => is_kind::<Results>(Err(error)).map_err(at(&file))?,
         };
     }
     Ok(None)
@@ -174,10 +175,6 @@ fn most_common(candidates: &[Candidate]) -> Option<(String, String)> {
 /// Puts the text of a file into the store as it is. One from before files had a digest gets one.
 fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reader<'_>) -> Result<(), FileError> {
     let place = &store.join(below);
-    let at = |path: &Path| {
-        let path = path.to_owned();
-        move |cause| FileError::Io { path, cause }
-    };
     let text = self::content(file).map_err(at(file))?;
     if Sha256::digest(&text).as_slice() != content {
         return Err(FileError::whole(
@@ -212,7 +209,7 @@ fn listed(sources: &[PathBuf], store: &Path) -> Result<BTreeSet<PathBuf>, FileEr
     let mut found = BTreeSet::new();
     let mut folders = Vec::new();
     for source in sources {
-        let there = fs::metadata(source).map_err(|error| FileError::Io { path: source.clone(), cause: error })?;
+        let there = fs::metadata(source).map_err(at(source))?;
         if there.is_dir() {
             folders.push(source.clone());
         } else {
@@ -223,14 +220,8 @@ fn listed(sources: &[PathBuf], store: &Path) -> Result<BTreeSet<PathBuf>, FileEr
         if is_same(&folder, store) {
             continue;
         }
-        let at = |cause| FileError::Io { path: folder.clone(), cause };
-        for entry in fs::read_dir(&folder).map_err(at)? {
-            let entry = entry.map_err(at)?;
-            let (path, kind) = (entry.path(), entry.file_type().map_err(at)?);
-            if entry.file_name().as_encoded_bytes().starts_with(b".") {
-                continue;
-            }
-            if kind.is_dir() {
+        for path in entries(&folder)? {
+            if kind_of(&path).map_err(at(&folder))?.is_some_and(|kind| kind.is_dir()) {
                 folders.push(path);
             } else if is_json(&path) {
                 found.insert(path);

@@ -9,8 +9,10 @@ use super::reading::each;
 use super::{Duplicate, Reader, Refused, machine_of, other_suite, place_of, plain, suite_of, without_name};
 use crate::Results;
 use crate::clean;
-use crate::error::FileError;
+use crate::error::{FileError, at};
 use crate::files::{is_json, without_gz};
+
+const HEADINGS: &[u8] = b"file,machine,started,commit,engine,model,driver,runs,missing,samples_sha256\n";
 
 /// The files of a store that lie where they belong, and those that do not.
 ///
@@ -86,15 +88,14 @@ pub fn files(store: &Path) -> Result<Vec<PathBuf>, FileError> {
 }
 
 /// What is in a folder but for hidden names.
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
-    let at = |cause| FileError::Io { path: folder.to_owned(), cause };
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     let listing = match fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        listing => listing.map_err(at)?,
+        listing => listing.map_err(at(folder))?,
     };
     let mut found = Vec::new();
     for entry in listing {
-        let entry = entry.map_err(at)?;
+        let entry = entry.map_err(at(folder))?;
         if !entry.file_name().as_encoded_bytes().starts_with(b".") {
             found.push(entry.path());
         }
@@ -141,7 +142,8 @@ impl Index {
             } else if *own != of_file {
                 refuse(other_suite(title, results.title()));
             } else {
-                if group.first().is_some_and(|(first, _)| !first.began_with(&listed)) {
+                let begin = |of: &Listed| (of.machine.clone(), of.started.clone(), of.commit.clone());
+                if group.first().is_some_and(|(first, _)| begin(first) != begin(&listed)) {
                     index.put(store, std::mem::take(&mut group), &mut visit)?;
                 }
                 group.push((listed, results));
@@ -179,19 +181,7 @@ impl Index {
     /// # Errors
     /// It cannot be written into memory.
     pub fn to_csv(&self) -> Result<Vec<u8>, csv::Error> {
-        let mut out = csv::Writer::from_writer(Vec::new());
-        out.write_record([
-            "file",
-            "machine",
-            "started",
-            "commit",
-            "engine",
-            "model",
-            "driver",
-            "runs",
-            "missing",
-            "samples_sha256",
-        ])?;
+        let mut out = csv::Writer::from_writer(HEADINGS.to_vec());
         for listed in &self.files {
             let (file, runs) = (listed.file.display().to_string(), listed.runs.to_string());
             let missing = listed.missing.join("; ");
@@ -206,10 +196,6 @@ impl Index {
 }
 
 impl Listed {
-    fn began_with(&self, other: &Self) -> bool {
-        (&self.machine, &self.started, &self.commit) == (&other.machine, &other.started, &other.commit)
-    }
-
     fn of(file: PathBuf, results: &Results) -> Self {
         let (run, environment) = (results.run(), results.environment());
         let device = &environment.device;

@@ -38,7 +38,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::Results;
-use crate::error::FileError;
+use crate::error::{FileError, at};
 use crate::files::LockedFolder;
 
 /// The lock of those that put files into a store. The suite of the first of them is that of all others.
@@ -50,7 +50,7 @@ const LOCK: &str = ".collect.lock";
 /// # Errors
 /// The folder cannot be written.
 pub fn held(store: &Path, wait: Duration) -> Result<Option<LockedFolder>, FileError> {
-    LockedFolder::take(store, LOCK, wait).map_err(|cause| FileError::Io { path: store.to_owned(), cause })
+    LockedFolder::take(store, LOCK, wait).map_err(at(store))
 }
 
 /// Reads a results file, in several threads at a time.
@@ -59,8 +59,7 @@ pub type Reader<'a> = &'a (dyn Fn(&Path) -> Result<Results, FileError> + Sync);
 /// Reads a file that was found in a folder. One that is not plain is refused: a pipe that nobody writes into would be waited
 /// for.
 fn plain(path: &Path, read: Reader<'_>) -> Result<Results, FileError> {
-    let at = |cause| FileError::Io { path: path.to_owned(), cause };
-    ask_plain(path).map_err(at)?;
+    ask_plain(path).map_err(at(path))?;
     read(path)
 }
 

@@ -14,7 +14,7 @@ use serde_saphyr::{Error, Options, with_deserializer_from_str_with_options};
 
 pub use way::Way;
 
-use crate::error::{FileError, in_plain_words};
+use crate::error::{FileError, at, in_plain_words};
 use crate::files::read_text;
 // As much as of a suite in a results file, so that what is read here can be read there.
 use crate::nearest;
@@ -52,7 +52,7 @@ fn options() -> Options {
 /// # Errors
 /// It cannot be read or is longer than what a person writes.
 pub fn read(path: &std::path::Path) -> Result<String, FileError> {
-    read_text(path, MAX_BYTES).map_err(|cause| FileError::Io { path: path.to_owned(), cause })
+    read_text(path, MAX_BYTES).map_err(at(path))
 }
 
 /// Reads a text; `origin` names it in errors.
@@ -73,16 +73,11 @@ pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileErr
 /// As [`parse`].
 pub fn parse_filled<T: DeserializeOwned>(text: &str, origin: &str, may_be_blank: Option<&str>) -> Result<T, FileError> {
     let read = parse(text, origin)?;
-    check_filled(&parse(text, origin)?, text, origin, may_be_blank).map(|()| read)
-}
-
-/// Refuses a text whose content has a blank in it.
-fn check_filled(content: &Value, text: &str, origin: &str, may_be_blank: Option<&str>) -> Result<(), FileError> {
     let is_blank = |value: &Value| value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty());
     let is_wanted = |way: &Way, value: &Value| is_blank(value) && !may_be_blank.is_some_and(|key| way.leads_by(key));
-    match Way::default().first(content, &is_wanted) {
-        Some(way) => Err(way.error(text, origin, BLANK.to_owned(), String::new())),
-        None => Ok(()),
+    match Way::default().first(&parse(text, origin)?, &is_wanted) {
+        Some(way) => Err(Fault::at(way, BLANK).error(text, origin)),
+        None => Ok(read),
     }
 }
 
@@ -112,11 +107,35 @@ fn invalid(error: &Error, path: &Path, text: &str, origin: &str) -> FileError {
     FileError::Invalid { origin: origin.to_owned(), line, column, message, hint: hint(said) }
 }
 
-/// What is wrong with the value at `way` of a text, whose content refused to be read: where in it, what, and a hint.
-pub fn refused(error: &serde_path_to_error::Error<serde_json::Error>, way: Way) -> (Way, String, String) {
+/// What is wrong with a text, and where.
+#[derive(Debug)]
+pub struct Fault {
+    /// The way to it.
+    pub way: Way,
+    /// What it is.
+    pub message: String,
+    /// What may have been meant, to be read behind the message.
+    pub hint: String,
+}
+
+impl Fault {
+    /// Without a hint.
+    pub fn at(way: Way, message: impl Into<String>) -> Self {
+        Self { way, message: message.into(), hint: String::new() }
+    }
+
+    /// It as an error of the text, which `origin` names.
+    pub fn error(self, text: &str, origin: &str) -> FileError {
+        let (line, column) = self.way.place(text).unwrap_or_default();
+        FileError::Invalid { origin: origin.to_owned(), line, column, message: self.message, hint: self.hint }
+    }
+}
+
+/// What is wrong with the value at `way` of a text, whose content refused to be read.
+pub fn refused(error: &serde_path_to_error::Error<serde_json::Error>, way: Way) -> Fault {
     let said = error.inner().to_string();
     let [value, meant] = ways(way, error.path(), &said);
-    (meant, value.before(&in_plain_words(&said)), hint(&said))
+    Fault { way: meant, message: value.before(&in_plain_words(&said)), hint: hint(&said) }
 }
 
 /// The ways from a value to the one that an error is about, and to what is wrong there: an unknown key, or the value itself.

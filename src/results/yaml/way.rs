@@ -8,7 +8,6 @@ use serde_json::Value;
 use serde_saphyr::{Location, Spanned, with_deserializer_from_str_with_options};
 
 use super::options;
-use crate::error::FileError;
 
 /// The way from the whole of a text to one of its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,12 +74,6 @@ impl Way {
                 _ => format!("{words}.{key}"),
             },
         })
-    }
-
-    /// What is wrong where it leads to in a text, which `origin` names.
-    pub fn error(&self, text: &str, origin: &str, message: String, hint: String) -> FileError {
-        let (line, column) = self.place(text).unwrap_or_default();
-        FileError::Invalid { origin: origin.to_owned(), line, column, message, hint }
     }
 
     /// Where it leads to in a text, as line and column from 1.

@@ -16,7 +16,7 @@ use super::group::{Group, Part, Repeats};
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Progress, Protocol, Sampler, StoppedBy};
-use crate::results::{FormulaOperand, MetricSpec, Outcome, Parameters, Piece, Provenance, Row, Selection, Series};
+use crate::results::{MetricSpec, Outcome, Parameters, Piece, Provenance, Results, Row, Selection, Series};
 use crate::tensor::Tensor;
 
 /// Told what a run is doing.
@@ -38,7 +38,7 @@ pub trait RunObserver: Send + Sync {
 }
 
 /// Where the groups of an experiment are measured, in one pass of a run.
-pub struct Bench {
+pub(crate) struct Bench {
     device: Device,
     sampler: Sampler,
     observer: Arc<dyn RunObserver>,
@@ -61,7 +61,13 @@ const NOT_CHOSEN: &str = "left out by choice";
 
 impl Bench {
     /// A bench on `device` for the run with the identifier `run`, which began at `begun`.
-    pub fn new(device: &Device, sampler: Sampler, observer: Arc<dyn RunObserver>, run: &str, begun: Instant) -> Self {
+    pub(crate) fn new(
+        device: &Device,
+        sampler: Sampler,
+        observer: Arc<dyn RunObserver>,
+        run: &str,
+        begun: Instant,
+    ) -> Self {
         let told = Arc::clone(&observer);
         Self {
             device: device.clone(),
@@ -79,27 +85,20 @@ impl Bench {
         }
     }
 
-    /// With only the rows of `selection` measured; the others are left as skipped.
-    #[must_use]
-    pub fn selecting(mut self, selection: Selection) -> Self {
-        self.selection = selection;
-        self
-    }
-
     /// As pass `pass`, from 0, of those that the sampling of the run says, each of which takes a share of the samples. What is
-    /// decided by trials is decided in the first. A pass that an earlier try of the run left in `rows` is not made again.
-    #[must_use]
-    pub fn in_pass<'r>(mut self, pass: usize, sampling: Protocol, rows: impl Iterator<Item = &'r Row>) -> Self {
-        (self.pass, self.sampling) = (pass, sampling);
+    /// decided by trials is decided in the first. A pass that an earlier try of the run left of an experiment in `results` is
+    /// not made again, and rows that their selection does not hold are left as skipped.
+    pub(crate) fn in_pass(mut self, pass: usize, sampling: &Protocol, results: &Results, experiment: &str) -> Self {
+        (self.pass, self.sampling, self.selection) = (pass, sampling.clone(), results.selection.clone());
         let whole = |row: &Row| Some((row.spec.title(), row.outcome(&self.run)?.clone().whole_passes()?));
-        self.earlier = rows.filter_map(whole).collect();
+        self.earlier = results.rows.of_experiment(experiment).filter_map(whole).collect();
         self
     }
 
     /// The rows in the order of `planned`, those that the experiment was to produce. One that it left out is there as
     /// failed, so that it cannot go unseen; the reason is `failure`, why the experiment ended. And why a row was given up that
     /// earlier passes had measured.
-    pub fn finish(mut self, planned: Vec<MetricSpec>, failure: Option<&str>) -> (Vec<Row>, Option<String>) {
+    pub(crate) fn finish(mut self, planned: Vec<MetricSpec>, failure: Option<&str>) -> (Vec<Row>, Option<String>) {
         let places: Vec<String> = planned.iter().map(MetricSpec::title).collect();
         for spec in planned {
             if !self.rows.iter().any(|row| row.spec.is(&spec.id, &spec.parameters)) {
@@ -185,9 +184,7 @@ impl Bench {
                 self.interrupted |= kept.stopped_by == StoppedBy::Interrupt;
                 let in_passes = self.takes_part_in_passes(group);
                 let sampled = Outcome::of_rounds(kept, self.begun).map(|mut outcome| {
-                    if let (Outcome::Measured(measured), false) = (&mut outcome, in_passes) {
-                        measured.passes.clear();
-                    }
+                    outcome.measured_mut().filter(|_| !in_passes).iter_mut().for_each(|own| own.passes.clear());
                     outcome
                 });
                 places.into_iter().zip(sampled).collect::<Vec<_>>()
@@ -205,21 +202,17 @@ impl Bench {
         let Provenance::Derived { formula, operands, .. } = &spec.provenance else {
             return Outcome::Failed { reason: "a measured row has no formula".to_owned() };
         };
-        let of = |operand: &FormulaOperand| {
+        let found = operands.iter().map(|operand| {
             let samples = self.samples(&operand.id, operand.parameters.as_ref().unwrap_or(&spec.parameters))?;
-            Ok((operand.name.clone(), samples))
-        };
-        let found = match operands.iter().map(of).collect::<Result<Vec<(String, Cow<'_, [f64]>)>, Box<Outcome>>>() {
-            Err(absent) => match *absent {
-                Outcome::Skipped { reason } if reason == NOT_CHOSEN => {
-                    return skipped("the rows that it is computed from were left out by choice");
-                }
-                absent => return absent,
-            },
-            Ok(found) => found,
-        };
-        let found: Vec<(&str, &[f64])> = found.iter().map(|(name, samples)| (name.as_str(), &**samples)).collect();
-        Outcome::computed(formula, &found, &spec.parameters)
+            Ok((operand.name.as_str(), samples))
+        });
+        match found.collect::<Result<Vec<(&str, Cow<'_, [f64]>)>, Box<Outcome>>>() {
+            Err(absent) if *absent == skipped(NOT_CHOSEN) => {
+                skipped("the rows that it is computed from were left out by choice")
+            }
+            Err(absent) => *absent,
+            Ok(found) => Outcome::computed(formula, &found, &spec.parameters),
+        }
     }
 
     /// Whether this pass is to measure a row; one that it is not to stands here as it was left.
@@ -278,10 +271,8 @@ impl Bench {
 
     /// The samples of a row that stands here, or the outcome of one that has none.
     pub(super) fn samples(&self, id: &str, parameters: &Parameters) -> Result<Cow<'_, [f64]>, Box<Outcome>> {
-        let Some(outcome) = self.outcome(id, parameters) else {
-            let reason = format!("there is no row `{id}` to compute it from");
-            return Err(Box::new(Outcome::Failed { reason }));
-        };
+        let none = || Box::new(Outcome::Failed { reason: format!("there is no row `{id}` to compute it from") });
+        let outcome = self.outcome(id, parameters).ok_or_else(none)?;
         outcome.values().ok_or_else(|| Box::new(outcome.clone()))
     }
 }

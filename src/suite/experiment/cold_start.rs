@@ -62,7 +62,8 @@ const STEPS: [(&str, &str, &str); 16] = [
 ];
 
 /// How kernels are loaded, and whether compiled ones are on disk.
-const CASES: [(&str, &str); 4] = [("lazy", "kept"), ("eager", "kept"), ("lazy", "empty"), ("eager", "empty")];
+const CASES: [(&str, &str); 4] = [("lazy", "kept"), ("eager", "kept"), ("lazy", EMPTY), ("eager", EMPTY)];
+const EMPTY: &str = "empty";
 
 impl Experiment for ColdStart {
     const NAME: &'static str = "cold-start";
@@ -91,12 +92,12 @@ impl ColdStart {
         let parameters = [("loading", loading.into()), ("cache", cache.into())];
         let mut group =
             Group::of("First steps of a process", parameters).trials(*self.processes).setup(move |device| {
-                let processes = Processes::new(device, loading, cache, patience)?;
+                let start = starter(device, (loading, cache), patience)?;
                 // A first process shows which steps there are, and leaves compiled kernels on disk.
-                let first = Rc::new(processes.start()?);
+                let first = Rc::new(start()?);
                 // Where its folder is empty it is a process like any other: that of the first round.
-                let unused = RefCell::new(processes.is_cache_empty.then(|| Rc::clone(&first)));
-                let next = move || unused.take().map_or_else(|| processes.start().map(Rc::new), Ok);
+                let unused = RefCell::new((cache == EMPTY).then(|| Rc::clone(&first)));
+                let next = move || unused.take().map_or_else(|| start().map(Rc::new), Ok);
                 Ok((first, EachRound::new(next)))
             });
         for (row, (step, id, label)) in STEPS.into_iter().enumerate() {
@@ -119,15 +120,6 @@ pub fn start_anew(program: PathBuf) {
     PROGRAM.get_or_init(|| program);
 }
 
-/// How processes of one case are started.
-struct Processes {
-    program: PathBuf,
-    device: String,
-    loading: &'static str,
-    is_cache_empty: bool,
-    patience: Duration,
-}
-
 /// What a step of a process took.
 fn seconds(steps: &FirstSteps, step: &str) -> Result<f64> {
     match (steps.seconds.get(step), steps.absent.get(step)) {
@@ -137,22 +129,22 @@ fn seconds(steps: &FirstSteps, step: &str) -> Result<f64> {
     }
 }
 
-impl Processes {
-    fn new(device: &Device, loading: &'static str, cache: &'static str, patience: Duration) -> Result<Self> {
-        let Some(program) = PROGRAM.get().cloned() else {
-            let reason = "the program that measures is not `report`, which starts itself anew for it";
-            return Err(DeviceError::not_applicable("a process of its own", device.name(), reason));
-        };
-        let (device, is_cache_empty) = (device.name().to_owned(), cache == "empty");
-        Ok(Self { program, device, loading, is_cache_empty, patience })
-    }
-
-    /// The steps of a new process, and the whole of them.
-    fn start(&self) -> Result<FirstSteps> {
-        let mut command = Command::new(&self.program);
-        let loading = self.loading.to_uppercase();
-        command.args(["first-steps", "--device", &self.device]).env("CUDA_MODULE_LOADING", loading);
-        let empty = if self.is_cache_empty {
+/// Starts processes of one case: what this returns gives the steps of a new one, and the whole of them.
+fn starter(
+    device: &Device,
+    (loading, cache): (&'static str, &'static str),
+    patience: Duration,
+) -> Result<impl Fn() -> Result<FirstSteps> + use<>> {
+    let Some(program) = PROGRAM.get() else {
+        let reason = "the program that measures is not `report`, which starts itself anew for it";
+        return Err(DeviceError::not_applicable("a process of its own", device.name(), reason));
+    };
+    let name = device.name().to_owned();
+    Ok(move || {
+        let mut command = Command::new(program);
+        let loading = loading.to_uppercase();
+        command.args(["first-steps", "--device", &name]).env("CUDA_MODULE_LOADING", loading);
+        let empty = if cache == EMPTY {
             let folder = Scratch::new().map_err(|error| failed(error.to_string()))?;
             command.env("SYNCSCOPE_CACHE", folder.path());
             Some(folder)
@@ -166,7 +158,7 @@ impl Processes {
         let ended = loop {
             match child.try_wait() {
                 Ok(Some(_)) => break true,
-                Ok(None) if start.elapsed() > self.patience => break false,
+                Ok(None) if start.elapsed() > patience => break false,
                 Ok(None) => thread::sleep(Duration::from_millis(1)),
                 Err(error) => return Err(failed(error.to_string())),
             }
@@ -175,7 +167,7 @@ impl Processes {
         if !ended {
             // Where it cannot be ended, it is not waited for either.
             let _ = child.kill().and_then(|()| child.wait());
-            return Err(failed(format!("it had not ended after {} s", self.patience.as_secs_f64())));
+            return Err(failed(format!("it had not ended after {} s", patience.as_secs_f64())));
         }
         let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
         drop(empty);
@@ -187,7 +179,7 @@ impl Processes {
         let whole = [("total", steps.total), ("sum", steps.seconds.values().sum()), ("process", process)];
         steps.seconds.extend(whole.map(|(name, seconds)| (name.to_owned(), seconds)));
         Ok(steps)
-    }
+    })
 }
 
 /// What went wrong with a process.

@@ -45,11 +45,6 @@ pub enum Part {
     Last,
 }
 
-impl Part {
-    /// All of them, in their order.
-    pub const ALL: [Self; 4] = [Part::Timed, Part::Connected, Part::Recorded, Part::Last];
-}
-
 /// How its rows are sampled.
 #[derive(Clone, Copy)]
 pub(super) enum Repeats {
@@ -65,15 +60,15 @@ impl Group {
     /// Begins a group under a heading, whose rows all have these parameters.
     pub fn of<'p>(heading: &str, parameters: impl IntoIterator<Item = (&'p str, Parameter)>) -> GroupBuilder<Device> {
         let parameters: Parameters = parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let (part, repeats, cases) =
+            (Part::Timed, Repeats::AsStated, Box::new(|_: &Device, _: &[usize]| Ok(Vec::new())));
         GroupBuilder {
             heading: heading.to_owned(),
             current: parameters.clone(),
             parameters,
-            part: Part::Timed,
-            repeats: Repeats::AsStated,
+            group: Self { part, repeats, left_out: None, rows: Vec::new(), cases },
             setup: Box::new(|device: &Device| Ok(device.clone())),
-            left_out: None,
-            rows: Vec::new(),
+            makes: Vec::new(),
         }
     }
 
@@ -103,11 +98,11 @@ pub struct GroupBuilder<S> {
     parameters: Parameters,
     /// Those of the rows that are declared from now on.
     current: Parameters,
-    part: Part,
-    repeats: Repeats,
+    /// The group as far as it is declared, which has no cases yet.
+    group: Group,
     setup: Setup<S>,
-    left_out: Option<String>,
-    rows: Vec<Declared<S>>,
+    /// What makes the case of each row; a computed one has none.
+    makes: Vec<Option<Make<S>>>,
 }
 
 type Setup<S> = Box<dyn Fn(&Device) -> Result<S>>;
@@ -116,17 +111,11 @@ type Make<S> = Box<dyn Fn(&Rc<S>, String) -> Result<Case<'static>>>;
 /// A row of a part of an event: its identifier, label, unit and clock, and which part.
 type EventPart<'l, T> = (RowId, &'l str, Unit, Clock, fn(&T) -> f64);
 
-/// A row, and what makes its case; a computed one has none.
-struct Declared<S> {
-    spec: MetricSpec,
-    make: Option<Make<S>>,
-}
-
 impl GroupBuilder<Device> {
     /// With `setup` run once before the first case; what it returns is shared by all cases, which are declared after it.
     pub fn setup<S>(self, setup: impl Fn(&Device) -> Result<S> + 'static) -> GroupBuilder<S> {
-        let Self { heading, parameters, current, part, repeats, left_out, .. } = self;
-        GroupBuilder { heading, parameters, current, part, repeats, setup: Box::new(setup), left_out, rows: Vec::new() }
+        let Self { heading, parameters, current, group, .. } = self;
+        GroupBuilder { heading, parameters, current, group, setup: Box::new(setup), makes: Vec::new() }
     }
 }
 
@@ -146,26 +135,26 @@ impl<S: 'static> GroupBuilder<S> {
 
     /// Its rows are measured in this part of a run.
     pub fn measured_in(mut self, part: Part) -> Self {
-        self.part = part;
+        self.group.part = part;
         self
     }
 
     /// Its rows are decided by this many rounds, without a warm-up: what they show is a yes or a no, and more rounds would say
     /// it again.
     pub fn trials(mut self, count: NonZeroUsize) -> Self {
-        self.repeats = Repeats::Trials(count);
+        self.group.repeats = Repeats::Trials(count);
         self
     }
 
     /// Its rows are sampled without a warm-up: for work of the host alone that loads nothing and takes most of a second.
     pub fn without_warmup(mut self) -> Self {
-        self.repeats = Repeats::Unwarmed;
+        self.group.repeats = Repeats::Unwarmed;
         self
     }
 
     /// Leaves all rows as skipped where there is a reason.
     pub fn skipped(mut self, reason: Option<String>) -> Self {
-        self.left_out = reason;
+        self.group.left_out = reason;
         self
     }
 
@@ -288,7 +277,7 @@ impl<S: 'static> GroupBuilder<S> {
         rows: [EventPart<'_, T>; ROWS],
     ) -> Self {
         rows.into_iter().fold(self, |group, (id, label, unit, clock, part)| {
-            let row = group.rows.len();
+            let row = group.makes.len();
             let make = move |shared: &Rc<S>, id| {
                 let events = events(shared)?;
                 Ok(Case::timed_by(clock, id, move || events.part(row, part)).of_event(event))
@@ -307,7 +296,7 @@ impl<S: 'static> GroupBuilder<S> {
     /// Operands of one group were interleaved, so that their samples of one round belong together; for others, pairing
     /// is by order alone, up to the shorter.
     pub fn derived(self, id: RowId, label: &str, unit: Unit, formula: impl Into<Formula>) -> Self {
-        let declared = || self.rows.iter().map(|row| row.spec.id.as_str());
+        let declared = || self.group.rows.iter().map(|spec| spec.id.as_str());
         let Formula { derivation, text: formula, operands } = formula.into().with_operands(declared);
         self.declared(id, label, unit, Provenance::Derived { derivation, formula, operands }, None)
     }
@@ -324,7 +313,7 @@ impl<S: 'static> GroupBuilder<S> {
     /// stays as it is.
     pub fn per(mut self, count: usize) -> Self {
         if let Some(Provenance::Measured { iterations, .. }) =
-            self.rows.last_mut().map(|last| &mut last.spec.provenance)
+            self.group.rows.last_mut().map(|last| &mut last.provenance)
         {
             *iterations = count as u64;
         }
@@ -338,26 +327,25 @@ impl<S: 'static> GroupBuilder<S> {
 
     /// The last row, whose case is what `change` makes of it.
     fn changed(mut self, change: impl Fn(Case<'static>) -> Case<'static> + 'static) -> Self {
-        let last = self.rows.pop();
-        self.rows.extend(last.map(|Declared { spec, make }| {
-            let changed = |make: Make<S>| -> Make<S> { Box::new(move |shared, id| Ok(change(make(shared, id)?))) };
-            Declared { spec, make: make.map(changed) }
-        }));
+        let changed = |make: Make<S>| -> Make<S> { Box::new(move |shared, id| Ok(change(make(shared, id)?))) };
+        if let Some(last) = self.makes.last_mut() {
+            *last = last.take().map(changed);
+        }
         self
     }
 
     /// States how much work a sample of the last row holds.
     pub fn work(mut self, work: Work) -> Self {
-        if let Some(last) = self.rows.last_mut() {
-            last.spec.work = Some(work);
+        if let Some(last) = self.group.rows.last_mut() {
+            last.work = Some(work);
         }
         self
     }
 
     /// Marks the last row as the floor of a clock: the least time that the clock shows.
     pub fn floor_of(mut self, clock: Clock) -> Self {
-        if let Some(last) = self.rows.last_mut() {
-            last.spec.floor = Some(clock);
+        if let Some(last) = self.group.rows.last_mut() {
+            last.floor = Some(clock);
         }
         self
     }
@@ -366,21 +354,21 @@ impl<S: 'static> GroupBuilder<S> {
         let (id, group, label) = (id.to_owned(), self.heading.clone(), label.to_owned());
         let parameters = self.current.clone();
         let spec = MetricSpec { id, group, label, unit, parameters, provenance, work: None, floor: None };
-        self.rows.push(Declared { spec, make });
+        self.group.rows.push(spec);
+        self.makes.push(make);
         self
     }
 
     /// The group, with all its rows declared.
     pub fn build(self) -> Group {
-        let Self { setup, left_out, rows, part, repeats, .. } = self;
-        let (rows, makes): (Vec<_>, Vec<_>) =
-            rows.into_iter().map(|Declared { spec, make }| (spec.clone(), (spec.title(), make))).unzip();
+        let Self { setup, makes, group, .. } = self;
+        let titles: Vec<String> = group.rows.iter().map(MetricSpec::title).collect();
         let cases = move |device: &Device, places: &[usize]| {
             let shared = Rc::new(setup(device)?);
-            let makes = places.iter().filter_map(|place| makes.get(*place));
-            Ok(makes.filter_map(|(title, make)| Some(make.as_ref()?(&shared, title.clone()))).collect())
+            let case = |place: &usize| Some(makes[*place].as_ref()?(&shared, titles[*place].clone()));
+            Ok(places.iter().filter_map(case).collect())
         };
-        Group { part, repeats, left_out, rows, cases: Box::new(cases) }
+        Group { cases: Box::new(cases), ..group }
     }
 }
 

@@ -40,8 +40,8 @@ impl Experiment for IdleDevice {
 impl IdleDevice {
     fn devices(&self, engine: &str) -> Group {
         let is_alone = self.devices.is_none() && of_engine(engine).count() < 2;
-        let (devices, size, iters) = (self.devices.clone(), self.size, self.iters);
-        Group::of("Two devices", self.parameters())
+        let devices = self.devices.clone();
+        let group = Group::of("Two devices", self.parameters())
             .skipped(is_alone.then(|| "this engine has only one device here".to_owned()))
             .setup(move |device| match &devices {
                 Some([busy, idle]) => Ok((Device::open(busy)?.stream()?, Device::open(idle)?)),
@@ -49,17 +49,10 @@ impl IdleDevice {
                     let idle = of_engine(device.properties().engine).find(|name| name != device.name());
                     Ok((device.stream()?, Device::open(&idle.unwrap_or_default())?))
                 }
-            })
-            .host_time_of("idle-device.other", "Synchronize the idle device each iteration", move |(stream, idle)| {
-                iterate(stream, size, iters, || idle.synchronize())
-            })
-            .work(self.launches())
-            .host_time_of("idle-device.same", "Synchronize the busy device each iteration", move |(stream, _)| {
-                iterate(stream, size, iters, || stream.device().synchronize())
-            })
-            .work(self.launches())
-            .difference("idle-device.delta", "Busy − idle device", ["idle-device.same", "idle-device.other"])
-            .build()
+            });
+        let ids = ["idle-device.other", "idle-device.same", "idle-device.delta"];
+        let waits: [Wait<Device>; 2] = [|_, idle| idle.synchronize(), |stream, _| stream.device().synchronize()];
+        loops(group, ids, "device", [self.size, self.iters], waits)
     }
 
     /// The loop that synchronizes the busy stream, twice.
@@ -73,36 +66,42 @@ impl IdleDevice {
     }
 
     fn streams(&self) -> Group {
-        let (size, iters) = (self.size, self.iters);
-        Group::of("Two streams of one device", self.parameters())
-            .setup(|device| Ok((device.stream()?, device.stream()?)))
-            .host_time_of(
-                "idle-device.stream.other",
-                "Synchronize the idle stream each iteration",
-                move |(stream, idle)| iterate(stream, size, iters, || idle.synchronize()),
-            )
-            .work(self.launches())
-            .host_time_of(
-                "idle-device.stream.same",
-                "Synchronize the busy stream each iteration",
-                move |(stream, _)| iterate(stream, size, iters, || stream.synchronize()),
-            )
-            .work(self.launches())
-            .difference(
-                "idle-device.stream.delta",
-                "Busy − idle stream",
-                ["idle-device.stream.same", "idle-device.stream.other"],
-            )
-            .build()
+        let group = Group::of("Two streams of one device", self.parameters())
+            .setup(|device| Ok((device.stream()?, device.stream()?)));
+        let ids = ["idle-device.stream.other", "idle-device.stream.same", "idle-device.stream.delta"];
+        let waits: [Wait<Stream>; 2] = [|_, idle| idle.synchronize(), |stream, _| stream.synchronize()];
+        loops(group, ids, "stream", [self.size, self.iters], waits)
     }
 
     fn parameters(&self) -> [(&'static str, Parameter); 2] {
         [("size", self.size.get().into()), ("iters", self.iters.get().into())]
     }
+}
 
-    fn launches(&self) -> Work {
-        Work::launches(2.0 * self.iters.get() as f64, "2 · iters")
-    }
+/// A wait in a loop on a stream, beside which there is something idle.
+pub(super) type Wait<W> = fn(&Stream, &W) -> Result<()>;
+
+/// The loop that waits for what is idle, the one that waits for what is busy, and their difference.
+pub(super) fn loops<W: 'static>(
+    group: GroupBuilder<(Stream, W)>,
+    [other, same, delta]: [RowId; 3],
+    what: &str,
+    [size, iters]: [Count; 2],
+    [for_idle, for_busy]: [Wait<W>; 2],
+) -> Group {
+    let launches = || Work::launches(2.0 * iters.get() as f64, "2 · iters");
+    let label = |state: &str| format!("Synchronize the {state} {what} each iteration");
+    group
+        .host_time_of(other, &label("idle"), move |(stream, idle)| {
+            iterate(stream, size, iters, || for_idle(stream, idle))
+        })
+        .work(launches())
+        .host_time_of(same, &label("busy"), move |(stream, idle)| {
+            iterate(stream, size, iters, || for_busy(stream, idle))
+        })
+        .work(launches())
+        .difference(delta, &format!("Busy − idle {what}"), [same, other])
+        .build()
 }
 
 /// The names of the devices of an engine.
@@ -113,7 +112,7 @@ pub(super) fn of_engine(engine: &str) -> impl Iterator<Item = String> {
 
 /// The loop: a random matrix of this size, multiplied by itself, and a wait, so many times. It ends when the device that works
 /// is done.
-pub(super) fn iterate(stream: &Stream, size: Count, iters: Count, wait: impl Fn() -> Result<()>) -> Result<()> {
+fn iterate(stream: &Stream, size: Count, iters: Count, wait: impl Fn() -> Result<()>) -> Result<()> {
     for _ in 0..iters.get() {
         black_box(random_matmul(stream, size.get())?);
         wait()?;

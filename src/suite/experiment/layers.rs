@@ -71,7 +71,7 @@ impl Layers {
                 Ok(move || time().map(|seconds| seconds / launches as f64))
             }
         };
-        Group::of("One launch through each layer", [("launches", launches.into())])
+        let group = Group::of("One launch through each layer", [("launches", launches.into())])
             .time_by(Clock::Host, "layers.driver", "The driver's own call", through(layers::driver(launches)))
             .time_by(Clock::Host, "layers.wrapper", "A safe wrapper of it", through(layers::wrapper(launches)))
             .time_by(Clock::Host, "layers.extended", "The driver's extended call", through(layers::extended(launches)))
@@ -91,24 +91,19 @@ impl Layers {
                 let graph = captured(device, 1)?;
                 Ok(move || (0..launches).try_for_each(|_| graph.launch()))
             })
-            .per(launches)
-            .difference("layers.wrapper.above", "The wrapper, above the driver", ["layers.wrapper", "layers.driver"])
-            .difference(
-                "layers.library.above",
-                "This library, above the extended call",
-                ["layers.library", "layers.extended"],
-            )
-            .difference(
+            .per(launches);
+        let differences = [
+            ("layers.wrapper.above", "The wrapper, above the driver", ["layers.wrapper", "layers.driver"]),
+            ("layers.library.above", "This library, above the extended call", ["layers.library", "layers.extended"]),
+            (
                 "layers.operation.above",
                 "An operation, above the extended call",
                 ["layers.operation", "layers.extended"],
-            )
-            .difference(
-                "layers.graph.saved",
-                "What a graph of one operation saves",
-                ["layers.operation", "layers.graph"],
-            )
-            .build()
+            ),
+            ("layers.graph.saved", "What a graph of one operation saves", ["layers.operation", "layers.graph"]),
+        ];
+        let declared = |group: GroupBuilder<_>, (id, label, of)| group.difference(id, label, of);
+        differences.into_iter().fold(group, declared).build()
     }
 
     /// Graphs of several sizes: one group.

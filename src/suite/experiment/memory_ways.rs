@@ -47,7 +47,13 @@ impl Experiment for MemoryWays {
         let with_host = |bytes| ways("Between host and device", bytes, ("memory", MovedBy::OF_HOST), &WITH_HOST);
         let peers = [false, true].map(|access| MovedBy::Peer { access });
         let between = move |bytes| ways("Between two devices", bytes, ("access", peers), &BETWEEN_DEVICES);
-        sizes().map(with_host).chain(sizes().map(between)).chain([self.same()]).collect()
+        let bytes = self.same.get();
+        let same = Group::of("The same code twice", [("bytes", bytes.into())])
+            .setup(move |device| Ways::new(device)?.of(MovedBy::Pageable, bytes).map(Rc::new))
+            .twice(["memory-ways.same.a", "memory-ways.same.b", "memory-ways.same.ratio"], move |way| {
+                way.time(Heading::Away)
+            });
+        sizes().map(with_host).chain(sizes().map(between)).chain([same]).collect()
     }
 }
 
@@ -93,16 +99,4 @@ fn ways<const N: usize>(
         }
     }
     group.build()
-}
-
-impl MemoryWays {
-    /// A copy from pageable memory, twice.
-    fn same(&self) -> Group {
-        let bytes = self.same.get();
-        Group::of("The same code twice", [("bytes", bytes.into())])
-            .setup(move |device| Ways::new(device)?.of(MovedBy::Pageable, bytes).map(Rc::new))
-            .twice(["memory-ways.same.a", "memory-ways.same.b", "memory-ways.same.ratio"], move |way| {
-                way.time(Heading::Away)
-            })
-    }
 }

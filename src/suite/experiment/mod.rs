@@ -53,7 +53,8 @@ mod host_copy;
 mod recorder;
 mod registry;
 
-pub use bench::{Bench, RunObserver};
+pub(crate) use bench::Bench;
+pub use bench::RunObserver;
 pub use formula::Formula;
 pub use group::{Group, GroupBuilder, Part, RowId};
 pub use recorder::{Pass, TraceRecorder, has_scenarios, record_scenarios};
@@ -78,7 +79,7 @@ mod prelude {
     pub(super) use super::counts::{Bounded, Count, Factor, Length, Size, count};
     pub(super) use super::each_round::EachRound;
     pub(super) use super::host_copy::{Direction, HostCopy, TO_DEVICE, TO_HOST, fastest_memory, room_for};
-    pub(super) use super::{Experiment, Formula, Group, GroupBuilder, Part, Result, TraceRecorder};
+    pub(super) use super::{Experiment, Formula, Group, GroupBuilder, Part, Result, RowId, TraceRecorder};
     pub(super) use crate::device::{Device, Event, Float, FloatType, HostKind, Stream};
     pub(super) use crate::error::DeviceError;
     pub(super) use crate::measure::{Clock, Stopwatch};

@@ -23,7 +23,7 @@
 
 use std::time::Instant;
 
-use super::idle_device::{iterate, of_engine};
+use super::idle_device::{Wait, loops, of_engine};
 use crate::calls::ranks::{AllReduce, FirstCalls};
 use crate::calls::ways::{Heading, MemoryWay, MovedBy, Ways};
 use crate::experiment::prelude::*;
@@ -112,28 +112,12 @@ impl MultiDevice {
                 ("iters", iters.get().into()),
             ];
             let names = [busy, idle].map(|number| devices.names[number].clone());
-            let launches = || Work::launches(2.0 * iters.get() as f64, "2 · iters");
-            Group::of("Each pair of devices", parameters)
+            let group = Group::of("Each pair of devices", parameters)
                 .skipped(devices.lacking.clone())
-                .setup(move |_| Ok((Device::open(&names[0])?.stream()?, Device::open(&names[1])?)))
-                .host_time_of(
-                    "multi-device.pair.other",
-                    "Synchronize the idle device each iteration",
-                    move |(stream, idle)| iterate(stream, size, iters, || idle.synchronize()),
-                )
-                .work(launches())
-                .host_time_of(
-                    "multi-device.pair.same",
-                    "Synchronize the busy device each iteration",
-                    move |(stream, _)| iterate(stream, size, iters, || stream.device().synchronize()),
-                )
-                .work(launches())
-                .difference(
-                    "multi-device.pair.delta",
-                    "Busy − idle device",
-                    ["multi-device.pair.same", "multi-device.pair.other"],
-                )
-                .build()
+                .setup(move |_| Ok((Device::open(&names[0])?.stream()?, Device::open(&names[1])?)));
+            let ids = ["multi-device.pair.other", "multi-device.pair.same", "multi-device.pair.delta"];
+            let waits: [Wait<Device>; 2] = [|_, idle| idle.synchronize(), |stream, _| stream.device().synchronize()];
+            loops(group, ids, "device", [size, iters], waits)
         };
         pairs.filter(|(busy, idle)| busy != idle).map(pair).collect()
     }
@@ -321,7 +305,11 @@ fn all_reduce(devices: &Devices, bytes: usize) -> Group {
         .stopwatch_of(
             "multi-device.all-reduce.enqueue",
             "Enqueue on all devices",
-            move |sum: &Rc<AllReduce>, stopwatch| enqueue(sum, stopwatch),
+            move |sum: &Rc<AllReduce>, stopwatch| {
+                stopwatch.time(|| sum.enqueue())?;
+                // The wait is beside the time.
+                sum.synchronize()
+            },
         )
         .host_time_of("multi-device.all-reduce.done", "Until all devices are done", move |sum| {
             sum.enqueue().and_then(|()| sum.synchronize())
@@ -333,12 +321,6 @@ fn all_reduce(devices: &Devices, bytes: usize) -> Group {
             "2 · (devices − 1) / devices · bytes / done",
         )
         .build()
-}
-
-/// The calls of an all-reduce by the stopwatch; the wait for it is beside it.
-fn enqueue(sum: &AllReduce, stopwatch: &mut Stopwatch) -> Result<()> {
-    stopwatch.time(|| sum.enqueue())?;
-    sum.synchronize()
 }
 
 /// What the first calls of a connection take: of one connection for each round.

@@ -77,29 +77,20 @@ impl Experiment for PytorchCalls {
                 .foreign("pytorch-calls.blocks-other", "Waited for another stream", Unit::Ratio, PYTORCH)
                 .foreign_time("pytorch-calls.ready", "Time of the call, nothing pending", PYTORCH)
                 .foreign_time("pytorch-calls.behind", "Time of the call behind work", PYTORCH)
-                .foreign("pytorch-calls.warns", "The debug mode warns", Unit::Ratio, PYTORCH)
-                .derived("pytorch-calls.agrees", "Both say the same", Unit::Ratio, "blocks = warns")
-                .derived(
-                    "pytorch-calls.missed",
-                    "It waits, and the mode is silent",
-                    Unit::Ratio,
-                    "blocks · (1 − warns)",
-                )
-                .derived(
-                    "pytorch-calls.false-alarm",
-                    "The mode warns, and it does not wait",
-                    Unit::Ratio,
-                    "(1 − blocks) · warns",
-                );
+                .foreign("pytorch-calls.warns", "The debug mode warns", Unit::Ratio, PYTORCH);
+            for (id, label, formula) in [
+                ("pytorch-calls.agrees", "Both say the same", "blocks = warns"),
+                ("pytorch-calls.missed", "It waits, and the mode is silent", "blocks · (1 − warns)"),
+                ("pytorch-calls.false-alarm", "The mode warns, and it does not wait", "(1 − blocks) · warns"),
+            ] {
+                group = group.derived(id, label, Unit::Ratio, formula);
+            }
         }
-        vec![group.build(), same()]
+        // A call that does not wait, in each system.
+        const ELEMENTS: usize = 1 << 16;
+        let same = Group::of("The same code twice", [("elements", ELEMENTS.into())])
+            .setup(|device| device.stream()?.ones::<f32>([ELEMENTS]))
+            .twice(["pytorch-calls.same.a", "pytorch-calls.same.b", "pytorch-calls.same.ratio"], move |x| x.sum());
+        vec![group.build(), same]
     }
-}
-
-/// A call that does not wait, twice: in each system.
-fn same() -> Group {
-    const ELEMENTS: usize = 1 << 16;
-    Group::of("The same code twice", [("elements", ELEMENTS.into())])
-        .setup(|device| device.stream()?.ones::<f32>([ELEMENTS]))
-        .twice(["pytorch-calls.same.a", "pytorch-calls.same.b", "pytorch-calls.same.ratio"], move |x| x.sum())
 }

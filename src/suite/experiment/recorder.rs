@@ -90,17 +90,23 @@ pub fn record_scenarios(
     device: &Device,
     run: &str,
 ) -> Vec<RecordedTimeline> {
-    let (device, run, selection) = (device.clone(), run.to_owned(), selection.clone());
-    recorded_by(experiment, TraceRecorder { device, run, selection, names: false, recorded: Vec::new() })
+    recorded(experiment, selection, device, run, false)
 }
 
 /// Whether an experiment has scenarios; nothing is run.
 pub fn has_scenarios(experiment: &dyn AnyExperiment, device: &Device) -> bool {
-    let (device, run, selection) = (device.clone(), String::new(), Selection::default());
-    !recorded_by(experiment, TraceRecorder { device, run, selection, names: true, recorded: Vec::new() }).is_empty()
+    !recorded(experiment, &Selection::default(), device, "", true).is_empty()
 }
 
-fn recorded_by(experiment: &dyn AnyExperiment, mut recorder: TraceRecorder) -> Vec<RecordedTimeline> {
+fn recorded(
+    experiment: &dyn AnyExperiment,
+    selection: &Selection,
+    device: &Device,
+    run: &str,
+    names: bool,
+) -> Vec<RecordedTimeline> {
+    let (device, run, selection) = (device.clone(), run.to_owned(), selection.clone());
+    let mut recorder = TraceRecorder { device, run, selection, names, recorded: Vec::new() };
     let recording = AssertUnwindSafe(|| experiment.record(&mut recorder));
     if let Some(panic) = catch_unwind(recording).err() {
         let entry = recorder.entry("panic", panic_message(&*panic));

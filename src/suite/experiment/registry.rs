@@ -1,6 +1,5 @@
 //! Which experiments there are: a registry is a value, to which a crate of your own adds its experiments.
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -140,7 +139,7 @@ pub type WrongParameters = serde_path_to_error::Error<serde_json::Error>;
 type Suited = fn(&str, &Map<String, Value>) -> Result<Arc<dyn AnyExperiment>, WrongParameters>;
 
 /// What is known of an experiment before it has parameters.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RegistryEntry {
     /// The name.
     pub name: &'static str,
@@ -204,7 +203,7 @@ fn suited<E: Experiment>(engine: &str, stated: &Map<String, Value>) -> Result<E,
 /// let catalog = Registry::builtin().catalog("cpu");
 /// assert!(catalog.has_experiment("overlap"));
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Registry {
     entries: Arc<Vec<RegistryEntry>>,
 }
@@ -273,12 +272,6 @@ impl Registry {
             let names = catalog.ids().flat_map(|id| dots(id).into_iter().map(move |end| &id[..end]));
             format!("no row begins with `{name}`{}", nearest(name, names))
         })
-    }
-}
-
-impl fmt::Debug for Registry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.entries.iter().map(|entry| entry.name)).finish()
     }
 }
 

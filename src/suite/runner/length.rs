@@ -141,7 +141,7 @@ mod tests {
         let sampling = |samples| Protocol::samples(samples).with_warmup(0);
         let text = |samples: usize| {
             let mut outcome = Outcome::of_samples(vec![-1.234_567_890_123_456_7e-300; samples], StoppedBy::Samples);
-            for sample in outcome.samples_mut() {
+            for sample in &mut outcome.measured_mut().unwrap().samples {
                 (sample.order, sample.started) = (Some(9999), Some(86_399.123_456_789));
                 sample.slowdown = Some(100.25);
             }

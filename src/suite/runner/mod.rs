@@ -63,6 +63,7 @@ const OF_EVERY_RUN: [&str; 2] = ["self-audit", "ceilings"];
 ///     device: &device,
 ///     observer: Arc::new(Quiet),
 ///     interrupt: Arc::default(),
+///     has_timelines: true,
 /// };
 /// let results = session.next(results, environment);
 /// results.write("results.json".as_ref())?;
@@ -79,6 +80,8 @@ pub struct Session<'a> {
     pub observer: Arc<dyn RunObserver>,
     /// Once it is true the run ends after the current sample.
     pub interrupt: Arc<AtomicBool>,
+    /// Whether scenarios are recorded, where the results hold none yet.
+    pub has_timelines: bool,
 }
 
 /// The results of a run that begins now and has measured nothing yet.
@@ -100,12 +103,6 @@ fn empty_run(number: usize, environment: Environment) -> Run {
         order: Vec::new(),
         outcome: RunOutcome::Interrupted,
     }
-}
-
-/// The numbers that a run draws: another sequence for each run of a file, the same on every machine.
-fn random(seed: u64, run: &str) -> Xoshiro256PlusPlus {
-    let number = run.bytes().fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    Xoshiro256PlusPlus::seed_from_u64(number)
 }
 
 impl Session<'_> {
@@ -139,7 +136,10 @@ impl Session<'_> {
 
     fn measure(&self, running: &mut Running) {
         let engine = self.device.properties().engine;
-        let mut random = random(self.suite.sampling.seed, &running.id);
+        // Another sequence for each run of a file, the same on every machine.
+        let number = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let seed = running.id.bytes().fold(self.suite.sampling.seed, number);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let chosen = experiments(self.suite, self.registry, engine);
         let selection = running.results.selection.clone();
         let declared: Vec<Declared<'_>> = chosen.iter().map(|own| Declared::of(own.as_ref(), engine)).collect();
@@ -170,7 +170,7 @@ impl Session<'_> {
         // Recordings leave their traces in the process: not before the last row that needs none has been measured.
         self.measure_later(running, &experiments, Part::Recorded, &mut random);
         // Once a file is enough.
-        if running.results.timelines.is_empty() && !self.is_interrupted() {
+        if self.has_timelines && running.results.timelines.is_empty() && !self.is_interrupted() {
             let id = running.id.clone();
             let planned: Vec<&MetricSpec> = declared.iter().flat_map(Declared::rows).collect();
             let record = |own: &&Declared<'_>| record_scenarios(own.experiment, &selection, self.device, &id);
@@ -211,11 +211,25 @@ impl Session<'_> {
         let protocol = Protocol { seed: random.random(), ..share };
         let host = running.host.clone();
         let sampler = Sampler::new(protocol).interrupted_by(Arc::clone(&self.interrupt)).watching(host);
-        let earlier = running.results.rows.iter().filter(|row| row.spec.experiment() == declared.experiment.name());
-        let bench = Bench::new(self.device, sampler, Arc::clone(&self.observer), &running.id, running.begun)
-            .selecting(running.results.selection.clone())
-            .in_pass(pass, sampling.clone(), earlier);
-        run_parts(declared, bench, &[part], random.random())
+        let mut bench = Bench::new(self.device, sampler, Arc::clone(&self.observer), &running.id, running.begun)
+            .in_pass(pass, sampling, &running.results, declared.experiment.name());
+        let mut order = Xoshiro256PlusPlus::seed_from_u64(random.random());
+        let (start, mut failure) = (Instant::now(), declared.failure.clone());
+        let groups: Vec<&Group> = declared.groups.iter().filter(|group| group.part() == part).collect();
+        let mut drawn = groups.clone();
+        drawn.shuffle(&mut order);
+        for group in drawn {
+            // A panic in one group is a defect of that one: the others run, and the results say what happened.
+            let outcome = catch_unwind(AssertUnwindSafe(|| affinity::kept(|| bench.sample(group))));
+            failure = failure.or(outcome.err().map(|panic| panic_message(&*panic)));
+        }
+        groups.iter().for_each(|group| bench.compute(group));
+        let planned = groups.into_iter().flat_map(Group::rows).cloned().collect();
+        let (rows, given_up) = bench.finish(planned, failure.as_deref());
+        let failure = failure.or(given_up);
+        let (name, summary) = (declared.experiment.name().to_owned(), declared.experiment.summary().to_owned());
+        let code = code_of(&name, declared.engine).map(str::to_owned);
+        (ExperimentRun { name, summary, duration: start.elapsed().as_secs_f64(), code, failure }, rows)
     }
 
     fn is_interrupted(&self) -> bool {
@@ -364,33 +378,4 @@ impl<'a> Declared<'a> {
         self.rows().any(|spec| selection.holds(&spec.id))
             || (self.failure.is_some() && selection.holds(self.experiment.name()))
     }
-}
-
-/// Runs one experiment on `bench`, its groups in an order that is drawn by `seed`: what is said of it as a whole, and its
-/// rows.
-pub fn run_one(experiment: &dyn AnyExperiment, bench: Bench, engine: &str, seed: u64) -> (ExperimentRun, Vec<Row>) {
-    run_parts(&Declared::of(experiment, engine), bench, &Part::ALL, seed)
-}
-
-/// Runs these parts of one experiment.
-fn run_parts(declared: &Declared<'_>, mut bench: Bench, parts: &[Part], seed: u64) -> (ExperimentRun, Vec<Row>) {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let (start, mut failure, mut planned) = (Instant::now(), declared.failure.clone(), Vec::new());
-    for part in parts {
-        let groups: Vec<&Group> = declared.groups.iter().filter(|group| group.part() == *part).collect();
-        planned.extend(groups.iter().flat_map(|group| group.rows()).cloned());
-        let mut drawn = groups.clone();
-        drawn.shuffle(&mut random);
-        for group in drawn {
-            // A panic in one group is a defect of that one: the others run, and the results say what happened.
-            let outcome = catch_unwind(AssertUnwindSafe(|| affinity::kept(|| bench.sample(group))));
-            failure = failure.or(outcome.err().map(|panic| panic_message(&*panic)));
-        }
-        groups.into_iter().for_each(|group| bench.compute(group));
-    }
-    let (rows, given_up) = bench.finish(planned, failure.as_deref());
-    let failure = failure.or(given_up);
-    let (name, summary) = (declared.experiment.name().to_owned(), declared.experiment.summary().to_owned());
-    let code = code_of(&name, declared.engine).map(str::to_owned);
-    (ExperimentRun { name, summary, duration: start.elapsed().as_secs_f64(), code, failure }, rows)
 }

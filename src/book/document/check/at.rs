@@ -5,7 +5,7 @@ use super::super::{Document, Text};
 use super::Check;
 use crate::error::FileError;
 use crate::results::{Dimension, Expression, Parameters, UnknownParameter, nearest};
-use crate::yaml::Way;
+use crate::yaml::{Fault, Way};
 
 /// A place in the text that a document was read from, where something may be wrong.
 #[derive(Clone)]
@@ -57,7 +57,8 @@ impl<'a> At<'a> {
 
     /// Says what is wrong here, and what may have been meant.
     pub(super) fn refuse_for<T>(&self, what: impl AsRef<str>, hint: String) -> Result<T, FileError> {
-        Err(self.way.error(self.text, self.origin, format!("{}{}", self.about, what.as_ref()), hint))
+        let (way, message) = (self.way.clone(), format!("{}{}", self.about, what.as_ref()));
+        Err(Fault { way, message, hint }.error(self.text, self.origin))
     }
 
     /// Refuses a name that stands here and is none of those that are known.

@@ -1,10 +1,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use serde_json::json;
+
 use super::*;
-use crate::experiment::{AnyExperiment, Bench, Experiment, RunObserver};
+use crate::experiment::{AnyExperiment, Bench, Experiment, Registry, RunObserver};
 use crate::measure::{Progress, Protocol, Sampler};
-use crate::results::Outcome;
+use crate::results::{Environment, Outcome, Plan, Selection};
+use crate::runner::{Session, Suite, empty_results};
 
 struct Unobserved;
 
@@ -41,9 +44,8 @@ fn what_a_row_declares_of_its_clock_and_iterations_is_what_its_case_does() {
         .per(7)
         .observed("a.observed", "Observed", Unit::Number, |_| Ok(|| Ok(1.0)));
     let stream = Rc::new(Device::open("cpu:0").unwrap().stream().unwrap());
-    let declared: Vec<_> = group.rows.into_iter().collect();
-    assert_eq!(declared.len(), 5);
-    for Declared { spec, make } in declared {
+    assert_eq!(group.makes.len(), 5);
+    for (spec, make) in group.group.rows.into_iter().zip(group.makes) {
         let Some(make) = make else { panic!("{} is not sampled", spec.id) };
         let case = make(&stream, spec.id.clone()).unwrap();
         let iterations = case.iterations() as u64;
@@ -98,7 +100,7 @@ fn a_setup_that_fails_fails_every_row_of_the_group() {
 /// When each sample of a row began.
 fn started(bench: &Bench, id: &str, parameters: &Parameters) -> Vec<f64> {
     match bench.outcome(id, parameters) {
-        Some(outcome @ Outcome::Measured(_)) => outcome.samples().iter().filter_map(|sample| sample.started).collect(),
+        Some(Outcome::Measured(own)) => own.samples.iter().filter_map(|sample| sample.started).collect(),
         other => panic!("{id}: {other:?}"),
     }
 }
@@ -140,7 +142,7 @@ fn a_row_of_another_system_is_declared_and_has_no_meaning_here() {
 #[test]
 fn recorded_rows_and_those_that_change_the_process_run_apart() {
     #[derive(Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-    struct Both;
+    struct Both {}
     impl Experiment for Both {
         const NAME: &'static str = "both";
         const SUMMARY: &'static str = "Rows of both parts";
@@ -155,14 +157,24 @@ fn recorded_rows_and_those_that_change_the_process_run_apart() {
             ]
         }
     }
-    let both: &dyn AnyExperiment = &Both;
+    let both: &dyn AnyExperiment = &Both {};
     let ids: Vec<String> = both.plan("cpu").into_iter().map(|spec| spec.id).collect();
     assert_eq!(ids, ["both.connected", "both.last", "both.span", "both.time"]);
-    let (_, rows) = crate::runner::run_one(both, bench(), "cpu", 7);
+    let registry = Registry::new().with::<Both>();
+    let source = json!({ "title": "T", "sampling": { "samples": 2, "warmup": 0 }, "experiments": [{ "both": {} }] });
+    let suite = Suite::of_results(&source, "test", &registry).unwrap();
+    let device = Device::open("cpu:0").unwrap();
+    let environment = Environment::now(&device, Vec::new());
+    let (selection, plan) = (Selection::default(), Plan::default());
+    let empty = empty_results(suite.source.clone(), selection, plan, environment.clone());
+    let (suite, registry, device, observer) = (&suite, &registry, &device, Arc::new(Unobserved));
+    let interrupt = Arc::default();
+    let session = Session { suite, registry, device, observer, interrupt, has_timelines: true };
+    let results = session.next(empty, environment);
     let begin = |id: &str| {
-        let row = rows.iter().find(|row| row.spec.id == id).unwrap();
-        match row.outcome("run") {
-            Some(outcome @ Outcome::Measured(_)) => [0, 1].map(|place| outcome.samples()[place].started.unwrap()),
+        let row = results.rows.iter().find(|row| row.spec.id == id).unwrap();
+        match row.outcome(&results.run().id) {
+            Some(Outcome::Measured(own)) => [0, 1].map(|place| own.samples[place].started.unwrap()),
             other => panic!("{id}: {other:?}"),
         }
     };

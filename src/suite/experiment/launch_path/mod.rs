@@ -44,21 +44,15 @@ impl Experiment for LaunchPath {
             group = group.with_parameters([("operations", operations.into())]);
             group = rows(group, place, operations, iterations);
         }
-        vec![group.build(), queue::run(elements, self.patience.duration()), self.same()]
-    }
-}
-
-impl LaunchPath {
-    /// A batch and a synchronize, twice.
-    fn same(&self) -> Group {
+        // A batch and a synchronize.
         const OPERATIONS: usize = 100;
-        let elements = self.elements.get();
-        Group::of("The same code twice", [("operations", OPERATIONS.into()), ("elements", elements.into())])
+        let same = Group::of("The same code twice", [("operations", OPERATIONS.into()), ("elements", elements.into())])
             .setup(move |device| device.stream()?.zeros::<f32>([elements]))
             .twice(["launch-path.same.a", "launch-path.same.b", "launch-path.same.ratio"], move |x| {
-                (0..OPERATIONS).try_for_each(|_| x.affine_in_place(1.0, 1.0))?;
+                launch_all(x, OPERATIONS)?;
                 x.stream().device().synchronize()
-            })
+            });
+        vec![group.build(), queue::run(elements, self.patience.duration()), same]
     }
 }
 

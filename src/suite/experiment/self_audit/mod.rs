@@ -39,7 +39,12 @@ impl Experiment for SelfAudit {
         let calls = self.calls.get();
         let mut groups = vec![instruments(calls), launches(calls)];
         groups.extend(self.spins.iter().flat_map(|spin| stopwatch::run(spin.0)));
-        groups.push(same(calls));
+        let same = Group::of("The same code twice", [("calls", calls.into())])
+            .setup(|device| device.stream()?.zeros::<f32>([1024]))
+            .twice(["self-audit.same.a", "self-audit.same.b", "self-audit.same.ratio"], move |x| {
+                (0..calls).try_for_each(|_| x.affine_in_place(1.0, 1.0))
+            });
+        groups.push(same);
         groups
     }
 }
@@ -113,13 +118,4 @@ fn launches(calls: usize) -> Group {
         .work(Work::launches(1.0, "1").as_peak())
         .derived("self-audit.enqueue.ratio", "Library in place / bare launch", Unit::Ratio, "in-place / raw")
         .build()
-}
-
-/// A loop of launches, twice.
-fn same(calls: usize) -> Group {
-    Group::of("The same code twice", [("calls", calls.into())])
-        .setup(|device| device.stream()?.zeros::<f32>([1024]))
-        .twice(["self-audit.same.a", "self-audit.same.b", "self-audit.same.ratio"], move |x| {
-            (0..calls).try_for_each(|_| x.affine_in_place(1.0, 1.0))
-        })
 }

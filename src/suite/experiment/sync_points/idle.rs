@@ -4,20 +4,14 @@
 //! The kernels' spans come from a recording, and the time is that from the start of the first kernel to the end of the
 //! last. Calls take longer while the device is recorded, so it idles more than without a recording.
 
-use super::{dtype, operands};
+use super::{dtype, iterate, operands};
 use crate::experiment::prelude::*;
 
 pub(super) fn run<T: Float>(n: usize, iters: usize) -> Group {
     let share = move |synchronize: bool| {
         move |(stream, x, w): &(Stream, Tensor<T>, Tensor<T>)| {
-            let device = stream.device();
-            let region = || {
-                (0..iters).try_for_each(|_| {
-                    black_box(x.matmul(w)?);
-                    if synchronize { device.synchronize() } else { Ok(()) }
-                })
-            };
-            device.record(region).map(|((), timeline)| idle_share(&timeline))
+            let recorded = stream.device().record(|| iterate(x, w, iters, synchronize));
+            recorded.map(|((), timeline)| idle_share(&timeline))
         }
     };
     Group::of("Idle device", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])

@@ -99,12 +99,7 @@ impl Experiment for SyncPoints {
                 recorder.record(name, [dtype::<T>(), ("size", n.into()), ("iters", ITERATIONS.into())], |device| {
                     let (stream, x, w) = operands::<T>(device, n)?;
                     Ok(Box::new(move || {
-                        for _ in 0..ITERATIONS {
-                            black_box(x.matmul(&w)?);
-                            if forced {
-                                stream.device().synchronize()?;
-                            }
-                        }
+                        iterate(&x, &w, ITERATIONS, forced)?;
                         if forced { Ok(()) } else { stream.device().synchronize() }
                     }))
                 });
@@ -135,29 +130,32 @@ fn operands<T: Float>(device: &Device, size: usize) -> Result<(Stream, Tensor<T>
     Ok((stream, x, w))
 }
 
+/// A loop of matmuls, with a synchronize in each iteration or with none.
+fn iterate<T: Float>(x: &Tensor<T>, w: &Tensor<T>, iters: usize, synchronize: bool) -> Result<()> {
+    let device = x.stream().device();
+    for _ in 0..iters {
+        black_box(x.matmul(w)?);
+        if synchronize {
+            device.synchronize()?;
+        }
+    }
+    Ok(())
+}
+
 /// The loops of one size and one type.
 fn loops<T: Float>(group: GroupBuilder<Device>, rows: Loops, n: usize, iters: usize) -> GroupBuilder<Device> {
     let [without, each, delta] = rows;
-    let iterate = move |synchronize: bool| {
+    let looped = move |synchronize: bool| {
         move |device: &Device| {
-            let (device, (stream, x, w)) = (device.clone(), operands::<T>(device, n)?);
-            let body = move || {
-                for _ in 0..iters {
-                    black_box(x.matmul(&w)?);
-                    if synchronize {
-                        device.synchronize()?;
-                    }
-                }
-                Ok(())
-            };
-            Ok((stream, body))
+            let (stream, x, w) = operands::<T>(device, n)?;
+            Ok((stream, move || iterate(&x, &w, iters, synchronize)))
         }
     };
     group
-        .device_time(without, "No synchronize in the loop", iterate(false))
+        .device_time(without, "No synchronize in the loop", looped(false))
         .per(iters)
         .work(matmul(n))
-        .device_time(each, "Synchronize each iteration", iterate(true))
+        .device_time(each, "Synchronize each iteration", looped(true))
         .per(iters)
         .work(matmul(n))
         .difference(delta, "Cost of a synchronize", [each, without])
@@ -179,12 +177,8 @@ impl SyncPoints {
         let (n, iters) = (self.small.get(), self.iters.get());
         Group::of("The same code twice", [dtype::<T>(), ("size", n.into()), ("iters", iters.into())])
             .setup(move |device| operands::<T>(device, n))
-            .twice(["sync-points.same.a", "sync-points.same.b", "sync-points.same.ratio"], move |(stream, x, w)| {
-                let device = stream.device();
-                (0..iters).try_for_each(|_| {
-                    black_box(x.matmul(w)?);
-                    device.synchronize()
-                })
+            .twice(["sync-points.same.a", "sync-points.same.b", "sync-points.same.ratio"], move |(_, x, w)| {
+                iterate(x, w, iters, true)
             })
     }
 

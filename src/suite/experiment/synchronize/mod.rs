@@ -72,33 +72,28 @@ impl Synchronize {
 
     fn streams(&self) -> Group {
         let (elements, busy) = (self.elements.get(), self.busy.duration());
-        let stale = move |order| {
-            move |device: &Device| {
-                let handover = Handover::new(device, elements)?;
-                Ok(move || {
-                    handover.run(order, busy)?;
-                    handover.stale()
+        let parameters = [("elements", elements.into()), ("busy_seconds", f64::from(self.busy).into())];
+        let mut group = Group::of("Two streams and one tensor", parameters);
+        for (order, [stale, time], name) in [
+            (Order::Nothing, ["synchronize.streams.none.stale", "synchronize.streams.none.time"], "no ordering"),
+            (Order::Event, ["synchronize.streams.event.stale", "synchronize.streams.event.time"], "event wait"),
+            (
+                Order::Device,
+                ["synchronize.streams.device.stale", "synchronize.streams.device.time"],
+                "device synchronize",
+            ),
+        ] {
+            group = group
+                .observed(stale, &format!("Stale elements, {name}"), Unit::Number, move |device| {
+                    let handover = Handover::new(device, elements)?;
+                    Ok(move || handover.run(order, busy).and_then(|()| handover.stale()))
                 })
-            }
-        };
-        let time = move |order| {
-            move |device: &Device| {
-                let handover = Handover::new(device, elements)?;
-                Ok(move || handover.run(order, busy))
-            }
-        };
-        let (none, event, device) = (Order::Nothing, Order::Event, Order::Device);
-        Group::of(
-            "Two streams and one tensor",
-            [("elements", elements.into()), ("busy_seconds", f64::from(self.busy).into())],
-        )
-        .observed("synchronize.streams.none.stale", "Stale elements, no ordering", Unit::Number, stale(none))
-        .host_time("synchronize.streams.none.time", "Time, no ordering", time(none))
-        .observed("synchronize.streams.event.stale", "Stale elements, event wait", Unit::Number, stale(event))
-        .host_time("synchronize.streams.event.time", "Time, event wait", time(event))
-        .observed("synchronize.streams.device.stale", "Stale elements, device synchronize", Unit::Number, stale(device))
-        .host_time("synchronize.streams.device.time", "Time, device synchronize", time(device))
-        .build()
+                .host_time(time, &format!("Time, {name}"), move |device| {
+                    let handover = Handover::new(device, elements)?;
+                    Ok(move || handover.run(order, busy))
+                });
+        }
+        group.build()
     }
 
     fn clocks(&self) -> Group {

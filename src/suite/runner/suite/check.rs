@@ -11,58 +11,44 @@ use super::{ENGINES, Suite};
 use crate::device::cpu;
 use crate::experiment::AnyExperiment;
 use crate::results::nearest;
-use crate::yaml::Way;
+use crate::yaml::{Fault, Way};
 
 /// How often a suite may run, each system.
 const MAX_RUNS: u32 = 1000;
 
-/// What of a suite cannot be, and where it stands.
-pub(super) struct SuiteFault {
-    pub(crate) way: Way,
-    pub(super) message: String,
-    pub(super) hint: String,
-}
-
-impl SuiteFault {
-    pub(super) fn at(way: Way, message: String) -> Self {
-        Self { way, message, hint: String::new() }
+impl Suite {
+    /// Why no suite runs so often, if none does.
+    pub fn refuse_runs(runs: NonZeroU32) -> Option<String> {
+        (runs.get() > MAX_RUNS).then(|| format!("{runs} is more than {MAX_RUNS}, the most runs of a suite"))
     }
-}
-
-/// Why a suite cannot run so often, if it cannot.
-pub(super) fn too_many(runs: NonZeroU32) -> Option<String> {
-    (runs.get() > MAX_RUNS).then(|| format!("{runs} is more than {MAX_RUNS}, the most runs of a suite"))
 }
 
 /// Finds the first thing in a suite that cannot be: a device that there is not, a list without an item, a sampling without
 /// an end, a row that would be measured twice.
-pub(super) fn check(suite: &Suite) -> Option<SuiteFault> {
+pub(super) fn check(suite: &Suite) -> Option<Fault> {
     if let Some((message, hint)) = no_device(&suite.device) {
-        return Some(SuiteFault { way: Way::default().key("device"), message, hint });
+        return Some(Fault { way: Way::default().key("device"), message, hint });
     }
-    if let Some(message) = too_many(suite.runs) {
-        return Some(SuiteFault::at(Way::default().key("runs"), message));
+    if let Some(message) = Suite::refuse_runs(suite.runs) {
+        return Some(Fault::at(Way::default().key("runs"), message));
     }
     let is_empty = |_: &Way, value: &Value| value.as_array().is_some_and(Vec::is_empty);
     if let Some(way) = Way::default().first(&suite.source, &is_empty) {
-        return Some(SuiteFault::at(
-            way,
-            "an empty list measures nothing: name an item, or leave the parameter out".to_owned(),
-        ));
+        return Some(Fault::at(way, "an empty list measures nothing: name an item, or leave the parameter out"));
     }
     if let Err(error) = suite.sampling.validate() {
         let message = error.to_string();
-        return Some(SuiteFault::at(of_sampling(&suite.source, &message), message));
+        return Some(Fault::at(of_sampling(&suite.source, &message), message));
     }
-    if let Some((way, message)) = left_out(suite) {
-        return Some(SuiteFault::at(way, message));
+    if let Some(fault) = left_out(suite) {
+        return Some(fault);
     }
     ENGINES.into_iter().find_map(|engine| {
         let of_engine = suite.source.get("engines").is_some_and(|engines| engines.get(engine).is_some());
         let list = Way::default();
         let list = if of_engine { list.key("engines").key(engine) } else { list.key("experiments") };
         let (place, message) = measured_twice(suite.experiments_on(engine), engine)?;
-        Some(SuiteFault::at(list.item(place), message))
+        Some(Fault::at(list.item(place), message))
     })
 }
 
@@ -83,13 +69,11 @@ pub(super) fn no_device(name: &str) -> Option<(String, String)> {
 }
 
 /// The first name of `except` that leaves out nothing: it is of the experiments that run with `all` and are not named.
-fn left_out(suite: &Suite) -> Option<(Way, String)> {
+fn left_out(suite: &Suite) -> Option<Fault> {
     let top = Way::default();
     if suite.source.get("except").is_some() && !suite.all {
-        return Some((
-            top.name("except"),
-            "it leaves experiments out of all, and the suite has no `all: true`".to_owned(),
-        ));
+        let message = "it leaves experiments out of all, and the suite has no `all: true`";
+        return Some(Fault::at(top.name("except"), message));
     }
     suite.except.iter().enumerate().find_map(|(place, name)| {
         let why = if suite.except[..place].contains(name) {
@@ -101,7 +85,7 @@ fn left_out(suite: &Suite) -> Option<(Way, String)> {
         } else {
             return None;
         };
-        Some((top.key("except").item(place), format!("`{name}` {why}")))
+        Some(Fault::at(top.key("except").item(place), format!("`{name}` {why}")))
     })
 }
 

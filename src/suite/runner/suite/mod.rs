@@ -10,11 +10,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use self::check::{SuiteFault, check, no_device, too_many};
+use self::check::{check, no_device};
 use crate::error::FileError;
 use crate::experiment::{AnyExperiment, Registry};
 use crate::measure::Protocol;
-use crate::yaml::{self, Way};
+use crate::yaml::{self, Fault, Way};
 
 /// Which experiments to run, with which parameters, on which device.
 ///
@@ -24,23 +24,35 @@ use crate::yaml::{self, Way};
 ///
 /// assert!(Suite::schema(&Registry::builtin()).get("properties").is_some());
 /// ```
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Suite {
     /// The title of the book that is made of the results.
     pub title: String,
     /// The device: `auto` (`cuda:0` if there is one, else `cpu:0`) or a name.
+    #[serde(default = "auto")]
     pub device: String,
     /// How often it runs, each time in a process of its own.
+    #[serde(default = "runs")]
     pub runs: NonZeroU32,
     /// How rows are sampled.
     pub sampling: Protocol,
+    /// The experiments as they are written.
+    experiments: Vec<Value>,
+    #[serde(default)]
+    engines: Engines,
     /// The experiments on the devices of each engine: those of `engines`, else `experiments`. A parameter that is not stated
     /// is the one that suits the engine.
+    #[serde(skip)]
     on: BTreeMap<&'static str, Vec<Arc<dyn AnyExperiment>>>,
     /// Whether the other experiments of the registry run, too, with the parameters that suit the engine.
+    #[serde(default)]
     pub all: bool,
     /// Experiments that do not run with `all`.
+    #[serde(default)]
     pub except: Vec<String>,
     /// The suite as it was read.
+    #[serde(skip)]
     pub source: Value,
 }
 
@@ -49,25 +61,6 @@ pub(super) const RUNS: NonZeroU32 = NonZeroU32::new(3).unwrap();
 
 /// The engines that there are.
 pub const ENGINES: [&str; 2] = ["cuda", "cpu"];
-
-/// A suite as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    title: String,
-    #[serde(default = "auto")]
-    device: String,
-    #[serde(default = "runs")]
-    runs: NonZeroU32,
-    sampling: Protocol,
-    experiments: Vec<Value>,
-    #[serde(default)]
-    engines: Engines,
-    #[serde(default)]
-    all: bool,
-    #[serde(default)]
-    except: Vec<String>,
-}
 
 /// Lists of experiments by the engine.
 #[derive(Default, Deserialize)]
@@ -101,8 +94,7 @@ impl Suite {
     /// As [`read`](Self::read).
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
         let source = yaml::parse_filled(text, origin, None)?;
-        let refused = |SuiteFault { way, message, hint }| way.error(text, origin, message, hint);
-        Self::of(yaml::parse(text, origin)?, source, registry).map_err(refused)
+        yaml::parse::<Self>(text, origin)?.with_experiments(source, registry).map_err(|fault| fault.error(text, origin))
     }
 
     /// The suite of a results file; `origin` names the file in errors.
@@ -111,36 +103,31 @@ impl Suite {
     /// [`FileError`] says what of it this program does not have.
     pub fn of_results(source: &Value, origin: &str, registry: &Registry) -> Result<Self, FileError> {
         let refused = |why: String| FileError::whole(origin, format!("its suite: {why}"));
-        let written = Written::deserialize(source).map_err(|error| refused(error.to_string()))?;
-        Self::of(written, source.clone(), registry).map_err(|fault| refused(fault.message))
+        let suite = Self::deserialize(source).map_err(|error| refused(error.to_string()))?;
+        suite.with_experiments(source.clone(), registry).map_err(|fault| refused(fault.message))
     }
 
-    fn of(written: Written, source: Value, registry: &Registry) -> Result<Self, SuiteFault> {
-        let Written { title, device, runs, sampling, experiments, engines, all, except } = written;
+    /// With the experiments that it names, and as it was read.
+    fn with_experiments(mut self, source: Value, registry: &Registry) -> Result<Self, Fault> {
+        self.source = source;
         let top = Way::default();
-        let shared = |engine| listed(&top.key("experiments"), &experiments, engine, registry);
+        let shared = |engine| listed(&top.key("experiments"), &self.experiments, engine, registry);
         // It is read also where each engine has a list of its own.
         shared(ENGINES[0])?;
-        let own = |engine, list: Option<Vec<Value>>| match list {
-            Some(list) => listed(&top.key("engines").key(engine), &list, engine, registry),
+        let own = |engine, list: &Option<Vec<Value>>| match list {
+            Some(list) => listed(&top.key("engines").key(engine), list, engine, registry),
             None => shared(engine),
         };
-        let on = [("cuda", own("cuda", engines.cuda)?), ("cpu", own("cpu", engines.cpu)?)].into();
-        if let Some((place, name)) = except.iter().enumerate().find(|(_, name)| registry.get(name).is_none()) {
-            return Err(SuiteFault::at(top.key("except").item(place), registry.unknown(name)));
+        self.on = [("cuda", own("cuda", &self.engines.cuda)?), ("cpu", own("cpu", &self.engines.cpu)?)].into();
+        if let Some((place, name)) = self.except.iter().enumerate().find(|(_, name)| registry.get(name).is_none()) {
+            return Err(Fault::at(top.key("except").item(place), registry.unknown(name)));
         }
-        let suite = Self { title, device, runs, sampling, on, all, except, source };
-        check(&suite).map_or(Ok(suite), Err)
+        check(&self).map_or(Ok(self), Err)
     }
 
     /// Why no machine has a device of this name, with the nearest one that there can be.
     pub fn refuse_device(name: &str) -> Option<String> {
         no_device(name).map(|(message, near)| format!("{message}{near}"))
-    }
-
-    /// Why no suite runs so often, if none does.
-    pub fn refuse_runs(runs: NonZeroU32) -> Option<String> {
-        too_many(runs)
     }
 
     /// Whether its device may be one of `engine`.
@@ -160,27 +147,19 @@ impl Suite {
 }
 
 /// The experiments of the list at `way`, each with the parameters that it states and else those that suit the engine.
-fn listed(
-    way: &Way,
-    list: &[Value],
-    engine: &str,
-    registry: &Registry,
-) -> Result<Vec<Arc<dyn AnyExperiment>>, SuiteFault> {
+fn listed(way: &Way, list: &[Value], engine: &str, registry: &Registry) -> Result<Vec<Arc<dyn AnyExperiment>>, Fault> {
     let one = |(place, item): (usize, &Value)| {
         let way = way.item(place);
         let only =
             |map: &Map<String, Value>| Some((map.keys().next()?.clone(), map.values().next()?.as_object()?.clone()));
         let Some((name, stated)) = item.as_object().filter(|map| map.len() == 1).and_then(only) else {
             let message = "expected one experiment with its parameters: `sync-points: { iters: 20 }`";
-            return Err(SuiteFault::at(way, message.to_owned()));
+            return Err(Fault::at(way, message));
         };
         let Some(entry) = registry.get(&name) else {
-            return Err(SuiteFault::at(way.name(&name), registry.unknown(&name)));
+            return Err(Fault::at(way.name(&name), registry.unknown(&name)));
         };
-        entry.suited(engine, &stated).map_err(|error| {
-            let (way, message, hint) = yaml::refused(&error, way.key(&name));
-            SuiteFault { way, message, hint }
-        })
+        entry.suited(engine, &stated).map_err(|error| yaml::refused(&error, way.key(&name)))
     };
     list.iter().enumerate().map(one).collect()
 }
