@@ -18,7 +18,7 @@ pub type RowId = &'static str;
 /// Rows under a heading, and how they are measured: [`of`](Self::of) begins one. Its cases are sampled together,
 /// interleaved, so that a reader may compare them.
 ///
-/// A group says what would be measured. A [`Bench`](super::Bench) measures it, once in each pass of a run.
+/// A group says what would be measured. A bench measures it, once in each pass of a run.
 pub struct Group {
     pub(super) part: Part,
     pub(super) repeats: Repeats,
