@@ -159,6 +159,8 @@ impl Block {
     pub(super) fn on_device(&self) -> Result<CUdeviceptr> {
         match &self.kind {
             Kind::Pinned(start) | Kind::Registered(start, _) => {
+                // The thread that asks need not be the one that made it.
+                start.context.bind()?;
                 let mut address = 0;
                 // Safety: the memory is mapped; writes one address.
                 let status = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, start.get()?, 0) };
