@@ -7,7 +7,6 @@ use super::output::Form;
 use super::terminal;
 use super::{AppContext, End, output};
 use crate::experiment::RegistryEntry;
-use crate::measure::Clock;
 use crate::results::{MetricSpec, Provenance, grouped};
 
 /// List the experiments and the rows that each produces
@@ -50,9 +49,7 @@ fn say((RegistryEntry { name, summary, .. }, rows): &Planned<'_>) {
 /// What takes the samples, in a word or two.
 fn taken_by(spec: &MetricSpec) -> &'static str {
     match spec.provenance {
-        Provenance::Measured { clock: Clock::Host, .. } => "host clock",
-        Provenance::Measured { clock: Clock::DeviceEvents, .. } => "device events",
-        Provenance::Measured { clock: Clock::Observed, .. } => "observed",
+        Provenance::Measured { clock, .. } => clock.name(),
         Provenance::Derived { .. } => "derived",
     }
 }

@@ -182,10 +182,7 @@ fn ratio_cell(entry: TableEntry<'_>, measured: Option<&Measured<'_>>) -> Cell {
 /// What a row's samples come to, with how they were taken.
 pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
     let (source, notes) = match &metric.spec.provenance {
-        // In the order of the clocks.
-        Provenance::Measured { clock, .. } => {
-            (["host clock", "device events", "observed"][*clock as usize].to_owned(), vec![])
-        }
+        Provenance::Measured { clock, .. } => (clock.name().to_owned(), vec![]),
         Provenance::Derived { derivation: Derivation::Extrapolation, formula, .. } => {
             (formula.clone(), vec![format!("extrapolated: {formula}")])
         }

@@ -31,6 +31,17 @@ pub enum Clock {
     Observed,
 }
 
+impl Clock {
+    /// What it is called in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host clock",
+            Self::DeviceEvents => "device events",
+            Self::Observed => "observed",
+        }
+    }
+}
+
 /// Runs `region` and measures the seconds until it returns.
 ///
 /// The caller gets the result, so the time does not include dropping it.
