@@ -230,7 +230,8 @@ fn the_formula_of_the_work_of_a_row_gives_its_amount() {
             _ => spec.parameters.get(word)?.number(),
         };
         let amount = Expression::formula(&work.formula).and_then(|formula| formula.evaluate(&value));
-        let amount = amount.unwrap_or_else(|| panic!("{}: {}", spec.id, work.formula));
+        let amount =
+            amount.unwrap_or_else(|| panic!("{}: `{}` is no formula of its parameters", spec.id, work.formula));
         assert_eq!(amount, work.amount, "{}: {}", titled(&spec.id, &spec.parameters), work.formula);
         checked += 1;
     }
@@ -497,7 +498,10 @@ fn every_chapter_with_a_document_measures_the_same_code_twice_in_turn() {
     let experiments = whole().experiments().into_iter();
     for experiment in experiments.filter(|name| documents.iter().any(|document| document.id == *name)) {
         let ratio = medians(&whole().lookup(), &format!("{experiment}.same.ratio"));
-        assert!(ratio.len() == 1 && ratio[0] > 0.0, "{experiment}: {ratio:?}");
+        assert!(
+            ratio.len() == 1 && ratio[0] > 0.0,
+            "{experiment} needs one group with `.twice`; the ratios of its same code twice are {ratio:?}"
+        );
     }
 }
 
