@@ -8,11 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use super::folder::at;
 use crate::error::BookError;
-use crate::files::{LockedFolder, begins_with, kind_of, replace};
+use crate::files::{Lock, Scratch, begins_with, kind_of, replace};
 
 /// The file that says that a folder may be replaced.
 const MARKER: &str = ".syncscope";
@@ -21,23 +19,19 @@ const MARKED: &str = "report makes this folder anew each time it renders. What i
 pub const BOOK: &[&str] = &["book", "site"];
 /// The folder of slides.
 pub const SLIDES: &[&str] = &["slides"];
-const WORK: &str = ".render-";
-const PART: &str = ".syncscope-part";
 
 /// How long another process may take to put its book in the same place.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// Finds out whether a book, or slides, can be put into `out`, before anything is measured for it.
+/// Finds out whether folders of these names can be put into `out`, before anything is measured for it. Nothing is made.
 ///
 /// # Errors
-/// [`BookError::File`] where one of the folders is something that this program did not make; [`BookError::Io`] where nothing can be
-/// put there.
-pub fn check_place(out: &Path, folders: &'static [&'static str]) -> Result<(), BookError> {
-    OutputPlace::claim(out, folders).map(drop)
-}
-
-/// Finds out whether folders of these names can be put into `out`.
-fn check_folders(out: &Path, names: &[&str]) -> Result<(), BookError> {
+/// [`BookError::File`] where one of the folders is something that this program did not make; [`BookError::Io`] where `out` can
+/// be no folder.
+pub fn check_place(out: &Path, names: &[&str]) -> Result<(), BookError> {
+    if out.ancestors().find(|place| place.exists()).is_some_and(|place| !place.is_dir()) {
+        return Err(at(out)(io::ErrorKind::NotADirectory.into()));
+    }
     const REASON: &str =
         "this was not made by report, so it is not replaced; move it away or give another folder by --out";
     names.iter().map(|name| out.join(name)).try_for_each(|place| match may_replace(&place).map_err(at(&place))? {
@@ -63,32 +57,23 @@ fn is_folder(place: &Path) -> io::Result<bool> {
     Ok(kind_of(place)?.is_some_and(|there| there.is_dir()))
 }
 
-/// Leaves the marker in a folder.
-fn mark(folder: &Path) -> Result<(), BookError> {
-    let marker = folder.join(MARKER);
-    fs::write(&marker, MARKED).map_err(at(&marker))
-}
-
 /// A working folder in `out`, which no other process makes a book in meanwhile.
 pub(super) struct OutputPlace<'a> {
     out: &'a Path,
     /// The names of the folders that are put there.
     names: &'static [&'static str],
-    work: TempDir,
+    work: Scratch,
     /// Dropped behind what is in it.
-    _folder: LockedFolder,
+    _lock: Lock,
 }
 
 impl<'a> OutputPlace<'a> {
     /// Clears what dead processes left and begins a working folder.
     pub(crate) fn claim(out: &'a Path, names: &'static [&'static str]) -> Result<Self, BookError> {
-        let folder = LockedFolder::take(out, ".render.lock", WAIT).map_err(at(out))?;
-        let folder = folder.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
-        clear(out);
-        check_folders(out, names)?;
-        let work = tempfile::Builder::new().prefix(WORK).suffix(PART).tempdir_in(out).map_err(at(out))?;
-        mark(work.path())?;
-        Ok(Self { out, names, work, _folder: folder })
+        let lock = Lock::of_folder(out, ".render.lock", WAIT).map_err(at(out))?;
+        let lock = lock.ok_or_else(|| BookError::Busy { path: out.to_owned() })?;
+        check_place(out, names)?;
+        Ok(Self { out, names, work: Scratch::within(out).map_err(at(out))?, _lock: lock })
     }
 
     /// Where a folder of the book is made.
@@ -96,90 +81,16 @@ impl<'a> OutputPlace<'a> {
         self.work.path().join(name)
     }
 
-    /// Puts the folders in their places; a failure leaves what was there.
+    /// Puts the folders in their places, one after the other: each is the old or the new one, whole.
     pub(super) fn put(self) -> Result<(), BookError> {
         for name in self.names {
-            mark(&self.working(name))?;
-        }
-        let mut done: Vec<(PathBuf, PathBuf)> = Vec::new();
-        for name in self.names {
             let (new, place) = (self.working(name), self.out.join(name));
-            let was_there = place.exists();
-            if let Err(cause) = replace(&new, &place, &self.working(&old(name))) {
-                for (new, place) in done {
-                    // The first error is the one to report.
-                    let _ = replace(&new, &place, &new.with_extension("new"));
-                }
-                return Err(BookError::Io { path: place, cause });
-            }
-            let kept = if new.exists() { new } else { self.working(&old(name)) };
-            if was_there {
-                done.push((kept, place));
-            }
+            let marker = new.join(MARKER);
+            fs::write(&marker, MARKED).map_err(at(&marker))?;
+            replace(&new, &place, &self.working(&format!("old-{name}"))).map_err(at(&place))?;
         }
         Ok(())
     }
-}
-
-impl Drop for OutputPlace<'_> {
-    fn drop(&mut self) {
-        remove(self.work.path());
-    }
-}
-
-fn old(name: &str) -> String {
-    format!("old-{name}")
-}
-
-/// Removes the working folders of processes that were killed, and no other of such a name. Where the kill came between two
-/// steps, the folder that was in a place goes back to it.
-fn clear(out: &Path) {
-    let entries = fs::read_dir(out).into_iter().flatten().flatten();
-    for left in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(WORK)) {
-        // What cannot be looked at or put back stays for the next run.
-        let _ = clear_one(&left.path(), out);
-    }
-}
-
-fn clear_one(left: &Path, out: &Path) -> io::Result<()> {
-    if !is_made(left)? {
-        remove_begun(left);
-        return Ok(());
-    }
-    for name in BOOK.iter().chain(SLIDES) {
-        let (kept, place) = (left.join(old(name)), out.join(name));
-        if is_made(&kept)? && kind_of(&place)?.is_none() {
-            fs::rename(kept, place)?;
-        }
-    }
-    remove(left);
-    Ok(())
-}
-
-/// Removes a working folder, the marker last, so that the next run finds what this one cannot remove.
-fn remove(work: &Path) {
-    for entry in fs::read_dir(work).into_iter().flatten().flatten() {
-        if entry.file_name() != MARKER {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-    if fs::read_dir(work).is_ok_and(|entries| entries.count() <= 1) {
-        let _ = fs::remove_dir_all(work);
-    }
-}
-
-/// Removes a working folder that a kill left before its marker was whole. One that holds anything else, or whose name a
-/// working folder does not have, stays.
-fn remove_begun(work: &Path) {
-    if !work.as_os_str().as_encoded_bytes().ends_with(PART.as_bytes()) {
-        return;
-    }
-    let marker = work.join(MARKER);
-    let alone = is_folder(work).unwrap_or_default() && fs::read_dir(work).is_ok_and(|entries| entries.count() == 1);
-    if alone && fs::symlink_metadata(&marker).is_ok_and(|marker| marker.is_file() && marker.len() == 0) {
-        let _ = fs::remove_file(&marker);
-    }
-    let _ = fs::remove_dir(work);
 }
 
 #[cfg(test)]
@@ -214,17 +125,6 @@ mod tests {
     }
 
     #[test]
-    fn of_many_that_look_at_a_new_place_at_once_each_can_have_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path().join("new/out");
-        std::thread::scope(|scope| {
-            (0..4).for_each(|_| _ = scope.spawn(|| (0..100).for_each(|_| check_place(&out, BOOK).unwrap())));
-        });
-        // Of folders that one made for another nobody knows whose they are: one without anything in it may stay.
-        assert!(!out.exists() || names(&out).is_empty());
-    }
-
-    #[test]
     fn a_folder_a_file_and_a_link_of_the_users_are_never_replaced() {
         for make in [
             (|place: &Path| fs::create_dir(place).and_then(|()| fs::write(place.join("mine"), "mine")).unwrap())
@@ -241,44 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_another_marker_or_named_like_a_working_folder_is_the_users() {
+    fn a_folder_with_another_marker_is_the_users() {
         let out = tempfile::tempdir().unwrap();
-        let cache = out.path().join(".render-cache");
-        fs::create_dir(&cache).unwrap();
-        fs::write(cache.join("mine"), "mine").unwrap();
-        #[cfg(unix)]
-        {
-            let other = tempfile::tempdir().unwrap();
-            fs::create_dir_all(other.path().join("old-book")).unwrap();
-            std::os::unix::fs::symlink(other.path(), out.path().join(".render-link")).unwrap();
-            drop(OutputPlace::claim(out.path(), BOOK).unwrap());
-            assert!(other.path().join("old-book").exists() && out.path().join(".render-link").is_symlink());
-        }
-        let empty = out.path().join(".render-empty");
-        fs::create_dir(&empty).unwrap();
-        drop(OutputPlace::claim(out.path(), BOOK).unwrap());
-        assert!(empty.exists());
-        assert_eq!(fs::read_to_string(cache.join("mine")).unwrap(), "mine");
         for marker in ["", "my own settings", &format!("{MARKED}and more")] {
             let site = out.path().join("site");
             fs::create_dir_all(&site).unwrap();
             fs::write(site.join(MARKER), marker).unwrap();
             assert!(matches!(put(out.path(), "new"), Err(BookError::File(_))), "{marker}");
         }
-    }
-
-    #[test]
-    fn the_next_run_clears_what_a_killed_one_left_and_puts_back_what_it_took() {
-        let out = tempfile::tempdir().unwrap();
-        put(out.path(), "first").unwrap();
-        let left = out.path().join(".render-dead");
-        fs::create_dir_all(left.join("site")).unwrap();
-        mark(&left).unwrap();
-        fs::create_dir(out.path().join(".render-began.syncscope-part")).unwrap();
-        fs::rename(out.path().join("site"), left.join("old-site")).unwrap();
-        let place = OutputPlace::claim(out.path(), BOOK).unwrap();
-        assert_eq!(fs::read_to_string(out.path().join("site/page")).unwrap(), "first");
-        drop(place);
-        assert_eq!(names(out.path()), ["book", "site"]);
     }
 }

@@ -11,7 +11,7 @@ use super::output::Form;
 use super::output_file::OutputFile;
 use super::{End, argument, recorded};
 use crate::error::FileError;
-use crate::files::{LockedFolder, begins_with};
+use crate::files::{Lock, begins_with};
 use crate::store::{self, Collected, Index, Listed, Medians, collect};
 use syncscope_fleet::{MissingTask, SCRIPT, missing};
 
@@ -99,7 +99,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let csv = OutputFile::asked(arguments.csv.as_ref(), begins_with("machine,model,"))?;
     let _held = held(store)?;
     // Of another kind it is refused now.
-    let list = OutputFile::claim_inside(store, INDEX, begins_with("file,machine,"))?;
+    let list = OutputFile::claim(&store.join(INDEX), begins_with("file,machine,"))?;
     let mut collected = collect(&arguments.sources, store, &recorded::sound)?;
     let mut left = Vec::new();
     for folder in arguments.sources.iter().filter(|source| source.is_dir()) {
@@ -133,7 +133,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
 }
 
 /// Holds a store until all is put into it and listed: of two that collect at once, the second sees what the first has put there.
-fn held(store: &Path) -> Result<LockedFolder, FileError> {
+fn held(store: &Path) -> Result<Lock, FileError> {
     if let Some(held) = store::held(store, Duration::ZERO)? {
         return Ok(held);
     }

@@ -238,7 +238,7 @@ fn write(folder: &Path, script: &str, tasks: u32) -> anyhow::Result<()> {
         return Err(UsageError(message).into());
     }
     let put = |name: &str, begin: &'static str, text: &str| {
-        OutputFile::claim_inside(folder, name, begins_with(begin))?.write(text.as_bytes())
+        OutputFile::claim(&folder.join(name), begins_with(begin))?.write(text.as_bytes())
     };
     put(SCRIPT, BEGIN, script)?;
     put(PLAN, "tasks:", &format!("tasks: {tasks}\n"))?;

@@ -21,17 +21,6 @@ impl OutputFile {
         Ok(Self { path: path.to_owned(), target })
     }
 
-    /// Claims a file that the program names in a folder of the user's.
-    pub(super) fn claim_inside(
-        folder: &Path,
-        name: impl AsRef<Path>,
-        is_own: impl FnOnce(&Path) -> io::Result<bool>,
-    ) -> Result<Self, FileError> {
-        let path = folder.join(&name);
-        let target = Target::claim_inside(folder, name.as_ref(), is_own).map_err(at(&path))?;
-        Ok(Self { path, target })
-    }
-
     /// The same for a file that may not be asked for.
     pub(super) fn asked(
         path: Option<&PathBuf>,

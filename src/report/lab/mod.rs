@@ -140,7 +140,7 @@ fn released(arguments: &Release) -> anyhow::Result<End> {
         refuse_input(&to, &arguments.notebooks)?;
         let is_untouched =
             |there: &Path| Ok(is_kind(notebook_text(there))? && read(there).is_ok_and(|lab| lab.is_unanswered()));
-        let file = OutputFile::claim_inside(&arguments.out, name, is_untouched)?;
+        let file = OutputFile::claim(&arguments.out.join(name), is_untouched)?;
         made.push((to, file, text));
     }
     // All of them, or none.

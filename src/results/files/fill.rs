@@ -5,7 +5,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::made::made;
 use super::scratch::Scratch;
 use super::target::folder_of;
 use crate::error::{FileError, at};
@@ -51,7 +50,7 @@ fn filled(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<bool>
             fs::rename(entry.path(), folder.join(entry.file_name()))
         })?,
     }
-    made();
+    super::made();
     Ok(true)
 }
 

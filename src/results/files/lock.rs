@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
+use super::fill::make_folder;
+
 /// Held until it is dropped or its process ends, however that ends.
 #[derive(Debug)]
 pub struct Lock {
@@ -16,6 +18,13 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// Makes a folder where it is not there, and takes the lock of this name in it; `None` where another process holds that
+    /// for longer than `wait`.
+    pub fn of_folder(folder: &Path, name: &str, wait: Duration) -> io::Result<Option<Self>> {
+        make_folder(folder)?;
+        Self::take(&folder.join(name), wait)
+    }
+
     /// Takes the lock at `path`, a file of its own; `None` where another process holds it for longer than `wait`.
     pub fn take(path: &Path, wait: Duration) -> io::Result<Option<Self>> {
         let begun = Instant::now();

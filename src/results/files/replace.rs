@@ -6,8 +6,6 @@ use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::made::made;
-
 /// Puts `new` in the place of `place`; what was there lies at `old` then, or where `new` was.
 ///
 /// The two change places in one step where the file system can do that. Where it cannot, a kill between two steps leaves the
@@ -24,6 +22,6 @@ pub fn replace(new: &Path, place: &Path, old: &Path) -> io::Result<()> {
         }
         other => other?,
     }
-    made();
+    super::made();
     Ok(())
 }

@@ -9,8 +9,6 @@ use std::time::Duration;
 
 use super::fill::make_folder;
 use super::lock::Lock;
-use super::made::made;
-use super::read::kind_of;
 
 /// How long another process may take to write the same file.
 const WAIT: Duration = Duration::from_secs(10);
@@ -84,14 +82,6 @@ impl Target {
         Self::ready(path, lock)
     }
 
-    /// The same of a file that the program names, at `below` in the user's folder `root`: a link on the way from there is
-    /// somebody else's word on where to write, and is refused. Its content is made of what lies beside it: whoever writes it last
-    /// has seen all.
-    pub fn claim_inside(root: &Path, below: &Path, is_own: impl FnOnce(&Path) -> io::Result<bool>) -> io::Result<Self> {
-        refuse_links(root, below)?;
-        Self::claim_within(&root.join(below), is_own, WAIT)
-    }
-
     /// Claims a name that no file has; `None` where one has it, or another process is about to make one of it.
     pub fn claim_new(path: &Path) -> io::Result<Option<Self>> {
         let is_there = || fs::symlink_metadata(path).is_ok();
@@ -108,18 +98,6 @@ impl Target {
         }
     }
 
-    /// Removes what processes that were killed left of files in a folder, also of those that nobody will claim again.
-    pub fn sweep(folder: &Path) {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let left = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(LOCK).or(rest.strip_suffix(PART)));
-            if let Some(of) = left.filter(|of| !of.is_empty()) {
-                // Who holds it clears it.
-                let _ = Self::claim_new(&folder.join(of));
-            }
-        }
-    }
-
     fn ready(path: PathBuf, lock: Lock) -> io::Result<Self> {
         // Who holds the lock knows that nobody else writes: what is there was left by a process that was killed.
         let _ = fs::remove_file(beside(&path, PART));
@@ -133,7 +111,7 @@ impl Target {
         match self {
             Self::Stream(path) => {
                 let mut stream = fs::File::options().write(true).open(path)?;
-                made();
+                super::made();
                 stream.write_all(content)?;
                 stream.flush()
             }
@@ -142,7 +120,7 @@ impl Target {
                 file.write_all(content).map_err(limited)?;
                 file.as_file().sync_all()?;
                 file.persist(path).map_err(|error| error.error)?;
-                made();
+                super::made();
                 Ok(())
             }
         }
@@ -164,20 +142,6 @@ impl Target {
         }
         added
     }
-}
-
-/// Refuses a path from `root` on which a link stands.
-pub fn refuse_links(root: &Path, below: &Path) -> io::Result<()> {
-    let mut path = root.to_owned();
-    for part in below {
-        path.push(part);
-        if kind_of(&path)?.is_some_and(|there| there.is_symlink()) {
-            let part = part.to_string_lossy();
-            let message = format!("`{part}` is a link, through which nothing is written; put there what it leads to");
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
-        }
-    }
-    Ok(())
 }
 
 /// Refuses to replace a file that is read-only, or that holds anything that is not this program's.
@@ -289,44 +253,6 @@ mod tests {
         drop(writer);
         assert!(Target::claim_new(&path).unwrap().is_none() && !part.exists() && !left.exists());
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
-    }
-
-    #[test]
-    fn a_folder_is_cleared_of_what_killed_processes_left_and_of_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        for (name, text) in [("a.json", "whole"), (".a.json.syncscope-part", "half"), (".own.lock", "mine")] {
-            fs::write(at(name), text).unwrap();
-        }
-        fs::write(at(".none.json.syncscope-part"), "half").unwrap();
-        let writer = Target::claim(&at("b.json"), |_| Ok(true)).unwrap();
-        fs::write(at(".b.json.syncscope-part"), "half").unwrap();
-        Target::sweep(folder.path());
-        let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        left.sort();
-        assert_eq!(left, [".b.json.lock", ".b.json.syncscope-part", ".own.lock", "a.json"]);
-        drop(writer);
-    }
-
-    #[test]
-    fn a_link_to_elsewhere_within_a_folder_is_not_written_through() {
-        let folder = tempfile::tempdir().unwrap();
-        let [root, elsewhere] = ["root", "elsewhere"].map(|name| folder.path().join(name));
-        for folder in [&root, &elsewhere] {
-            fs::create_dir(folder).unwrap();
-        }
-        std::os::unix::fs::symlink(&elsewhere, root.join("machine")).unwrap();
-        std::os::unix::fs::symlink(elsewhere.join("index"), root.join("index")).unwrap();
-        std::os::unix::fs::symlink(&root, folder.path().join("link")).unwrap();
-        for below in ["machine/file", "index"] {
-            let refusal = Target::claim_inside(&root, Path::new(below), |_| Ok(true)).unwrap_err().to_string();
-            assert!(refusal.contains("is a link"), "{refusal}");
-        }
-        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
-        // The folder itself is the user's word.
-        let target = Target::claim_inside(&folder.path().join("link"), Path::new("a/file"), |_| Ok(true)).unwrap();
-        target.write(b"whole").unwrap();
-        assert_eq!(fs::read_to_string(root.join("a/file")).unwrap(), "whole");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::index::entries;
 use super::reading::each;
 use super::{Reader, ask_plain, files, other_suite, place_of, plain, suite_of};
 use crate::error::{FileError, at};
-use crate::files::{Target, begins_with, is_json, is_kind, is_same, kind_of, read_bytes, refuse_links, without_gz};
+use crate::files::{Target, begins_with, is_json, is_kind, is_same, kind_of, read_bytes, without_gz};
 use crate::{LONGEST_FILE, Results};
 
 /// What became of the files that were to be collected.
@@ -102,12 +102,6 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
         .into_iter()
         .filter_map(|file| Some((without_gz(&file).file_name()?.to_owned(), store.join(&file))))
         .collect();
-    // What came whole before is not claimed again.
-    let folders: BTreeSet<PathBuf> = candidates.iter().filter_map(|one| Some(one.place.parent()?.to_owned())).collect();
-    for folder in &folders {
-        refuse_links(store, folder).map_err(at(&store.join(folder)))?;
-        Target::sweep(&store.join(folder));
-    }
     for candidate in candidates {
         let Candidate { file, place, content, suite: own, title: own_title, refusal, there } = candidate;
         let name = place.file_name().unwrap_or_default().to_owned();
@@ -120,7 +114,7 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
         } else if let Some(of) = there {
             collected.duplicates.push(Duplicate { file, of });
         } else {
-            copy(&file, &content, (store, &place), read)?;
+            copy(&file, &content, &store.join(&place))?;
             named.insert(name, file.clone());
             collected.added.push(Added { from: file, place });
         }
@@ -172,9 +166,8 @@ fn most_common(candidates: &[Candidate]) -> Option<(String, String)> {
     Some((first.suite.clone(), first.title.clone()))
 }
 
-/// Puts the text of a file into the store as it is. One from before files had a digest gets one.
-fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reader<'_>) -> Result<(), FileError> {
-    let place = &store.join(below);
+/// Puts the text of a file into the store as it is.
+fn copy(file: &Path, content: &[u8], place: &Path) -> Result<(), FileError> {
     let text = self::content(file).map_err(at(file))?;
     if Sha256::digest(&text).as_slice() != content {
         return Err(FileError::whole(
@@ -182,20 +175,16 @@ fn copy(file: &Path, content: &[u8], (store, below): (&Path, &Path), read: Reade
             "it changed while it was collected; collect it again",
         ));
     }
-    // It stands at the end.
-    let has_digest = text.windows(MARK.len()).rev().any(|part| part == MARK);
-    let text = if has_digest { text } else { read(file)?.to_content(place)? };
     if place.exists() {
         ask_plain(place).map_err(at(place))?;
     }
     // What lies there in part was damaged: the place says of which samples it is.
-    let target = Target::claim_inside(store, below, begins_with(BEGIN)).map_err(at(place))?;
+    let target = Target::claim(place, begins_with(BEGIN)).map_err(at(place))?;
     target.write(&text).map_err(FileError::unwritten(place))
 }
 
 /// How every results file begins.
 const BEGIN: &str = "{\n  \"schema_version\": ";
-const MARK: &[u8] = b"\"samples_sha256\"";
 
 /// What is in a file, unpacked, as far as a results file may reach.
 fn content(file: &Path) -> io::Result<Vec<u8>> {

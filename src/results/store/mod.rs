@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use crate::Results;
 use crate::error::{FileError, at};
-use crate::files::LockedFolder;
+use crate::files::Lock;
 
 /// The lock of those that put files into a store. The suite of the first of them is that of all others.
 const LOCK: &str = ".collect.lock";
@@ -49,8 +49,8 @@ const LOCK: &str = ".collect.lock";
 ///
 /// # Errors
 /// The folder cannot be written.
-pub fn held(store: &Path, wait: Duration) -> Result<Option<LockedFolder>, FileError> {
-    LockedFolder::take(store, LOCK, wait).map_err(at(store))
+pub fn held(store: &Path, wait: Duration) -> Result<Option<Lock>, FileError> {
+    Lock::of_folder(store, LOCK, wait).map_err(at(store))
 }
 
 /// Reads a results file, in several threads at a time.
