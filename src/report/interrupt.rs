@@ -1,8 +1,9 @@
 //! Ctrl-C: the first asks the run to end after the current sample, and ends the program where that takes too long; the
 //! second ends it as soon as what was measured is written, the third at once. And the other signals that ask for the end.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Output};
+use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -97,16 +98,19 @@ impl Forward {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Waits for the end of a process that measures, and takes what it printed. Where its standard input is a pipe, that ends
-    /// with this process.
-    pub(super) fn attend(&self, mut child: Child) -> anyhow::Result<Output> {
+    /// Waits for the end of a process that measures, and hears each line of its standard output, where that is a pipe. Where
+    /// its standard input is one, that ends with this process.
+    pub(super) fn attend(&self, mut child: Child, mut heard: impl FnMut(&str)) -> anyhow::Result<ExitStatus> {
         let _held = child.stdin.take();
         *self.child() = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         // What came before it was there to be told.
         self.pass(self.count.load(Ordering::Relaxed));
-        let output = child.wait_with_output().context("cannot wait for the process of the run");
+        // One that cannot be read is as one that ended.
+        let lines = child.stdout.take().into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
+        lines.map_while(Result::ok).for_each(|line| heard(&line));
+        let status = child.wait().context("cannot wait for the process of the run");
         *self.child() = None;
-        output
+        status
     }
 
     fn pass(&self, times: u32) {
@@ -120,9 +124,6 @@ impl Forward {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// The most bytes of what the system says of a process.
-const MAX_STATUS_BYTES: usize = 64 << 10;
 
 /// The signal by which a process of this program is told to end by the one that started it, whatever the user has both
 /// ignore.
@@ -161,7 +162,7 @@ pub(super) fn settle() {
 
 /// Whether the program was told to ignore a signal when it began, as far as the system says so.
 pub(super) fn is_ignored(signal: i32) -> bool {
-    let status = read_text(Path::new("/proc/self/status"), MAX_STATUS_BYTES).unwrap_or_default();
+    let status = read_text(Path::new("/proc/self/status"), 64 << 10).unwrap_or_default();
     let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
     ignored.is_some_and(|ignored| (ignored >> (signal - 1)) & 1 == 1)
 }

@@ -9,12 +9,11 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{argument, invocation, output};
 use crate::error::{FileError, at};
 use crate::files::Target;
-use crate::results::{LONGEST_FILE, Piece, Results, Row};
+use crate::results::{LONGEST_FILE, Piece, Results};
 
 const CHECKPOINT: &str = ".checkpoint";
 
@@ -22,35 +21,20 @@ const CHECKPOINT: &str = ".checkpoint";
 pub(super) struct Keeper {
     /// The results file.
     pub(super) out: PathBuf,
-    state: Mutex<State>,
-}
-
-struct State {
-    target: Option<Target>,
+    target: Target,
     checkpoint: Checkpoint,
-    /// What a process that measures has left so far, and whether the target holds it.
-    kept: Option<Results>,
-    is_in_target: bool,
-    running: Vec<Row>,
 }
 
 /// Where checkpoints go.
 struct Checkpoint {
     /// What they are called, without the number and the ending.
     stem: OsString,
-    /// Where they may go, if they cannot go where they go now.
-    places: VecDeque<Place>,
+    /// The folders where they may go, if they cannot go where they go now.
+    places: VecDeque<PathBuf>,
     current: Option<(PathBuf, Target)>,
     /// Files of this run, which go when its results are whole elsewhere.
     written: Vec<PathBuf>,
     failed: bool,
-}
-
-enum Place {
-    /// A file of this run.
-    File(PathBuf),
-    /// A folder: the first name that no file has. An earlier run's checkpoint is not this one's to replace.
-    Folder(PathBuf),
 }
 
 /// The results file that a run resumed from `file` writes, where the user names none: its own, or that of its checkpoint.
@@ -77,20 +61,18 @@ impl Keeper {
     pub(super) fn begin(out: &Path) -> Result<Self, FileError> {
         let mut is_partial = false;
         let target = Results::claim(out, |there| is_partial = there.is_partial())?;
-        let keeper = Self::of(out, target);
+        let mut keeper = Self::of(out, target);
         if is_partial {
             let (file, program) = (argument(out), invocation());
             note!(
                 "{file} is of runs that did not end, and will be replaced; to go on from it: {program} run --resume {file}"
             );
         }
-        let mut state = keeper.state();
-        let left = out.with_file_name(joined(&state.checkpoint.stem, ".json"));
+        let left = out.with_file_name(joined(&keeper.checkpoint.stem, ".json"));
         if left != out && left.is_file() {
             note!("an earlier run did not end; to go on from it: {} run --resume {}", invocation(), argument(&left));
         }
-        state.checkpoint.claim().map_err(at(&left))?;
-        drop(state);
+        keeper.checkpoint.claim().map_err(at(&left))?;
         Ok(keeper)
     }
 
@@ -101,21 +83,13 @@ impl Keeper {
         if file == out {
             return Ok(Self::of(out, Target::claim_to_add(out).map_err(at(out))?));
         }
-        let keeper = Self::of(out, Results::claim(out, |_| ())?);
+        let mut keeper = Self::of(out, Results::claim(out, |_| ())?);
         // Of other files that are gone on from, only a run's own checkpoint is replaced and, in the end, removed.
         if out_of(file) == out {
             let target = Target::claim_to_add(file).map_err(at(file))?;
-            let mut state = keeper.state();
-            state.checkpoint.current = Some((file.to_owned(), target));
-            state.checkpoint.written.push(file.to_owned());
+            keeper.checkpoint.current = Some((file.to_owned(), target));
+            keeper.checkpoint.written.push(file.to_owned());
         }
-        Ok(keeper)
-    }
-
-    /// Claims a checkpoint of these results, to which a run is to be added: what is measured goes there as it comes.
-    pub(super) fn of_checkpoint(file: &Path, results: &Results) -> Result<Self, FileError> {
-        let keeper = Self::of(file, Target::claim_to_add(file).map_err(at(file))?);
-        keeper.state().kept = Some(results.clone());
         Ok(keeper)
     }
 
@@ -126,133 +100,66 @@ impl Keeper {
         let name = own.file_name().unwrap_or_default().as_bytes();
         let stem = joined(OsStr::from_bytes(name.strip_suffix(b".json").unwrap_or(name)), CHECKPOINT);
         let beside = matches!(target, Target::File { .. }).then(|| out.with_file_name(""));
-        let places = beside.into_iter().chain([PathBuf::new(), std::env::temp_dir()]).map(Place::Folder).collect();
+        let places = beside.into_iter().chain([PathBuf::new(), std::env::temp_dir()]).collect();
         let checkpoint = Checkpoint { stem, places, current: None, written: Vec::new(), failed: false };
-        let state = State { target: Some(target), checkpoint, kept: None, is_in_target: true, running: Vec::new() };
-        Self { out: out.to_owned(), state: Mutex::new(state) }
+        Self { out: out.to_owned(), target, checkpoint }
+    }
+
+    /// Writes a checkpoint of all, and says where it is.
+    pub(super) fn checkpoint(&mut self, results: &Results) -> anyhow::Result<PathBuf> {
+        let written = self.checkpoint.write(&self.content(results)?);
+        written.map_err(|error| anyhow::anyhow!("what is measured can be kept nowhere: {error}"))
+    }
+
+    /// The content of a checkpoint: a text, to which pieces are added, whatever the results file is.
+    fn content(&self, results: &Results) -> Result<Vec<u8>, FileError> {
+        results.to_content(&self.out.with_extension("json"))
     }
 
     /// Adds a piece of the run to the checkpoint; where that cannot be done, writes all again, there or elsewhere.
-    pub(super) fn keep(&self, piece: &Piece) {
-        let mut state = self.state();
-        let State { target, checkpoint, kept, is_in_target, running } = &mut *state;
-        running.clear();
-        // After a rescue all is written.
-        let (Some(target), Some(kept)) = (target, kept) else { return };
-        kept.add(piece.clone());
+    pub(super) fn add(&mut self, piece: &Piece, results: &Results) {
         // Before the first row there is nothing to keep.
-        if kept.rows.is_empty() {
+        if results.rows.is_empty() {
             return;
         }
-        let add = |line: String| target.append(line.as_bytes(), LONGEST_FILE).is_ok();
-        if *is_in_target && piece.to_line().is_ok_and(add) {
+        let current = self.checkpoint.current.as_ref();
+        let add = |line: String| current.is_some_and(|(_, to)| to.append(line.as_bytes(), LONGEST_FILE).is_ok());
+        if piece.to_line().is_ok_and(add) {
             return;
         }
-        let Ok(content) = self.of_checkpoint_file(kept) else { return };
-        *is_in_target = target.write(&content).is_ok();
-        if !*is_in_target
-            && let Err(error) = checkpoint.write(&content)
-            && !std::mem::replace(&mut checkpoint.failed, true)
+        let Ok(content) = self.content(results) else { return };
+        if let Err(error) = self.checkpoint.write(&content)
+            && !std::mem::replace(&mut self.checkpoint.failed, true)
         {
             alert!("no checkpoint can be written, and the run goes on without: {error}");
         }
     }
 
-    /// The content of a checkpoint: a text, to which pieces are added, whatever the results file is.
-    fn of_checkpoint_file(&self, results: &Results) -> Result<Vec<u8>, FileError> {
-        results.to_content(&self.out.with_extension("json"))
-    }
-
-    /// Writes a checkpoint for the processes of the runs, and says where it is.
-    pub(super) fn checkpoint(&self, results: &Results) -> anyhow::Result<PathBuf> {
-        let content = self.of_checkpoint_file(results)?;
-        let mut state = self.state();
-        let written = state.checkpoint.write(&content);
-        let path = written.map_err(|error| anyhow::anyhow!("what is measured can be kept nowhere: {error}"))?;
-        // Until the next time it is theirs to write.
-        state.checkpoint.current = None;
-        state.checkpoint.places.push_front(Place::File(path.clone()));
-        Ok(path)
-    }
-
-    /// Takes over the file where a process left the results because it could not write the checkpoint.
-    pub(super) fn take_over(&self, file: &Path) {
-        let mut state = self.state();
-        state.checkpoint.places.push_front(Place::File(file.to_owned()));
-        state.checkpoint.written.push(file.to_owned());
-    }
-
-    /// Lets a file of this run be what it is: it is neither written nor removed from now on.
-    pub(super) fn leave(&self, file: &Path) {
-        let mut state = self.state();
-        state.checkpoint.written.retain(|path| path != file);
-        state.checkpoint.places.retain(|place| !matches!(place, Place::File(path) if path == file));
-    }
-
     /// Takes the checkpoint away where it holds nothing.
-    pub(super) fn give_up(&self) {
-        let mut state = self.state();
-        state.target = None;
-        state.checkpoint.remove(&self.out);
-    }
-
-    /// Remembers the rows of the experiment that is running.
-    pub(super) fn measured(&self, rows: &[Row]) {
-        self.state().running = rows.to_vec();
+    pub(super) fn give_up(&mut self) {
+        self.checkpoint.remove(&self.out);
     }
 
     /// Writes the results file, or where that fails another, and says so. Where the results are then.
-    pub(super) fn finish(&self, results: &Results) -> anyhow::Result<PathBuf> {
-        let mut state = self.state();
-        let target = state.target.take();
+    pub(super) fn finish(&mut self, results: &Results) -> anyhow::Result<PathBuf> {
         let content = results.to_content(&self.out)?;
-        let written = target.as_ref().map_or(Ok(()), |target| target.write(&content));
-        let Err(error) = written else {
-            state.checkpoint.remove(&self.out);
+        let Err(error) = self.target.write(&content) else {
+            self.checkpoint.remove(&self.out);
             return Ok(self.out.clone());
         };
         alert!("{}: {error}", self.out.display());
-        match state.checkpoint.write(&content) {
+        match self.checkpoint.write(&content) {
             Ok(path) => {
                 alert!("the results went to {} instead", path.display());
-                state.checkpoint.remove(&path);
+                self.checkpoint.remove(&path);
                 Ok(path)
             }
             Err(error) => {
-                let last = state.checkpoint.written.last();
+                let last = self.checkpoint.written.last();
                 let kept = last.map_or_else(String::new, |path| format!("; a part of them is in {}", path.display()));
                 Err(anyhow::anyhow!("the results could not be written anywhere: {error}{kept}"))
             }
         }
-    }
-
-    /// Writes what there is, where the run itself cannot: the program is about to end. Where it is then; `None` where there
-    /// was nothing to do.
-    pub(super) fn rescue(&self) -> Option<PathBuf> {
-        let left = {
-            let mut state = self.state();
-            let running = std::mem::take(&mut state.running);
-            state.kept.take().filter(|_| state.target.is_some()).map(|mut results| {
-                if let Some(run) = running.first().and_then(|row| row.series.first()).map(|series| series.run.clone()) {
-                    results.put_rows(&run, running);
-                }
-                results
-            })
-        };
-        match self.finish(&left?) {
-            Ok(path) => {
-                alert!("interrupted within a sample");
-                Some(path)
-            }
-            Err(error) => {
-                alert!("error: {error}");
-                Some(self.out.clone())
-            }
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -260,8 +167,8 @@ impl Checkpoint {
     /// Claims the next place that can be written.
     fn claim(&mut self) -> io::Result<()> {
         let mut last = io::Error::other("no place is left");
-        while let Some(place) = self.places.pop_front() {
-            match place.claim(&self.stem) {
+        while let Some(folder) = self.places.pop_front() {
+            match claim_in(&folder, &self.stem) {
                 Ok(claimed) => {
                     self.current = Some(claimed);
                     return Ok(());
@@ -303,25 +210,20 @@ impl Checkpoint {
     }
 }
 
-impl Place {
-    fn claim(self, stem: &OsStr) -> io::Result<(PathBuf, Target)> {
-        let folder = match self {
-            Self::File(path) => return Target::claim_to_add(&path).map(|target| (path, target)),
-            // Only a default folder may be missing, and that of the results file was made when it was claimed.
-            Self::Folder(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
-                let message = format!("there is no folder {}", folder.display());
-                return Err(io::Error::new(io::ErrorKind::NotFound, message));
-            }
-            Self::Folder(folder) => folder,
-        };
-        let numbers = std::iter::once(String::new()).chain((2..).map(|number: u32| format!("-{number}")));
-        for path in numbers.map(|number| folder.join(joined(stem, &format!("{number}.json")))) {
-            if let Some(target) = Target::claim_new(&path)? {
-                return Ok((path, target));
-            }
-        }
-        Err(io::Error::other("no name is left"))
+/// Claims the first name in a folder that no file has: an earlier run's checkpoint is not this one's to replace.
+fn claim_in(folder: &Path, stem: &OsStr) -> io::Result<(PathBuf, Target)> {
+    // Only a default folder may be missing, and that of the results file was made when it was claimed.
+    if !folder.as_os_str().is_empty() && !folder.is_dir() {
+        let message = format!("there is no folder {}", folder.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, message));
     }
+    let numbers = std::iter::once(String::new()).chain((2..).map(|number: u32| format!("-{number}")));
+    for path in numbers.map(|number| folder.join(joined(stem, &format!("{number}.json")))) {
+        if let Some(target) = Target::claim_new(&path)? {
+            return Ok((path, target));
+        }
+    }
+    Err(io::Error::other("no name is left"))
 }
 
 #[cfg(test)]
@@ -343,38 +245,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_on_the_way_goes_also_where_the_results_go_elsewhere() {
-        use crate::results::{Plan, Selection};
-
-        let folder = tempfile::tempdir().unwrap();
-        let device = syncscope::device::Device::open("cpu:0").unwrap();
-        let environment = crate::device::environment(&device, Vec::new());
-        let results =
-            crate::runner::empty_results(serde_json::json!({}), Selection::default(), Plan::default(), environment);
-        let out = folder.path().join("r.json");
-        let keeper = Keeper::begin(&out).unwrap();
-        let first = keeper.checkpoint(&results).unwrap();
-        let elsewhere = folder.path().join("elsewhere.json");
-        fs::write(&elsewhere, "a part").unwrap();
-        keeper.take_over(&elsewhere);
-        // No file takes the place of a folder.
-        fs::create_dir(&out).unwrap();
-        let written = keeper.finish(&results).unwrap();
-        assert_eq!(written, elsewhere);
-        assert!(Results::read(&written).is_ok() && !first.exists());
-    }
-
-    #[test]
     fn a_checkpoint_takes_a_name_that_no_file_has_and_no_other_run_has_claimed() {
         let folder = tempfile::tempdir().unwrap();
-        let claim = || Place::Folder(folder.path().to_owned()).claim("r.checkpoint".as_ref()).unwrap();
+        let claim = || claim_in(folder.path(), "r.checkpoint".as_ref()).unwrap();
         let [(first, target), (second, _kept)] = [claim(), claim()];
         assert!(first.ends_with("r.checkpoint.json") && second.ends_with("r.checkpoint-2.json"));
         target.write(b"first").unwrap();
         drop(target);
         assert!(claim().0.ends_with("r.checkpoint-3.json"));
         let missing = folder.path().join("missing");
-        assert!(Place::Folder(missing.clone()).claim("r.checkpoint".as_ref()).is_err() && !missing.exists());
+        assert!(claim_in(&missing, "r.checkpoint".as_ref()).is_err() && !missing.exists());
         assert_eq!(fs::read(first).unwrap(), b"first");
     }
 }

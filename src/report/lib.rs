@@ -48,6 +48,7 @@ mod recorded;
 mod render;
 mod run;
 mod schema;
+mod sent;
 mod serve;
 mod slides;
 mod submit;

@@ -10,10 +10,10 @@ use clap::Args;
 use rustix::process::{getpid, kill_process};
 
 use super::interrupt::{AskedBy, HANDED_ON, Interrupt, THREAD};
-use super::keep::Keeper;
 use super::processes::command_line;
 use super::progress::RunBar;
 use super::run::same_place;
+use super::sent::Sender;
 use super::{AppContext, End, device, output};
 use crate::experiment::RunObserver;
 use crate::results::Results;
@@ -48,17 +48,11 @@ pub(super) fn execute(arguments: &Arguments, carried: &AppContext) -> anyhow::Re
         environment.host.name_machine(machine);
     }
     same_place(file, results.environment(), &environment)?;
-    let keeper = Arc::new(Keeper::of_checkpoint(file, &results)?);
-    let (rescuer, place) = (Arc::clone(&keeper), file.clone());
-    let interrupt = Interrupt::listen(AskedBy::Parent, move || {
-        let written = rescuer.rescue();
-        if let Some(elsewhere) = written.as_ref().filter(|written| **written != place) {
-            output::hand_on(elsewhere);
-        }
-        written.is_some()
-    })?;
+    let sender = Arc::new(Sender::new()?);
+    let rescuer = Arc::clone(&sender);
+    let interrupt = Interrupt::listen(AskedBy::Parent, move || rescuer.rescue())?;
     end_with_parent()?;
-    let bar = Arc::new(RunBar::new(Some(Arc::clone(&keeper))));
+    let bar = Arc::new(RunBar::new(Some(Arc::clone(&sender))));
     let observer = Arc::clone(&bar) as Arc<dyn RunObserver>;
     let session = Session {
         suite: &suite,
@@ -70,11 +64,8 @@ pub(super) fn execute(arguments: &Arguments, carried: &AppContext) -> anyhow::Re
     };
     let results = session.next(results, environment);
     bar.finish();
-    let written = keeper.finish(&results)?;
+    sender.whole(&results)?;
     interrupt.ended();
-    if written != *file {
-        output::hand_on(&written);
-    }
     Ok(if interrupt.flag.load(Ordering::Relaxed) { End::Interrupted } else { End::Well })
 }
 

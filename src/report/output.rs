@@ -84,11 +84,6 @@ pub(super) fn whole(text: &str) {
     write(clean::terminal(text).as_bytes());
 }
 
-/// A path, byte by byte, for the process of this program that started this one: standard output is a pipe to it.
-pub(super) fn hand_on(path: &Path) {
-    write(path.as_os_str().as_encoded_bytes());
-}
-
 fn write(text: impl AsRef<[u8]>) {
     if IS_A_FILES.load(Ordering::Relaxed) {
         // Nobody is left to tell.

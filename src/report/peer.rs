@@ -94,7 +94,7 @@ impl OtherSystem {
         command.arg(folder.path().join(SCRIPT)).arg("--plan").arg(&planned).arg("--out").arg(&measured);
         command.arg("--attended").stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
         let child = command.spawn().with_context(|| format!("{} cannot be started", limits.python.display()))?;
-        let status = forward.attend(child)?.status;
+        let status = forward.attend(child, |_| ())?;
         anyhow::ensure!(measured.is_file(), "{SCRIPT} ended with {status}");
         let catalog = recorded::catalog(std::slice::from_ref(results), context);
         let system = System::read(&measured, &catalog)?;

@@ -1,15 +1,15 @@
 //! Measures the runs of a results file, each in a process of its own, so that none inherits the state of another and one
 //! that crashes costs its own rows alone.
 //!
-//! The processes share the run's checkpoint: each reads it, adds what it measures, and keeps it there as it goes.
+//! Each reads the run's checkpoint, and sends what it measures as it goes, which is added to it here.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -22,7 +22,7 @@ use super::terminal::OutputOptions;
 use super::{AlreadyReported, AppContext, End, argument, invocation, program, told};
 use crate::book::{Warning, WarningSubject};
 use crate::error::{FileError, explained};
-use crate::results::{Environment, LONGEST_FILE, Outcome, Results, SYNCSCOPE, grouped, without_folders};
+use crate::results::{Environment, LONGEST_FILE, Outcome, Piece, Results, SYNCSCOPE, grouped, without_folders};
 
 /// What is said where no further run is kept.
 const TOO_LONG: &str =
@@ -90,7 +90,7 @@ fn own_program() -> anyhow::Result<PathBuf> {
 /// Measures what `results` lack, by turns with another system where there is one, and has `keeper` write the results file, also where an error ends the runs before their end.
 pub(super) fn measure(
     results: Results,
-    keeper: &Keeper,
+    keeper: &mut Keeper,
     peer: Option<OtherSystem>,
     limits: &Limits,
     carried: &AppContext,
@@ -99,7 +99,7 @@ pub(super) fn measure(
     let file = keeper.checkpoint(&results)?;
     let mut runs = Runs { results, file, keeper, peer, lacks_peer: false, is_full: false, limits, carried, forward };
     let ended = runs.measure();
-    let Runs { results, forward, lacks_peer, is_full, .. } = runs;
+    let Runs { results, keeper, forward, lacks_peer, is_full, .. } = runs;
     if results.rows.is_empty() {
         keeper.give_up();
         if forward.is_interrupted() {
@@ -120,9 +120,9 @@ pub(super) fn measure(
 struct Runs<'a> {
     /// What is measured so far.
     results: Results,
-    /// Where the process of the next run reads it, and leaves more.
+    /// Where the process of the next run reads it.
     file: PathBuf,
-    keeper: &'a Keeper,
+    keeper: &'a mut Keeper,
     /// The other system that is measured by turns.
     peer: Option<OtherSystem>,
     /// Whether it could not be measured.
@@ -194,16 +194,25 @@ impl Runs<'_> {
 
     /// Measures the next run of this program, the `number`th, in a process of its own.
     fn next_own(&mut self, number: usize) -> anyhow::Result<()> {
-        let (status, elsewhere) = own_process(&self.file, self.limits, &self.forward)?;
-        if let Some(elsewhere) = elsewhere {
-            self.keeper.take_over(&elsewhere);
-            self.file = elsewhere;
-        }
-        self.results = Results::read(&self.file).map_err(|error| {
-            // It may hold more than is known here.
-            self.keeper.leave(&self.file);
-            anyhow::anyhow!("run {number} left what cannot be read, and it stays as it is: {error}")
+        let (results, keeper) = (&mut self.results, &mut *self.keeper);
+        let mut whole: Option<String> = None;
+        let unread = |error: &dyn Display| note!("a part of what run {number} left cannot be read: {error}");
+        let status = self.forward.attend(own_process(&self.file, self.limits)?, |line| match &mut whole {
+            Some(whole) => *whole += &format!("{line}\n"),
+            None if line.is_empty() => whole = Some(String::new()),
+            None => match Piece::of_line(line) {
+                Ok(piece) => {
+                    results.add(piece.clone());
+                    keeper.add(&piece, results);
+                }
+                Err(error) => unread(&error),
+            },
         })?;
+        match whole.map(|text| Results::parse(&text, &self.file)) {
+            Some(Ok(whole)) => self.results = whole,
+            Some(Err(error)) => unread(&error),
+            None => {}
+        }
         if self.forward.is_interrupted() || status.code() == Some(End::Interrupted as i32) {
             return Ok(());
         }
@@ -222,7 +231,7 @@ impl Runs<'_> {
 }
 
 /// Has `keeper` write the results file, and says what is to be known of the results.
-pub(super) fn finish(results: Results, keeper: &Keeper) -> anyhow::Result<FinishedRuns> {
+pub(super) fn finish(results: Results, keeper: &mut Keeper) -> anyhow::Result<FinishedRuns> {
     let file = keeper.finish(&results)?;
     for warning in Warning::of(&results).iter().filter(|warning| warning.about == WarningSubject::Sharing) {
         alert!("{warning}");
@@ -247,16 +256,13 @@ fn over(results: &Results, system: &str) -> usize {
     results.runs_of(system).filter(|run| run.is_over()).count()
 }
 
-/// Runs this program to measure the next run of `file`: how it ended, and where it left the results, if in another file.
-fn own_process(file: &Path, limits: &Limits, forward: &Forward) -> anyhow::Result<(ExitStatus, Option<PathBuf>)> {
+/// Begins a process of this program that measures the next run of `file`, and sends what it left.
+fn own_process(file: &Path, limits: &Limits) -> anyhow::Result<Child> {
     let mut command = measuring(own_program()?, limits);
     command.arg("next-run").args(OutputOptions::handed_on()).arg("--").arg(file);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     // Its own group: a signal of the terminal reaches it through this process alone, once.
-    let child = command.process_group(0).spawn().context("cannot start a process for the run")?;
-    let output = forward.attend(child)?;
-    let elsewhere = PathBuf::from(OsString::from_vec(output.stdout));
-    Ok((output.status, Some(elsewhere).filter(|path| fs::metadata(path).is_ok())))
+    command.process_group(0).spawn().context("cannot start a process for the run")
 }
 
 fn how_it_ended(status: ExitStatus) -> String {

@@ -4,28 +4,28 @@ use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::keep::Keeper;
+use super::sent::Sender;
 use super::terminal::is_quiet;
 use crate::experiment::RunObserver;
 use crate::measure::Progress;
 use crate::results::{Parameters, Piece, Row, titled};
 
-/// Shows which rows are being measured and how far their sampling has come, and keeps what a run leaves.
+/// Shows which rows are being measured and how far their sampling has come, and sends on what a run leaves.
 pub(super) struct RunBar {
     bar: ProgressBar,
-    /// Where what is measured is kept, if it is.
-    keeper: Option<Arc<Keeper>>,
+    /// Where what is measured goes, if it is kept.
+    sender: Option<Arc<Sender>>,
 }
 
 impl RunBar {
-    pub(super) fn new(keeper: Option<Arc<Keeper>>) -> Self {
+    pub(super) fn new(sender: Option<Arc<Sender>>) -> Self {
         let bar = if is_quiet() { ProgressBar::hidden() } else { ProgressBar::new(1000) };
         // The template is a constant: were it wrong, indicatif's own style would do.
         let template = "[{elapsed_precise}] {prefix} {bar:24} {wide_msg}";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        Self { bar, keeper }
+        Self { bar, sender }
     }
 
     pub(super) fn finish(&self) {
@@ -60,10 +60,10 @@ impl RunObserver for RunBar {
     }
 
     fn measured(&self, rows: &[Row]) {
-        self.keeper.iter().for_each(|keeper| keeper.measured(rows));
+        self.sender.iter().for_each(|sender| sender.measured(rows));
     }
 
     fn keep(&self, piece: &Piece) {
-        self.keeper.iter().for_each(|keeper| keeper.keep(piece));
+        self.sender.iter().for_each(|sender| sender.piece(piece));
     }
 }

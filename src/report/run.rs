@@ -177,14 +177,14 @@ pub(super) fn measure(
     let runs = (plan.runs as usize).saturating_mul(1 + plan.with.len());
     check_size(&selected(&suite, &selection, engine, carried), &suite.sampling, runs)?;
     let results = empty_results(suite.source.clone(), selection, plan, environment);
-    processes::measure(results, &Keeper::begin(out)?, what.with, &what.limits, carried)
+    processes::measure(results, &mut Keeper::begin(out)?, what.with, &what.limits, carried)
 }
 
 /// Goes on with what an interrupted run did not finish, and writes the results file; `named` is the one that the user names.
 fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &AppContext) -> anyhow::Result<FinishedRuns> {
     let out = named.map_or_else(|| keep::out_of(file), Path::to_owned);
     // Of two processes that go on with one file, the second reads what the first has written.
-    let keeper = Keeper::resume(file, &out)?;
+    let mut keeper = Keeper::resume(file, &out)?;
     let results = Results::read(file)?;
     let is_checkpoint = out != file && keep::out_of(file) == out;
     if !results.is_partial() && !is_checkpoint {
@@ -195,7 +195,7 @@ fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &AppConte
     }
     // Its process was killed before the results were in their place.
     if !results.is_partial() {
-        return processes::finish(results, &keeper);
+        return processes::finish(results, &mut keeper);
     }
     Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
     let peer = OtherSystem::named(&results.plan.with)
@@ -207,7 +207,7 @@ fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &AppConte
         is.host.name_machine(machine);
     }
     same_place(file, was, &is)?;
-    processes::measure(results, &keeper, peer, limits, carried)
+    processes::measure(results, &mut keeper, peer, limits, carried)
 }
 
 /// Refuses to replace a results file that the user did not name, where it holds another run or more of this one.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::digest;
-use super::run::{Recorded, RecordedTimeline, Results, SCHEMA_VERSION};
+use super::run::{Piece, Recorded, RecordedTimeline, Results, SCHEMA_VERSION};
 use crate::error::{FileError, at};
 use crate::files::{Target, is_kind, packed_as, read_text, text_of, unpacked};
 
@@ -50,7 +50,7 @@ impl Results {
             let whole = pieces.rfind('\n').map_or("", |end| &pieces[..end]);
             for line in whole.lines() {
                 let syntax = |error| FileError::json(&origin, "a piece of a run", &error);
-                results.add(serde_json::from_str(line).map_err(syntax)?);
+                results.add(Piece::of_line(line).map_err(syntax)?);
             }
             results.check().map_err(wrong)?;
         }

@@ -87,6 +87,11 @@ impl Piece {
         };
         Ok(serde_json::to_string(self)?.chars().map(escaped).chain(["\n".to_owned()]).collect())
     }
+
+    /// The piece of such a line.
+    pub fn of_line(line: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(line)
+    }
 }
 
 /// Reads a suite, which is refused where it is longer than one may be: in memory a value takes many times the bytes of

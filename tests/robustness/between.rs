@@ -127,15 +127,15 @@ fn an_error_between_two_runs_keeps_the_first_and_says_how_to_go_on() {
 }
 
 #[test]
-fn what_a_run_left_and_nobody_can_read_stays_beside_the_results_of_those_before() {
-    let junk = r##"for file; do :; done; echo junk > "$file""##;
+fn what_a_process_sends_and_nobody_can_read_is_left_out_and_told() {
+    let junk = "echo junk";
     let peer = format!(
         "rm \"$REPORT\"; cat > \"$REPORT (deleted)\" <<'END'\n#!/bin/sh\n{junk}\nEND\nchmod +x \"$REPORT (deleted)\""
     );
     let (folder, output) = by_turns(&peer);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
-    assert!(stderr(&output).contains("error: run 2 left what cannot be read"), "{}", stderr(&output));
+    for says in ["a part of what run 2 left cannot be read", "error: run 2 did not begin"] {
+        assert!(stderr(&output).contains(says), "{}", stderr(&output));
+    }
     assert_eq!(runs(folder.path().join("r.json")), 1);
-    let left = fs::read_to_string(folder.path().join("r.checkpoint.json")).unwrap();
-    assert_eq!(left, "junk\n");
 }

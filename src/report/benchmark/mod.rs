@@ -229,11 +229,11 @@ fn all_runs(program: &Path, forward: &Forward, arguments: &Arguments) -> anyhow:
         command.arg("--next-run").arg(&file).args(OutputOptions::handed_on()).args(arguments.choice());
         // Its own group: a signal of the terminal reaches it through this process alone, once.
         let child = command.stdin(Stdio::null()).process_group(0).spawn();
-        let ended = child.context("cannot start a process for the run").and_then(|child| forward.attend(child));
+        let ended = child.context("cannot start a process for the run").and_then(|child| forward.attend(child, |_| ()));
         let why = match ended {
             _ if forward.is_interrupted() => "was interrupted".to_owned(),
-            Ok(output) if output.status.success() => continue,
-            Ok(output) => format!("ended with {}", output.status),
+            Ok(status) if status.success() => continue,
+            Ok(status) => format!("ended with {status}"),
             Err(error) => format!("failed: {}", told(&error)),
         };
         let end = if forward.is_interrupted() { End::Interrupted } else { End::Failed };
