@@ -14,13 +14,11 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST};
 use axum::http::{HeaderValue, Method, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt;
 use clap::Args;
 use percent_encoding::percent_decode_str;
 use tokio::net::TcpListener;
-use tower_http::services::ServeDir;
 
 use super::interrupt::{self, AskedBy};
 use super::{End, UsageError, argument, invocation};
@@ -34,19 +32,13 @@ const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 /// The page of a folder.
 const PAGE: &str = "index.html";
 
-/// The most bytes of a file that is held as a whole to answer with it.
-const MAX_UNDATED: u64 = 256 << 20;
-
 /// What each answer says beside its content. The pages' own policy is in them, and stricter.
-const HEADERS: [(&str, &str); 7] = [
+const HEADERS: [(&str, &str); 4] = [
     (
         "content-security-policy",
         "default-src 'self' 'unsafe-inline' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
     ),
     ("x-content-type-options", "nosniff"),
-    ("x-frame-options", "SAMEORIGIN"),
-    ("referrer-policy", "no-referrer"),
-    ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
     ("cache-control", "no-cache"),
 ];
@@ -87,24 +79,22 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     })
 }
 
-/// The files of a site behind what guards them.
+/// The files of a site.
 fn app(site: &Path) -> std::io::Result<Router> {
-    let root = fs::canonicalize(site)?;
-    Ok(Router::new().fallback_service(ServeDir::new(&root)).layer(from_fn_with_state(root, guarded)))
+    Ok(Router::new().fallback(answered).with_state(fs::canonicalize(site)?))
 }
 
 /// Answers a request by a name of this machine for what lies in the site, links followed.
-async fn guarded(State(root): State<PathBuf>, request: Request, next: Next) -> Response {
+async fn answered(State(root): State<PathBuf>, request: Request) -> Response {
     // Of two names, the caller may have meant the other. An address as a whole names a host, too.
     let hosts: Vec<&str> = request.headers().get_all(HOST).iter().filter_map(|host| host.to_str().ok()).collect();
     let is_known = hosts.len() == 1 && hosts.into_iter().chain(request.uri().host()).all(is_this_machine);
-    let mut response = match is_known {
-        false => (StatusCode::MISDIRECTED_REQUEST, "this book is served to localhost alone\n").into_response(),
-        true => match inside(&root, request.uri().path()) {
-            None => (StatusCode::NOT_FOUND, "there is no such page\n").into_response(),
-            Some(file) if [Method::GET, Method::HEAD].contains(request.method()) && is_undated(&file) => undated(&file),
-            Some(_) => next.run(request).await,
-        },
+    let file = inside(&root, request.uri().path());
+    let mut response = match file {
+        _ if !is_known => (StatusCode::MISDIRECTED_REQUEST, "this book is served to localhost alone\n").into_response(),
+        _ if ![Method::GET, Method::HEAD].contains(request.method()) => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+        Some(file) => content(&file),
+        None => (StatusCode::NOT_FOUND, "there is no such page\n").into_response(),
     };
     let is_page = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
     for (name, value) in HEADERS {
@@ -122,13 +112,13 @@ fn is_this_machine(host: &str) -> bool {
     HOSTS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// What a path leads to, of a folder its page, where that is there, lies in the site and is not hidden.
+/// The file that a path leads to, of a folder with `/` behind it its page, where that lies in the site and is not hidden.
 fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     let decoded = percent_decode_str(path).decode_utf8_lossy();
     let page = decoded.ends_with('/').then_some(PAGE);
     let parts: Vec<&str> = decoded.split('/').filter(|part| !part.is_empty()).chain(page).collect();
     let there = fs::canonicalize(parts.iter().fold(root.to_owned(), |path, part| path.join(part))).ok()?;
-    (!parts.iter().any(|part| part.starts_with('.')) && there.starts_with(root)).then_some(there)
+    (!parts.iter().any(|part| part.starts_with('.')) && there.starts_with(root) && there.is_file()).then_some(there)
 }
 
 /// Whether a time is of the years 1970 to 9999, which an answer can say.
@@ -137,19 +127,9 @@ fn is_dated(time: SystemTime) -> bool {
     time.duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|since| since < END)
 }
 
-/// Whether a file says that it was written at a time which no answer can say.
-fn is_undated(file: &Path) -> bool {
-    let there = fs::metadata(file).ok().filter(fs::Metadata::is_file);
-    there.and_then(|there| there.modified().ok()).is_some_and(|modified| !is_dated(modified))
-}
-
-/// Answers with such a file as a whole, and without its time.
-fn undated(file: &Path) -> Response {
-    let content = fs::metadata(file).and_then(|there| match there.len() <= MAX_UNDATED {
-        true => fs::read(file),
-        false => Err(ErrorKind::FileTooLarge.into()),
-    });
-    match content {
+/// Answers with a file as a whole.
+fn content(file: &Path) -> Response {
+    match fs::read(file) {
         Ok(content) => {
             ([(CONTENT_TYPE, mime_guess::from_path(file).first_or_octet_stream().as_ref())], content).into_response()
         }
@@ -178,9 +158,6 @@ fn taken(arguments: &Arguments, error: std::io::Error) -> anyhow::Error {
                 "port {port} is taken by another program; name another: {program} serve {folder} --port {next}"
             ))
             .into()
-        }
-        ErrorKind::PermissionDenied => {
-            UsageError(format!("port {port} is not free for every user; name one above 1023 by --port")).into()
         }
         _ => anyhow::Error::new(error).context(format!("cannot listen on port {port}")),
     }
@@ -250,35 +227,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_a_time_that_no_answer_can_say_is_served_without_it() {
-        let folder = site();
-        let day = Duration::from_secs(86_400);
-        for time in [SystemTime::UNIX_EPOCH - day, SystemTime::UNIX_EPOCH + 3_000_000 * day] {
-            for name in ["index.html", "data/a b.csv"] {
-                let file = fs::File::options().write(true).open(folder.path().join("site").join(name)).unwrap();
-                file.set_modified(time).unwrap();
-            }
-            for (path, kind) in [("/", "text/html"), ("/data/a%20b.csv", "text/csv")] {
-                for method in [Method::GET, Method::HEAD] {
-                    let answer = ask(folder.path(), method, path, &["localhost"]);
-                    assert_eq!(
-                        (answer.status().as_u16(), &answer.headers()[CONTENT_TYPE]),
-                        (200, &kind.parse().unwrap())
-                    );
-                }
-            }
-            assert_eq!(ask(folder.path(), Method::POST, "/", &["localhost"]).status().as_u16(), 405);
-        }
-        assert!(!is_dated(SystemTime::UNIX_EPOCH - day) && is_dated(SystemTime::UNIX_EPOCH));
-    }
-
-    #[test]
     fn no_answer_leads_to_another_host() {
         let folder = site();
         for path in ["//example.org", "//example.org/..", "/data", "/%2f%2fexample.org", "http://example.org/"] {
             let answer = ask(folder.path(), Method::GET, path, &["localhost"]);
             let to = answer.headers().get("location").map(|to| to.to_str().unwrap());
-            assert!(to.is_none_or(|to| to == "/data/"), "{path}: {to:?}");
+            assert!(to.is_none(), "{path}: {to:?}");
         }
     }
 
