@@ -337,7 +337,8 @@ extern "C" fn read(_: *mut c_void) -> *mut c_void {
                         false => (python.restore)(own),
                     }
                 }
-                let stack = match is_waited_for(number) {
+                let is_waited_for = *state() == State::Reading(number);
+                let stack = match is_waited_for {
                     // Safety: the lock is held, and the thread waits or cannot run Python: its state is there.
                     true => unsafe {
                         let thread = thread as Object;
@@ -365,10 +366,6 @@ fn next() -> (usize, u64) {
         }
         now = CHANGED.wait(now).unwrap_or_else(PoisonError::into_inner);
     }
-}
-
-fn is_waited_for(number: u64) -> bool {
-    *state() == State::Reading(number)
 }
 
 fn answer(number: u64, stack: Option<u32>) {

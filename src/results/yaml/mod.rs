@@ -6,7 +6,8 @@
 
 mod way;
 
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
 use serde_path_to_error::{Deserializer, Path, Segment, Track};
 use serde_saphyr::options::{MergeKeyPolicy, NonFiniteFloatPolicy};
@@ -60,11 +61,33 @@ pub fn read(path: &std::path::Path) -> Result<String, FileError> {
 /// # Errors
 /// [`FileError::Invalid`] says where what is wrong.
 pub fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
+    let mut read = None;
+    walk(text, origin, &mut |whole| erased_serde::deserialize(whole).map(|value| read = Some(value)))?;
+    read.ok_or_else(|| FileError::whole(origin.to_owned(), "nothing was read of it".to_owned()))
+}
+
+/// Reads a text by `take`, whatever it makes of it.
+fn walk(
+    text: &str,
+    origin: &str,
+    take: &mut dyn FnMut(&mut dyn erased_serde::Deserializer<'_>) -> Result<(), erased_serde::Error>,
+) -> Result<(), FileError> {
     let mut track = Track::new();
-    let read = with_deserializer_from_str_with_options(text, options(), |deserializer| {
-        T::deserialize(Deserializer::new(deserializer, &mut track))
+    let read = with_deserializer_from_str_with_options(text, options(), |whole| {
+        let whole = Deserializer::new(whole, &mut track);
+        take(&mut <dyn erased_serde::Deserializer<'_>>::erase(whole)).map_err(Error::custom)
     });
-    read.map_err(|error| invalid(&error, &track.path(), text, origin))
+    read.map_err(|error| {
+        // An error of the parser's own loses its place where `take` hands it on.
+        let mut plain = Track::new();
+        let parsed = with_deserializer_from_str_with_options(text, options(), |whole| {
+            Value::deserialize(Deserializer::new(whole, &mut plain))
+        });
+        match parsed {
+            Err(error) => invalid(&error, &plain.path(), text, origin),
+            Ok(_) => invalid(&error, &track.path(), text, origin),
+        }
+    })
 }
 
 /// Reads a text in which nothing is left blank, but for the values below a key that `may_be_blank`.

@@ -59,7 +59,7 @@ pub(super) enum Repeats {
 impl Group {
     /// Begins a group under a heading, whose rows all have these parameters.
     pub fn of<'p>(heading: &str, parameters: impl IntoIterator<Item = (&'p str, Parameter)>) -> GroupBuilder<Device> {
-        let parameters: Parameters = parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let parameters = named(parameters.into_iter().collect());
         let (part, repeats, cases) =
             (Part::Timed, Repeats::AsStated, Box::new(|_: &Device, _: &[usize]| Ok(Vec::new())));
         GroupBuilder {
@@ -129,7 +129,7 @@ impl<S: 'static> GroupBuilder<S> {
     /// stated. Their computations take operands with the same parameters.
     pub fn with_parameters<const N: usize>(mut self, parameters: [(&str, Parameter); N]) -> Self {
         self.current = self.parameters.clone();
-        self.current.extend(parameters.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        self.current.extend(named(parameters.into()));
         self
     }
 
@@ -375,6 +375,11 @@ impl<S: 'static> GroupBuilder<S> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
+
+/// Parameters by their names. The compiler makes this once, and not for each way to list them.
+fn named(parameters: Vec<(&str, Parameter)>) -> Parameters {
+    parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
 
 /// Makes the case of a call on what the cases of a group share.
 fn of_shared<S: 'static, C: 'static>(

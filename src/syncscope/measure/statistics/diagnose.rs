@@ -203,7 +203,7 @@ fn trend(runs: &[&[f64]], median: f64) -> Option<Diagnosis> {
             |x: &'_ Vec<f64>| (0..x.len()).flat_map(move |i| (i + 1..x.len()).map(move |j| (i, j))).collect::<Vec<_>>();
         runs.iter().flat_map(move |x| of(x).into_iter().map(move |(i, j)| (x[j] - x[i], (j - i) as f64)))
     };
-    let score: f64 = pairs().map(|(difference, _)| sign(difference)).sum();
+    let score: f64 = pairs().map(|(difference, _)| if difference == 0.0 { 0.0 } else { difference.signum() }).sum();
     let weigh = |t: f64| t * (t - 1.0) * (2.0 * t + 5.0);
     let pairs_of = |t: f64| t * (t - 1.0) / 2.0;
     let (mut variance, mut all, mut untied) = (0.0, 0.0, 0.0);
@@ -225,10 +225,6 @@ fn trend(runs: &[&[f64]], median: f64) -> Option<Diagnosis> {
     let change = quantile(&slopes, 0.5) * (longest as f64 - 1.0) / median.abs();
     let matters = change.abs() >= MATTERS;
     matters.then(|| Diagnosis::Trend { correlation: score / (all * untied).sqrt(), change })
-}
-
-fn sign(difference: f64) -> f64 {
-    if difference == 0.0 { 0.0 } else { difference.signum() }
 }
 
 /// The number of samples of each value that occurs more than once.
