@@ -33,12 +33,13 @@ const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 const PAGE: &str = "index.html";
 
 /// What each answer says beside its content. The pages' own policy is in them, and stricter.
-const HEADERS: [(&str, &str); 4] = [
+const HEADERS: [(&str, &str); 5] = [
     (
         "content-security-policy",
         "default-src 'self' 'unsafe-inline' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
     ),
     ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "SAMEORIGIN"),
     ("cross-origin-resource-policy", "same-origin"),
     ("cache-control", "no-cache"),
 ];

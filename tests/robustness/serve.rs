@@ -53,7 +53,7 @@ fn the_book_is_served_to_this_machine_and_to_no_page_from_elsewhere() {
     let served = serve(site(folder.path()));
     let answer = ask(&served, ASK);
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("the book"), "{answer}");
-    for header in ["x-content-type-options: nosniff", "content-security-policy: "] {
+    for header in ["x-content-type-options: nosniff", "x-frame-options: SAMEORIGIN", "content-security-policy: "] {
         assert!(answer.contains(header), "{answer}");
     }
     let answer = ask(&served, &ASK.replace("localhost", "rebound.example"));
