@@ -196,20 +196,6 @@ fn a_damaged_file_of_the_store_is_named_and_gives_way_to_a_whole_one() {
 }
 
 #[test]
-fn a_file_from_before_digests_is_taken_and_gets_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json.gz");
-    let results = Results::read(&kept).unwrap();
-    let old = folder.path().join("old.json");
-    fs::write(&old, serde_json::to_string(&results).unwrap()).unwrap();
-    let found = collected(&[&old], &folder.path().join("store"));
-    assert_eq!(found.added.len(), 1, "{found:?}");
-    let place = folder.path().join("store").join(&found.added[0].place);
-    assert!(fs::read_to_string(&place).unwrap().contains("samples_sha256"));
-    assert_eq!(Results::read(&place).unwrap(), results);
-}
-
-#[test]
 fn machines_are_told_apart_by_their_names_and_else_by_what_they_are() {
     let place = |results: &Results| place_of(results).parent().unwrap().to_path_buf();
     assert_eq!(place(&on("node7-gpu3", 1)), Path::new("node7-gpu3"));
@@ -410,11 +396,4 @@ fn of_two_suites_that_are_collected_at_once_a_new_store_takes_one() {
     let suites: Vec<_> =
         there.iter().map(|file| Results::read(&folder.path().join("store").join(file)).unwrap().suite).collect();
     assert!(suites.len() == 3 && suites.iter().all(|suite| *suite == suites[0]), "{there:?}");
-}
-
-#[test]
-fn a_store_that_nothing_is_put_into_is_not_made() {
-    let folder = tempfile::tempdir().unwrap();
-    assert_eq!(report(&["collect", "--into", "a/store"], folder.path()).status.code(), Some(0));
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -90,7 +90,7 @@ pub fn in_plain_words(message: &str) -> String {
     }
     let Some((found, expected)) = message.split_once(EXPECTED) else { return message.to_owned() };
     let plain = match expected {
-        "a boolean" => "true or false",
+        "boolean" | "a boolean" => "true or false",
         "a string" => "a text",
         "a sequence" => "a list",
         "f32" | "f64" => "a number",

@@ -50,6 +50,7 @@ pub(super) fn describe(device: &str, limits: &Limits) -> anyhow::Result<Environm
         .stderr(Stdio::inherit())
         .output();
     let output = output.context("cannot start a process to look at the device")?;
+    anyhow::ensure!(output.status.code().is_some(), "looking at the device: {}", how_it_ended(output.status));
     if !output.status.success() {
         let end = if output.status.code() == Some(End::Refused as i32) { End::Refused } else { End::Failed };
         return Err(AlreadyReported(end).into());

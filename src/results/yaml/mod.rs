@@ -179,7 +179,7 @@ fn ways(from: Way, path: &Path, said: &str) -> [Way; 2] {
 
 /// The parser's words for what is wrong as those of this program.
 fn in_words(said: &str, found: &str) -> String {
-    const SAID: [(&str, &str); 9] = [
+    const SAID: [(&str, &str); 10] = [
         ("expected sequence start", "expected a list"),
         ("expected mapping start", "expected a mapping"),
         ("expected string scalar", "expected a text"),
@@ -189,6 +189,7 @@ fn in_words(said: &str, found: &str) -> String {
         ("YAML merge keys", "`<<` has no meaning here: write the keys out, or take an alias for a whole value"),
         ("budget breached", "too large or nested too deep, with what aliases repeat"),
         ("recursion limit", "nested too deep"),
+        ("recursive references", "an alias of what it stands in"),
     ];
     if let Some((_, words)) = SAID.iter().find(|(begin, _)| said.starts_with(begin)) {
         return (*words).to_owned();
@@ -196,7 +197,8 @@ fn in_words(said: &str, found: &str) -> String {
     if let Some(key) = said.strip_prefix("duplicate mapping key: ").and_then(|rest| rest.rsplit_once(", set ")) {
         return format!("the key `{}` stands twice in one mapping", key.0);
     }
-    match said.strip_prefix("invalid ").filter(|kind| !kind.contains([' ', ':'])) {
+    let kind = said.strip_prefix("invalid ").and_then(|rest| rest.split(" (").next());
+    match kind.filter(|kind| !kind.contains([' ', ':'])) {
         Some(kind) => in_plain_words(&format!("found `{found}`, expected {kind}")),
         None => in_plain_words(said),
     }
@@ -242,6 +244,8 @@ mod tests {
         let said = |text: &str| said(text).unwrap_err().to_string();
         assert!(said("a: many").ends_with("expected a whole number that is not negative"), "{}", said("a: many"));
         assert!(said("[]").ends_with("expected a mapping"), "{}", said("[]"));
+        let yes = parse::<Vec<bool>>("[yes]", "a.yaml").unwrap_err().to_string();
+        assert!(yes.ends_with("found `yes`, expected true or false"), "{yes}");
     }
 
     #[test]
@@ -261,7 +265,7 @@ mod tests {
             (&block, "nested too deep"),
             (&many, "too large"),
             (&long, "too large"),
-            ("a: &a [*a]", "recursive"),
+            ("a: &a [*a]", "an alias of what it stands in"),
         ] {
             let said = parse::<Value>(text, "a.yaml").unwrap_err().to_string();
             assert!(said.contains(says) && !said.starts_with("a.yaml:0"), "{said}");

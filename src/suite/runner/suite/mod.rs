@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::check::{check, no_device};
-use crate::error::FileError;
+use crate::error::{FileError, in_plain_words};
 use crate::experiment::{AnyExperiment, Registry};
 use crate::measure::Protocol;
 use crate::yaml::{self, Fault, Way};
@@ -93,8 +93,10 @@ impl Suite {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
-        let source = yaml::parse_filled(text, origin, None)?;
-        yaml::parse::<Self>(text, origin)?.with_experiments(source, registry).map_err(|fault| fault.error(text, origin))
+        // Read as a results file is, where it stands as JSON: what one takes the other does, too.
+        let source: Value = yaml::parse_filled(text, origin, None)?;
+        let read = serde_path_to_error::deserialize(&source).map_err(|error| yaml::refused(&error, Way::default()));
+        read.and_then(|suite: Self| suite.with_experiments(source, registry)).map_err(|fault| fault.error(text, origin))
     }
 
     /// The suite of a results file; `origin` names the file in errors.
@@ -103,7 +105,7 @@ impl Suite {
     /// [`FileError`] says what of it this program does not have.
     pub fn of_results(source: &Value, origin: &str, registry: &Registry) -> Result<Self, FileError> {
         let refused = |why: String| FileError::whole(origin, format!("its suite: {why}"));
-        let suite = Self::deserialize(source).map_err(|error| refused(error.to_string()))?;
+        let suite = Self::deserialize(source).map_err(|error| refused(in_plain_words(&error.to_string())))?;
         suite.with_experiments(source.clone(), registry).map_err(|fault| refused(fault.message))
     }
 
@@ -176,6 +178,15 @@ mod tests {
 
     fn error(text: &str) -> String {
         parse(text).err().unwrap().to_string()
+    }
+
+    #[test]
+    fn a_number_that_is_written_as_a_text_is_refused_where_it_stands() {
+        for number in ["\"3\"", "1_000", "007"] {
+            let said = parse(&GOOD.replace("samples: 3", &format!("samples: {number}"))).err().unwrap().to_string();
+            assert!(said.starts_with("s.yaml:2:22: sampling.samples: found the text"), "{said}");
+            assert!(said.ends_with("expected a whole number above 0"), "{said}");
+        }
     }
 
     #[test]
