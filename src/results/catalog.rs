@@ -123,20 +123,21 @@ impl Catalog {
 
     /// The values that the parameters of the rows `ids` can have, by parameter.
     pub fn parameters<'a>(&'a self, ids: &[&str]) -> BTreeMap<&'a str, Vec<&'a Parameter>> {
-        values(ids.iter().flat_map(|id| self.of(id)))
+        let spelled = ids.iter().filter_map(|id| self.spelled().iter().find(|spelled| spelled.id == *id));
+        values(spelled.flat_map(Spelled::values))
     }
 
     /// The first of some parameters that none of the rows `ids` has, or whose value none has.
     pub fn unknown_parameter(&self, ids: &[&str], select: &Parameters) -> Option<UnknownParameter> {
+        let rows = || ids.iter().flat_map(|id| self.of(id));
+        let is_unknown = |(name, value): &(&String, _)| !rows().any(|spec| spec.parameters.get(*name) == Some(*value));
+        let (name, value) = select.iter().find(is_unknown)?;
         let known = self.parameters(ids);
-        select.iter().find_map(|(name, value)| {
-            let unknown = |value, hint| Some(UnknownParameter { name: name.clone(), value, hint });
-            match known.get(name.as_str()) {
-                None => unknown(None, nearest(name, known.keys().copied())),
-                Some(values) if !values.contains(&value) => unknown(Some(value.to_string()), near_value(value, values)),
-                Some(_) => None,
-            }
-        })
+        let (value, hint) = match known.get(name.as_str()) {
+            None => (None, nearest(name, known.keys().copied())),
+            Some(values) => (Some(value.to_string()), near_value(value, values)),
+        };
+        Some(UnknownParameter { name: name.clone(), value, hint })
     }
 }
 

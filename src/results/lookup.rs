@@ -9,7 +9,7 @@
 //! observations of yes and no, take no time of the host, and stay.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use super::metric::{Metric, are_yes_or_no};
@@ -30,7 +30,7 @@ pub struct Lookup<'a> {
     pub(super) rows: &'a Rows,
     runs: Vec<&'a str>,
     /// The place of each run among them.
-    places: HashMap<&'a str, usize>,
+    places: BTreeMap<&'a str, usize>,
     known: Arc<Known>,
 }
 

@@ -29,7 +29,7 @@ impl Spelled {
     /// Of the rows with one identifier.
     pub fn of<'a>(id: &str, rows: impl Iterator<Item = &'a MetricSpec>) -> Self {
         let mut selectors = Vec::new();
-        for (name, values) in values(rows) {
+        for (name, values) in values(rows.flat_map(|spec| &spec.parameters)) {
             let written = name_of(name);
             let selector = |text, value| Selector { text, name: name.to_owned(), value };
             selectors.push(selector(format!("no_{written}"), None));
@@ -43,6 +43,11 @@ impl Spelled {
             }
         }
         Self { id: id.to_owned(), parts: id.split('.').map(name_of).collect(), selectors }
+    }
+
+    /// The values of the rows' parameters, as they come.
+    pub(super) fn values(&self) -> impl Iterator<Item = (&String, &Parameter)> {
+        self.selectors.iter().filter_map(|selector| Some((&selector.name, selector.value.as_ref()?)))
     }
 }
 

@@ -9,8 +9,6 @@ use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::MetricSpec;
-
 /// The parameters of a row, by name.
 pub type Parameters = BTreeMap<String, Parameter>;
 
@@ -77,13 +75,13 @@ impl Parameter {
     }
 }
 
-/// The values that each parameter of some rows has, as they come.
+/// The values that each parameter has among these, each once, as they come.
 pub(in super::super) fn values<'a>(
-    specs: impl Iterator<Item = &'a MetricSpec>,
+    all: impl Iterator<Item = (&'a String, &'a Parameter)>,
 ) -> BTreeMap<&'a str, Vec<&'a Parameter>> {
     let mut seen = HashSet::new();
     let mut found: BTreeMap<&str, Vec<&Parameter>> = BTreeMap::new();
-    for (name, value) in specs.flat_map(|spec| &spec.parameters) {
+    for (name, value) in all {
         if seen.insert((name, value)) {
             found.entry(name).or_default().push(value);
         }
