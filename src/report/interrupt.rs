@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -73,9 +73,13 @@ impl Interrupt {
 
 /// Passes signals on to the process that measures, which ends as [`Interrupt`] says. The third ends this one at once.
 #[derive(Clone, Default)]
-pub(super) struct Forward {
-    count: Arc<AtomicU32>,
-    child: Arc<Mutex<Option<Pid>>>,
+pub(super) struct Forward(Arc<Mutex<Passed>>);
+
+/// How many signals came, and to which process they go.
+#[derive(Default)]
+struct Passed {
+    count: u32,
+    child: Option<Pid>,
 }
 
 impl Forward {
@@ -84,44 +88,51 @@ impl Forward {
         let forward = Self::default();
         let told = forward.clone();
         let handler = move || {
-            if told.count.fetch_add(1, Ordering::Relaxed) > 1 {
+            let mut passed = told.passed();
+            passed.count += 1;
+            if passed.count > 2 {
                 exit(End::Interrupted as i32);
             }
-            told.pass(1);
+            passed.on(1);
         };
         listen(AskedBy::User, handler)?;
         Ok(forward)
     }
 
-    /// Whether a signal came.
+    /// Whether a signal came, here or to a process that ended by it.
     pub(super) fn is_interrupted(&self) -> bool {
-        self.count.load(Ordering::Relaxed) > 0
+        self.passed().count > 0
     }
 
     /// Waits for the end of a process that measures, and hears each line of its standard output, where that is a pipe. Where
     /// its standard input is one, that ends with this process.
     pub(super) fn attend(&self, mut child: Child, mut heard: impl FnMut(&str)) -> anyhow::Result<ExitStatus> {
         let _held = child.stdin.take();
-        *self.child() = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let mut passed = self.passed();
+        passed.child = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         // What came before it was there to be told.
-        self.pass(self.count.load(Ordering::Relaxed));
+        passed.on(passed.count);
+        drop(passed);
         // One that cannot be read is as one that ended.
         let lines = child.stdout.take().into_iter().flat_map(|stdout| BufReader::new(stdout).lines());
         lines.map_while(Result::ok).for_each(|line| heard(&line));
         let status = child.wait().context("cannot wait for the process of the run");
-        *self.child() = None;
+        let mut passed = self.passed();
+        passed.child = None;
+        passed.count += u32::from(status.as_ref().is_ok_and(|status| status.code() == Some(End::Interrupted as i32)));
         status
     }
 
-    fn pass(&self, times: u32) {
-        if let Some(child) = *self.child() {
-            // A process that has ended needs no signal.
-            (0..times).for_each(|_| _ = kill_process(child, HANDED_ON));
-        }
+    fn passed(&self) -> MutexGuard<'_, Passed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn child(&self) -> std::sync::MutexGuard<'_, Option<Pid>> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+impl Passed {
+    fn on(&self, times: u32) {
+        // A process that has ended needs no signal.
+        let tell = |child| (0..times).for_each(|_| _ = kill_process(child, HANDED_ON));
+        self.child.into_iter().for_each(tell);
     }
 }
 

@@ -3,7 +3,6 @@
 //! The checkpoint lies beside the results file (`results.checkpoint.json`), in the working folder where that cannot be
 //! written, or among temporary files; `--resume` takes it. It goes when the results are written.
 
-use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -29,8 +28,8 @@ pub(super) struct Keeper {
 struct Checkpoint {
     /// What they are called, without the number and the ending.
     stem: OsString,
-    /// The folders where they may go, if they cannot go where they go now.
-    places: VecDeque<PathBuf>,
+    /// The folders where they may go, the best first.
+    places: Vec<PathBuf>,
     current: Option<(PathBuf, Target)>,
     /// Files of this run, which go when its results are whole elsewhere.
     written: Vec<PathBuf>,
@@ -72,7 +71,7 @@ impl Keeper {
         if left != out && left.is_file() {
             note!("an earlier run did not end; to go on from it: {} run --resume {}", invocation(), argument(&left));
         }
-        keeper.checkpoint.claim().map_err(at(&left))?;
+        keeper.checkpoint.claim(|_| Ok(())).map_err(at(&left))?;
         Ok(keeper)
     }
 
@@ -164,40 +163,28 @@ impl Keeper {
 }
 
 impl Checkpoint {
-    /// Claims the next place that can be written.
-    fn claim(&mut self) -> io::Result<()> {
+    /// Claims the first place that can be claimed and passes `is_well`.
+    fn claim(&mut self, is_well: impl Fn(&Target) -> io::Result<()>) -> io::Result<PathBuf> {
         let mut last = io::Error::other("no place is left");
-        while let Some(folder) = self.places.pop_front() {
-            match claim_in(&folder, &self.stem) {
-                Ok(claimed) => {
-                    self.current = Some(claimed);
-                    return Ok(());
-                }
+        for folder in &self.places {
+            match claim_in(folder, &self.stem).and_then(|claimed| is_well(&claimed.1).map(|()| claimed)) {
+                Ok(claimed) => return Ok(self.current.insert(claimed).0.clone()),
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    /// Writes to the place of the last checkpoint, or else to the next that can be written.
+    /// Writes to the place of the last checkpoint, or else to the first that can be written.
     fn write(&mut self, content: &[u8]) -> io::Result<PathBuf> {
-        let mut last = None;
-        loop {
-            if let Some((path, target)) = &self.current {
-                match target.write(content) {
-                    Ok(()) => {
-                        if !self.written.contains(path) {
-                            self.written.push(path.clone());
-                        }
-                        return Ok(path.clone());
-                    }
-                    Err(error) => last = Some(error),
-                }
-                self.current = None;
-            }
-            // Why a place could not be written says more than that none is left.
-            self.claim().map_err(|error| last.take().unwrap_or(error))?;
+        let path = match &self.current {
+            Some((path, target)) if target.write(content).is_ok() => path.clone(),
+            _ => self.claim(|target| target.write(content))?,
+        };
+        if !self.written.contains(&path) {
+            self.written.push(path.clone());
         }
+        Ok(path)
     }
 
     /// Removes all checkpoints but one that became the results file.

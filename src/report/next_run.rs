@@ -7,9 +7,9 @@ use std::{io, thread};
 
 use anyhow::Context;
 use clap::Args;
-use rustix::process::{getpid, kill_process};
+use signal_hook::low_level::exit;
 
-use super::interrupt::{AskedBy, HANDED_ON, Interrupt, THREAD};
+use super::interrupt::{AskedBy, Interrupt, THREAD};
 use super::processes::command_line;
 use super::progress::RunBar;
 use super::run::same_place;
@@ -69,13 +69,13 @@ pub(super) fn execute(arguments: &Arguments, carried: &AppContext) -> anyhow::Re
     Ok(if interrupt.flag.load(Ordering::Relaxed) { End::Interrupted } else { End::Well })
 }
 
-/// Ends the run, as Ctrl-C does, when the process that started it is gone, however early: its end is that of standard input.
+/// Ends this process when the one that started it is gone, however early: its end is that of standard input. What was sent
+/// until then is kept, and nobody is left to send the rest to.
 fn end_with_parent() -> anyhow::Result<()> {
     let wait = || {
         // Nothing comes through it, and what cannot be read has ended, too.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
-        // A process can always be told of a signal of its own.
-        let _ = kill_process(getpid(), HANDED_ON);
+        exit(End::Interrupted as i32);
     };
     thread::Builder::new().spawn(wait).context(THREAD)?;
     Ok(())

@@ -197,9 +197,9 @@ impl Runs<'_> {
     fn next_own(&mut self, number: usize) -> anyhow::Result<()> {
         let (results, keeper) = (&mut self.results, &mut *self.keeper);
         let mut whole: Option<String> = None;
-        let unread = |error: &dyn Display| note!("a part of what run {number} left cannot be read: {error}");
+        let unread = |error: &dyn Display| alert!("a part of what run {number} left cannot be read: {error}");
         let status = self.forward.attend(own_process(&self.file, self.limits)?, |line| match &mut whole {
-            Some(whole) => *whole += &format!("{line}\n"),
+            Some(whole) => whole.extend([line, "\n"]),
             None if line.is_empty() => whole = Some(String::new()),
             None => match Piece::of_line(line) {
                 Ok(piece) => {
@@ -214,7 +214,7 @@ impl Runs<'_> {
             Some(Err(error)) => unread(&error),
             None => {}
         }
-        if self.forward.is_interrupted() || status.code() == Some(End::Interrupted as i32) {
+        if self.forward.is_interrupted() {
             return Ok(());
         }
         let how = how_it_ended(status);
