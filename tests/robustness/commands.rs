@@ -25,24 +25,24 @@ type Made = (&'static [&'static str], usize, New);
 
 const COLLECT: &[&str] = &["collect", "later.json", "--into", "store", "--csv", "medians.csv"];
 const OF_A_STORE: [Made; 3] = [
-    (COLLECT, 8, New::Same),
-    (&["history", "store", "--page", "history.html"], 8, New::Same),
-    (&["machines", "store", "--page", "machines.html"], 8, New::Same),
+    (COLLECT, 4, New::Same),
+    (&["history", "store", "--page", "history.html"], 4, New::Same),
+    (&["machines", "store", "--page", "machines.html"], 4, New::Same),
 ];
 
 const OF_RESULTS: [Made; 3] = [
-    (&["render", "new.json", "--course", "course", "--audit", "audit.json", "--out", "out"], 4, New::Same),
-    (&["slides", "new.json", "--course", "course", "--out", "out"], 4, New::Same),
-    (&["submit", "results.json", "--yes", "--out", "submitted.json"], 4, New::Same),
+    (&["render", "new.json", "--course", "course", "--audit", "audit.json", "--out", "out"], 2, New::Same),
+    (&["slides", "new.json", "--course", "course", "--out", "out"], 2, New::Same),
+    (&["submit", "results.json", "--yes", "--out", "submitted.json"], 2, New::Same),
 ];
 
 const OF_OTHERS: [Made; 7] = [
-    (&["init", "begun"], 8, New::Begun),
-    (&["init", "--rust", "crate"], 4, New::Begun),
-    (&["fleet", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "job"], 8, New::Same),
-    (&["lab", "release", "lab.ipynb", "--out", "labs"], 4, New::Same),
-    (&["audit", "--from", "trace.json", "--json", "audit.json", "--html", "audit.html"], 4, New::Same),
-    (&["audit", "--from", "trace.json", "--trace", "own.json", "--budget", "budget.yaml"], 4, New::Same),
+    (&["init", "begun"], 4, New::Begun),
+    (&["init", "--rust", "crate"], 2, New::Begun),
+    (&["fleet", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "job"], 4, New::Same),
+    (&["lab", "release", "lab.ipynb", "--out", "labs"], 2, New::Same),
+    (&["audit", "--from", "trace.json", "--json", "audit.json", "--html", "audit.html"], 2, New::Same),
+    (&["audit", "--from", "trace.json", "--trace", "own.json", "--budget", "budget.yaml"], 2, New::Same),
     (
         &[
             "bench",
