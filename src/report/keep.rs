@@ -106,13 +106,9 @@ impl Keeper {
 
     /// Writes a checkpoint of all, and says where it is.
     pub(super) fn checkpoint(&mut self, results: &Results) -> anyhow::Result<PathBuf> {
-        let written = self.checkpoint.write(&self.content(results)?);
+        // A text, to which pieces are added, whatever the results file is.
+        let written = self.checkpoint.write(&results.to_content(&self.out.with_extension("json"))?);
         written.map_err(|error| anyhow::anyhow!("what is measured can be kept nowhere: {error}"))
-    }
-
-    /// The content of a checkpoint: a text, to which pieces are added, whatever the results file is.
-    fn content(&self, results: &Results) -> Result<Vec<u8>, FileError> {
-        results.to_content(&self.out.with_extension("json"))
     }
 
     /// Adds a piece of the run to the checkpoint; where that cannot be done, writes all again, there or elsewhere.
@@ -126,7 +122,7 @@ impl Keeper {
         if piece.to_line().is_ok_and(add) {
             return;
         }
-        let Ok(content) = self.content(results) else { return };
+        let Ok(content) = results.to_content(&self.out.with_extension("json")) else { return };
         if let Err(error) = self.checkpoint.write(&content)
             && !std::mem::replace(&mut self.checkpoint.failed, true)
         {
@@ -175,11 +171,12 @@ impl Checkpoint {
         Err(last)
     }
 
-    /// Writes to the place of the last checkpoint, or else to the first that can be written.
+    /// Writes all to the place of the last checkpoint, or else to the first that can be written. Where none can, nothing is
+    /// added to what is there before all is written again.
     fn write(&mut self, content: &[u8]) -> io::Result<PathBuf> {
-        let path = match &self.current {
-            Some((path, target)) if target.write(content).is_ok() => path.clone(),
-            _ => self.claim(|target| target.write(content))?,
+        let path = match self.current.take().filter(|(_, target)| target.write(content).is_ok()) {
+            Some(current) => self.current.insert(current).0.clone(),
+            None => self.claim(|target| target.write(content))?,
         };
         if !self.written.contains(&path) {
             self.written.push(path.clone());
@@ -201,8 +198,7 @@ impl Checkpoint {
 fn claim_in(folder: &Path, stem: &OsStr) -> io::Result<(PathBuf, Target)> {
     // Only a default folder may be missing, and that of the results file was made when it was claimed.
     if !folder.as_os_str().is_empty() && !folder.is_dir() {
-        let message = format!("there is no folder {}", folder.display());
-        return Err(io::Error::new(io::ErrorKind::NotFound, message));
+        return Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no folder {}", folder.display())));
     }
     let numbers = std::iter::once(String::new()).chain((2..).map(|number: u32| format!("-{number}")));
     for path in numbers.map(|number| folder.join(joined(stem, &format!("{number}.json")))) {
@@ -229,6 +225,27 @@ mod tests {
         }
         let [file, out] = [&b"r\xfe.checkpoint-2.json"[..], b"r\xfe.json"].map(OsStr::from_bytes);
         assert_eq!(out_of(Path::new(file)), Path::new(out));
+    }
+
+    #[test]
+    fn behind_a_write_that_failed_everywhere_the_next_is_of_all() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+        let mut checkpoint = Checkpoint {
+            stem: "r.checkpoint".into(),
+            places: vec![folder.clone()],
+            current: None,
+            written: Vec::new(),
+            failed: false,
+        };
+        checkpoint.write(b"first").unwrap();
+        fs::rename(&folder, outer.path().join("elsewhere")).unwrap();
+        assert!(checkpoint.write(b"first, second").is_err() && checkpoint.current.is_none());
+        fs::rename(outer.path().join("elsewhere"), &folder).unwrap();
+        let path = checkpoint.write(b"first, second, third").unwrap();
+        assert_eq!(fs::read(path).unwrap(), b"first, second, third");
+        assert!(checkpoint.current.is_some());
     }
 
     #[test]
