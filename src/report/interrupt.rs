@@ -119,7 +119,8 @@ impl Forward {
         let status = child.wait().context("cannot wait for the process of the run");
         let mut passed = self.passed();
         passed.child = None;
-        passed.count += u32::from(status.as_ref().is_ok_and(|status| status.code() == Some(End::Interrupted as i32)));
+        let is_told = status.as_ref().is_ok_and(|status| status.code() == Some(End::Interrupted as i32));
+        passed.count = passed.count.max(is_told.into());
         status
     }
 
@@ -176,4 +177,24 @@ pub(super) fn is_ignored(signal: i32) -> bool {
     let status = read_text(Path::new("/proc/self/status"), 64 << 10).unwrap_or_default();
     let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
     ignored.is_some_and(|ignored| (ignored >> (signal - 1)) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_was_told_to_end_tells_it_once() {
+        let told = |count| {
+            let forward = Forward::default();
+            forward.passed().count = count;
+            let mut ends = Command::new("sh");
+            ends.args(["-c", "trap '' TERM; exit 130"]).stdout(Stdio::piped());
+            forward.attend(ends.spawn().unwrap(), |_| ()).unwrap();
+            forward.passed().count
+        };
+        assert_eq!([0, 1].map(told), [1, 1]);
+    }
 }

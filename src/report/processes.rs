@@ -268,10 +268,9 @@ fn own_process(file: &Path, limits: &Limits) -> anyhow::Result<Child> {
 
 fn how_it_ended(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("its process was ended by signal {signal}"),
-        (None, Some(code)) => format!("its process ended with the exit code {code}"),
-        (None, None) => "its process ended".to_owned(),
+    match status.signal() {
+        Some(signal) => format!("its process was ended by signal {signal}"),
+        None => format!("its process ended with the exit code {}", status.code().unwrap_or_default()),
     }
 }
 
