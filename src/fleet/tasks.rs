@@ -58,7 +58,7 @@ pub fn missing(folder: &Path) -> Result<Vec<MissingTask>, FileError> {
     if is_missing(&file) {
         return Ok(Vec::new());
     }
-    let JobPlan { tasks } = yaml::parse(&yaml::read(&file)?, &file.display().to_string())?;
+    let JobPlan { tasks } = yaml::parse_as_json(&yaml::read(&file)?, &file.display().to_string())?;
     if tasks > MAX_TASKS {
         let message = format!("{tasks} tasks: a job has at most {MAX_TASKS}");
         return Err(FileError::whole(file.display().to_string(), message));

@@ -253,6 +253,6 @@ pub(super) fn kept(path: &Path) -> Result<AuditReport, FileError> {
 /// A budget.
 fn budget(path: &Path) -> Result<Budget, FileError> {
     let origin = path.display().to_string();
-    let budget: Budget = yaml::parse(&yaml::read(path)?, &origin)?;
+    let budget: Budget = yaml::parse_as_json(&yaml::read(path)?, &origin)?;
     budget.checked().map_err(|message| FileError::whole(origin, message))
 }

@@ -90,6 +90,15 @@ fn walk(
     })
 }
 
+/// Reads a text as a results file is read, where it could stand as JSON: a number is one there, too.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_as_json<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
+    let read = serde_path_to_error::deserialize(&parse::<Value>(text, origin)?);
+    read.map_err(|error| refused(&error, Way::default()).error(text, origin))
+}
+
 /// Reads a text in which nothing is left blank, but for the values below a key that `may_be_blank`.
 ///
 /// # Errors
@@ -246,6 +255,16 @@ mod tests {
         assert!(said("[]").ends_with("expected a mapping"), "{}", said("[]"));
         let yes = parse::<Vec<bool>>("[yes]", "a.yaml").unwrap_err().to_string();
         assert!(yes.ends_with("found `yes`, expected true or false"), "{yes}");
+    }
+
+    #[test]
+    fn a_number_is_one_in_a_results_file_too() {
+        let said = |text: &str| parse_as_json::<std::collections::BTreeMap<String, f64>>(text, "a.yaml");
+        assert_eq!(said("a: 3").unwrap()["a"], 3.0);
+        for number in ["\"3\"", "1_000", "007", ".inf", "-.INF", ".nan", "!foo 3", "yes", "[3]"] {
+            let refused = said(&format!("b: 1\na: {number}")).unwrap_err().to_string();
+            assert!(refused.starts_with("a.yaml:2:"), "{number}: {refused}");
+        }
     }
 
     #[test]
