@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::check::{check, no_device};
-use crate::error::{FileError, in_plain_words};
+use crate::error::FileError;
 use crate::experiment::{AnyExperiment, Registry};
 use crate::measure::Protocol;
 use crate::yaml::{self, Fault, Way};
@@ -93,10 +93,8 @@ impl Suite {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
-        // Read as a results file is, where it stands as JSON: what one takes the other does, too.
-        let source: Value = yaml::parse_filled(text, origin, None)?;
-        let read = serde_path_to_error::deserialize(&source).map_err(|error| yaml::refused(&error, Way::default()));
-        read.and_then(|suite: Self| suite.with_experiments(source, registry)).map_err(|fault| fault.error(text, origin))
+        let source = yaml::parse_filled(text, origin, None)?;
+        Self::of_source(source, registry).map_err(|fault| fault.error(text, origin))
     }
 
     /// The suite of a results file; `origin` names the file in errors.
@@ -104,27 +102,28 @@ impl Suite {
     /// # Errors
     /// [`FileError`] says what of it this program does not have.
     pub fn of_results(source: &Value, origin: &str, registry: &Registry) -> Result<Self, FileError> {
-        let refused = |why: String| FileError::whole(origin, format!("its suite: {why}"));
-        let suite = Self::deserialize(source).map_err(|error| refused(in_plain_words(&error.to_string())))?;
-        suite.with_experiments(source.clone(), registry).map_err(|fault| refused(fault.message))
+        let refused = |fault: Fault| FileError::whole(origin, format!("its suite: {}", fault.message));
+        Self::of_source(source.clone(), registry).map_err(refused)
     }
 
-    /// With the experiments that it names, and as it was read.
-    fn with_experiments(mut self, source: Value, registry: &Registry) -> Result<Self, Fault> {
-        self.source = source;
+    /// What a text or a results file takes the other does, too.
+    fn of_source(source: Value, registry: &Registry) -> Result<Self, Fault> {
         let top = Way::default();
-        let shared = |engine| listed(&top.key("experiments"), &self.experiments, engine, registry);
+        let suite: Self =
+            serde_path_to_error::deserialize(&source).map_err(|error| yaml::refused(&error, top.clone()))?;
+        let shared = |engine| listed(&top.key("experiments"), &suite.experiments, engine, registry);
         // It is read also where each engine has a list of its own.
         shared(ENGINES[0])?;
         let own = |engine, list: &Option<Vec<Value>>| match list {
             Some(list) => listed(&top.key("engines").key(engine), list, engine, registry),
             None => shared(engine),
         };
-        self.on = [("cuda", own("cuda", &self.engines.cuda)?), ("cpu", own("cpu", &self.engines.cpu)?)].into();
-        if let Some((place, name)) = self.except.iter().enumerate().find(|(_, name)| registry.get(name).is_none()) {
+        let on = [("cuda", own("cuda", &suite.engines.cuda)?), ("cpu", own("cpu", &suite.engines.cpu)?)].into();
+        if let Some((place, name)) = suite.except.iter().enumerate().find(|(_, name)| registry.get(name).is_none()) {
             return Err(Fault::at(top.key("except").item(place), registry.unknown(name)));
         }
-        check(&self).map_or(Ok(self), Err)
+        let suite = Self { on, source, ..suite };
+        check(&suite).map_or(Ok(suite), Err)
     }
 
     /// Why no machine has a device of this name, with the nearest one that there can be.
