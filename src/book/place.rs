@@ -29,7 +29,8 @@ const WAIT: Duration = Duration::from_secs(20);
 /// [`BookError::File`] where one of the folders is something that this program did not make; [`BookError::Io`] where `out` can
 /// be no folder.
 pub fn check_place(out: &Path, names: &[&str]) -> Result<(), BookError> {
-    if out.ancestors().find(|place| place.exists()).is_some_and(|place| !place.is_dir()) {
+    // A link that leads to nothing is there, too.
+    if out.ancestors().find(|place| place.symlink_metadata().is_ok()).is_some_and(|place| !place.is_dir()) {
         return Err(at(out)(io::ErrorKind::NotADirectory.into()));
     }
     const REASON: &str =

@@ -103,10 +103,10 @@ pub fn collect(sources: &[PathBuf], store: &Path, read: Reader<'_>) -> Result<Co
         .filter_map(|file| Some((without_gz(&file).file_name()?.to_owned(), store.join(&file))))
         .collect();
     for candidate in candidates {
-        let Candidate { file, place, content, suite: own, title: own_title, refusal, there } = candidate;
+        let Candidate { file, place, content, suite: own, refusal, there, .. } = candidate;
         let name = place.file_name().unwrap_or_default().to_owned();
         if own != suite {
-            collected.refused.push(Refused { file, reason: other_suite(&title, &own_title) });
+            collected.refused.push(Refused { file, reason: other_suite(&title) });
         } else if let Some(reason) = refusal {
             collected.refused.push(Refused { file, reason });
         } else if let Some(same) = named.get(&name).filter(|same| without_gz(same) != store.join(&place)) {

@@ -140,7 +140,7 @@ impl Index {
             } else if let Some(same) = same {
                 refuse(format!("the same samples as {}", same.file.display()));
             } else if *own != of_file {
-                refuse(other_suite(title, results.title()));
+                refuse(other_suite(title));
             } else {
                 let begin = |of: &Listed| (of.machine.clone(), of.started.clone(), of.commit.clone());
                 if group.first().is_some_and(|(first, _)| begin(first) != begin(&listed)) {

@@ -75,7 +75,7 @@ fn suite_of(results: &Results) -> String {
     serde_json::json!([results.suite, results.selection]).to_string()
 }
 
-/// Why a file of the suite `own` cannot stand beside those of the suite `title`.
-fn other_suite(title: &str, own: &str) -> String {
-    format!("it measured another suite or other rows than the store's `{title}`: `{own}`")
+/// Why a file cannot stand beside those of the suite `title`.
+fn other_suite(title: &str) -> String {
+    format!("it measured another suite than the store's `{title}`, or other rows of it, or with other parameters")
 }
