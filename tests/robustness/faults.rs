@@ -181,7 +181,7 @@ fn of_a_book_the_old_or_the_new_stands_whole_whatever_fails() {
     });
     assert_eq!(code(&report(&["render", "results.json", "--course", "course", "--out", "out"], start.path())), 0);
     let again = ["render", "new.json", "--course", "course", "--out", "out"];
-    at_each_call(start.path(), &again, 8, |folder, mode, call, output| {
+    at_each_call(start.path(), &again, 6, |folder, mode, call, output| {
         for (place, name) in ["book", "site"].into_iter().enumerate() {
             let there = tree(&folder.join("out").join(name));
             assert!(there == old[place] || there == new[place], "{mode} {call}: {name} is neither old nor new");
@@ -205,7 +205,7 @@ fn of_the_whole_job_results_and_book_are_old_or_new_whatever_fails() {
     fs::write(start.path().join("suite.yaml"), suite.replace("Tiny", "Another title")).unwrap();
     let [old_book, old_site] = ["book", "site"].map(|name| tree(&start.path().join("out").join(name)));
     let is_new = |text: &[u8]| String::from_utf8_lossy(text).contains("Another title");
-    at_each_call(start.path(), &job, 6, |folder, mode, call, output| {
+    at_each_call(start.path(), &job, 4, |folder, mode, call, output| {
         let out = folder.join("out");
         let results = fs::read(out.join("results.json")).unwrap();
         assert!(Results::read(&out.join("results.json")).is_ok(), "{mode} {call}");
@@ -241,7 +241,7 @@ fn of_a_run_no_row_is_lost_that_a_checkpoint_held_whatever_fails() {
     let old = fs::read(start.path().join("results.json")).unwrap();
     let arguments = [&RUN[..], &["--out", "results.json"]].concat();
     let mut kept_before = BTreeMap::new();
-    at_each_call(start.path(), &arguments, 12, |folder, mode, call, output| {
+    at_each_call(start.path(), &arguments, 8, |folder, mode, call, output| {
         // Old, or whole.
         let now = fs::read(folder.join("results.json")).unwrap();
         let results = Results::read(&folder.join("results.json")).unwrap();
