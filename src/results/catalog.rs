@@ -129,15 +129,15 @@ impl Catalog {
 
     /// The first of some parameters that none of the rows `ids` has, or whose value none has.
     pub fn unknown_parameter(&self, ids: &[&str], select: &Parameters) -> Option<UnknownParameter> {
-        let rows = || ids.iter().flat_map(|id| self.of(id));
-        let is_unknown = |(name, value): &(&String, _)| !rows().any(|spec| spec.parameters.get(*name) == Some(*value));
-        let (name, value) = select.iter().find(is_unknown)?;
         let known = self.parameters(ids);
-        let (value, hint) = match known.get(name.as_str()) {
-            None => (None, nearest(name, known.keys().copied())),
-            Some(values) => (Some(value.to_string()), near_value(value, values)),
-        };
-        Some(UnknownParameter { name: name.clone(), value, hint })
+        select.iter().find_map(|(name, value)| {
+            let unknown = |value, hint| Some(UnknownParameter { name: name.clone(), value, hint });
+            match known.get(name.as_str()) {
+                None => unknown(None, nearest(name, known.keys().copied())),
+                Some(values) if !values.contains(&value) => unknown(Some(value.to_string()), near_value(value, values)),
+                Some(_) => None,
+            }
+        })
     }
 }
 

@@ -1,7 +1,5 @@
 //! What a name in a test or a text stands for.
 
-use std::cell::LazyCell;
-
 use crate::document::{Document, Figure, TableCase};
 use crate::results::{
     Dimension, Expression, Extreme, MetricSpec, Parameters, Selector, Spelled, most_alike, name_of, nearest,
@@ -93,13 +91,13 @@ pub(crate) fn operands_of(expression: &Expression, document: &Document) -> Resul
     }
     let found: Vec<(&str, Option<Operand>)> = names.into_iter().map(|name| (name, operand(document, name))).collect();
     let measured: Vec<&str> = found.iter().filter_map(|(_, operand)| operand.as_ref()?.measured()).collect();
-    let parameters = LazyCell::new(|| document.names.rows.parameters(&measured));
-    let operand = |(name, operand): &(&str, Option<Operand>)| match operand {
-        Some(operand) => Ok(((*name).to_owned(), operand.clone())),
-        None if parameters.contains_key(name) => Ok(((*name).to_owned(), Operand::Parameter((*name).to_owned()))),
+    let parameters = document.names.rows.parameters(&measured);
+    let operand = |(name, operand): (&str, Option<Operand>)| match operand {
+        Some(operand) => Ok((name.to_owned(), operand)),
+        None if parameters.contains_key(name) => Ok((name.to_owned(), Operand::Parameter(name.to_owned()))),
         None => Err(unknown(document, name)),
     };
-    found.iter().map(operand).collect()
+    found.into_iter().map(operand).collect()
 }
 
 fn operand(document: &Document, name: &str) -> Option<Operand> {
