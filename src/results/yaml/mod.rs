@@ -95,8 +95,15 @@ fn walk(
 /// # Errors
 /// As [`parse`].
 pub fn parse_as_json<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, FileError> {
-    let read = serde_path_to_error::deserialize(&parse::<Value>(text, origin)?);
-    read.map_err(|error| refused(&error, Way::default()).error(text, origin))
+    of_json(&parse(text, origin)?).map_err(|fault| fault.error(text, origin))
+}
+
+/// Reads what stands as JSON.
+///
+/// # Errors
+/// What is wrong, and the way to it.
+pub fn of_json<T: DeserializeOwned>(whole: &Value) -> Result<T, Fault> {
+    serde_path_to_error::deserialize(whole).map_err(|error| refused(&error, Way::default()))
 }
 
 /// Reads a text in which nothing is left blank, but for the values below a key that `may_be_blank`.

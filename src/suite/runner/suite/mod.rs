@@ -109,8 +109,7 @@ impl Suite {
     /// What a text or a results file takes the other does, too.
     fn of_source(source: Value, registry: &Registry) -> Result<Self, Fault> {
         let top = Way::default();
-        let suite: Self =
-            serde_path_to_error::deserialize(&source).map_err(|error| yaml::refused(&error, top.clone()))?;
+        let suite: Self = yaml::of_json(&source)?;
         let shared = |engine| listed(&top.key("experiments"), &suite.experiments, engine, registry);
         // It is read also where each engine has a list of its own.
         shared(ENGINES[0])?;
