@@ -78,11 +78,11 @@ pub enum DeviceError {
         /// Its code and message.
         reason: String,
     },
-    /// A device kernel does not compile.
-    #[error("kernels/{file} does not compile for {architecture}:\n{log}")]
+    /// A kernel does not compile.
+    #[error("{file} does not compile for {architecture}:\n{log}")]
     KernelBuild {
         /// The file's name.
-        file: &'static str,
+        file: String,
         /// The target architecture: `sm_90`.
         architecture: String,
         /// The compiler's log.

@@ -27,10 +27,10 @@ use syncscope_present::clean;
 /// What a program or a notebook needs most.
 pub mod prelude {
     pub use crate::assert_no_sync;
-    pub use crate::device::{Device, Event, Gate, Graph, HostBuffer, HostKind, Stream};
+    pub use crate::device::{Code, Device, Event, Gate, Graph, HostBuffer, HostKind, Launch, Stream};
     pub use crate::error::{DeviceError, MeasureError};
     pub use crate::measure::{
-        Case, Comparison, Estimate, Protocol, Rounds, Sampler, Samples, Verdict, device_time, host_time, judge,
+        Case, Comparison, DeviceClock, Estimate, Protocol, Rounds, Sampler, Samples, Verdict, device_time, host_time, judge,
     };
     #[cfg(feature = "notebook")]
     pub use crate::notebook;

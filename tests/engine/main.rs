@@ -8,9 +8,11 @@ mod endings;
 mod failures;
 mod graphs;
 mod growth;
+mod lending;
 mod normals;
 mod operations;
 mod ordering;
+mod own_kernels;
 mod reference;
 mod room;
 mod spread;
@@ -48,6 +50,8 @@ fn main() -> Result<(), DeviceError> {
         stuck::CHECKS,
         growth::CHECKS,
         endings::CHECKS,
+        own_kernels::CHECKS,
+        lending::CHECKS,
     ];
     let checks: Vec<(&str, Check)> = families.into_iter().flatten().copied().collect();
     let mut trials = Vec::new();

@@ -11,6 +11,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::code::{Argument, Code, Launch};
 use super::injection::Injection;
 use super::operation::{Operation, REGIONS, Region};
 use super::reserved::NoRoom;
@@ -106,6 +107,12 @@ pub(crate) trait Engine: Send + Sync + Any {
     /// Blocks until all work on all streams of the device has completed.
     fn synchronize(&self) -> Result<()>;
 
+    /// Loads code of the user's.
+    fn load(&self, code: &Code) -> Result<Arc<dyn EngineModule>> {
+        let why = "its operations are a part of it; a device of CUDA runs kernels";
+        Err(DeviceError::not_applicable(format!("`{}`", code.name), &self.properties().name, why))
+    }
+
     /// Gives memory that is cached and not used back to the system.
     fn trim(&self) -> Result<()>;
 
@@ -146,6 +153,13 @@ pub(crate) trait EngineStream: Send + Sync + Any {
     /// is refused while the stream captures, by a look that is one with the enqueueing: a capture may begin at any moment, on
     /// another thread.
     fn enqueue(&self, operations: &[Operation<'_>]) -> Result<()>;
+
+    /// Enqueues a launch of a kernel of this device, whose arguments are tensors of this stream and have been checked against its
+    /// parameters.
+    fn launch(&self, kernel: &dyn EngineKernel, _: &Launch, _: &[Argument<'_>]) -> Result<()> {
+        let reason = format!("no engine loads a kernel of {} parameters and launches none", kernel.parameters().len());
+        Err(DeviceError::invalid("launch", reason))
+    }
 
     /// Enqueues a copy of all of `source` into `target`, of the same size, and behind it the recording of `done`: both or
     /// neither, so that no copy is ever pending unknown.
@@ -208,6 +222,24 @@ pub(crate) trait EngineStream: Send + Sync + Any {
     fn synchronize(&self) -> Result<()>;
 }
 
+/// Loaded code.
+pub(crate) trait EngineModule: Send + Sync {
+    /// The names of its kernels.
+    fn kernels(&self) -> Result<Vec<String>>;
+
+    /// A kernel by one of these names.
+    fn kernel(&self, name: &str) -> Result<Arc<dyn EngineKernel>>;
+
+    /// The machine code.
+    fn image(&self) -> &[u8];
+}
+
+/// A kernel of loaded code.
+pub(crate) trait EngineKernel: Send + Sync + Any {
+    /// The size of each parameter in bytes.
+    fn parameters(&self) -> &[usize];
+}
+
 /// A transfer between the host and a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transfer {
@@ -262,9 +294,9 @@ impl Captured {
 
     /// Notes an operation. The memory of one that failed is kept, too: a part of it may have been captured.
     #[cold]
-    pub(crate) fn take(&mut self, operation: &Operation<'_>, succeeded: bool) {
+    pub(crate) fn take<'a>(&mut self, regions: impl Iterator<Item = Region<'a>>, succeeded: bool) {
         self.operations += usize::from(succeeded);
-        for region in operation.regions() {
+        for region in regions {
             let address = Arc::as_ptr(region.memory).addr();
             self.memory.entry(address).or_insert_with(|| Arc::clone(region.memory));
         }

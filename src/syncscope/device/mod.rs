@@ -7,6 +7,7 @@
 //! Two engines stand behind the one interface: `cuda`, over the driver, and `cpu`, a real asynchronous engine with a
 //! worker thread a stream.
 
+pub(crate) mod code;
 mod element;
 pub(crate) mod engine;
 mod graph;
@@ -35,6 +36,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+pub use code::{Argument, Arguments, Code, Kernel, Launch, MAX_ARGUMENTS, Module};
 #[cfg(feature = "cuda")]
 pub use cuda::{kernels, raw};
 pub use element::{DType, Element, Float, FloatType};

@@ -12,6 +12,8 @@ pub struct Properties {
     pub engine: &'static str,
     /// Its memory in bytes, where the engine can tell.
     pub memory_bytes: Option<u64>,
+    /// The size of its last cache before the memory in bytes, where the engine can tell.
+    pub cache_bytes: Option<u64>,
     /// How a blocked host thread waits: `spin`, `yield`, `blocking`, `condition variable`. It sets what a synchronization costs.
     pub wait_policy: String,
     /// Further facts for the reader of a results file, in order: driver, library versions, architecture, …

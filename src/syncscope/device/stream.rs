@@ -46,10 +46,19 @@ pub(super) struct StreamShared {
 impl Stream {
     /// The stream `number` of a device.
     pub(crate) fn new(device: &Device, number: u32) -> Result<Self> {
-        let raw = device.engine().create_stream(number)?;
+        Ok(Self::numbered(device, device.engine().create_stream(number)?, number))
+    }
+
+    /// A stream of a device's engine.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn of(device: &Device, raw: Arc<dyn EngineStream>) -> Self {
+        Self::numbered(device, raw, device.engine().tracer().next_stream())
+    }
+
+    fn numbered(device: &Device, raw: Arc<dyn EngineStream>, number: u32) -> Self {
         let tracer = Arc::clone(device.engine().tracer());
         let shared = StreamShared { number, tracer, sequence: Mutex::default() };
-        Ok(Self { device: device.clone(), raw, shared: Arc::new(shared) })
+        Self { device: device.clone(), raw, shared: Arc::new(shared) }
     }
 
     /// The device of this stream.

@@ -24,10 +24,14 @@ use std::hint::black_box;
 use std::mem::needs_drop;
 
 use super::clock::{Timer, mean_cost, step};
+use super::device_clock::DeviceClock;
 use crate::error::CaseError;
 
 /// The most of a sample that is the clock's: its cost and its step.
 const SHARE: f64 = 0.01;
+/// The least time of a sample behind a gate, in seconds: two events around work take 2 µs by themselves (an H200), and a stream's
+/// queue has room for as many of the shortest kernels, a microsecond each.
+const OF_DEVICE: f64 = 500e-6;
 /// The most calls in a sample: of a function that takes no time at all.
 const MOST: usize = 1 << 24;
 /// The longest that the inputs of a sample may take to make, in seconds.
@@ -68,6 +72,15 @@ impl<'a> Batch<'a> {
     ) -> Self {
         let time = Box::new(move |calls| time(timer, calls, &mut input, &mut region).map_err(Into::into));
         Self { time, least: Box::new(move || least(timer)), calls: None }
+    }
+
+    /// `region` is called behind a closed gate.
+    pub(super) fn of_device<R>(clock: DeviceClock, mut region: impl FnMut() -> Result<R, CaseError> + 'a) -> Self {
+        let time = Box::new(move |calls| {
+            let seconds = clock.time_batch(calls, &mut region)?;
+            Ok(Seconds { inputs: 0.0, calls: seconds })
+        });
+        Self { time, least: Box::new(|| OF_DEVICE), calls: None }
     }
 
     /// How many calls make a sample; 1 until that is known.

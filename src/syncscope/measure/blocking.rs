@@ -79,7 +79,7 @@ pub fn held<R>(streams: &[&Stream], call: impl FnOnce(&Hold<'_>) -> Result<R, De
 }
 
 /// What `call` gives, and whether the gate had to be opened for it.
-fn hold_for<R>(
+pub(super) fn hold_for<R>(
     device: &Device,
     streams: &[&Stream],
     timeout: Duration,

@@ -5,8 +5,8 @@ use std::fmt;
 use std::time::Instant;
 
 use super::batch::Batch;
-use super::clock::{Clock, DeviceClock, Monotonic, host_time};
-use crate::device::Stream;
+use super::clock::{Clock, Monotonic, host_time};
+use super::device_clock::IntoDeviceClock;
 use crate::error::{CaseError, DeviceError};
 
 /// A named operation that is measured once a round: a closure that returns its own value or is timed by a clock.
@@ -233,19 +233,22 @@ impl<'a> Case<'a> {
         Self::once(clock, name, move || measure().map_err(Into::into))
     }
 
-    /// A case timed by two events on `stream`: the seconds on the stream from the region's start to its end. The events are
-    /// created here, once.
+    /// A case timed on a device, of whatever the region enqueues there: by a [`DeviceClock`], or by two events on a `&stream`.
     ///
     /// # Errors
     /// Where the device gives no event.
     pub fn device_timed<R, E: Into<CaseError>>(
         name: impl Into<String>,
-        stream: &Stream,
+        clock: impl IntoDeviceClock,
         mut region: impl FnMut() -> Result<R, E> + 'a,
     ) -> Result<Self, DeviceError> {
-        let mut clock = DeviceClock::new(stream)?;
-        let measure = move || clock.time(|| region().map_err(Into::into)).map(|(_, seconds)| seconds);
-        Ok(Self::once(Clock::DeviceEvents, name, measure))
+        let mut clock = clock.into_clock()?;
+        let mut region = move || region().map_err(Into::into);
+        let way = clock.clock();
+        Ok(match way {
+            Clock::DeviceBatch => Self::by(way, name, Measure::Batch(Batch::of_device(clock, region))),
+            _ => Self::once(way, name, move || clock.time(&mut region).map(|(_, seconds)| seconds)),
+        })
     }
 
     /// With each measured value divided by `count`: the value of one iteration of a loop of `count`.

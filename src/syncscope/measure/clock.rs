@@ -1,22 +1,14 @@
-//! Clocks: the time of the host, and the time of the device.
+//! The host's clock, and the names of all clocks.
 //!
-//! * [`host_time`] reads the host's monotonic clock before and after a region: the time until the region returns. Work that
-//!   the region enqueued without waiting for it is not included.
-//! * A [`DeviceClock`] records an event on a stream before and after a region: the time between the two on the device.
+//! [`host_time`] reads the host's monotonic clock before and after a region: the time until the region returns. Work that
+//! the region enqueued without waiting for it is not included.
 //!
-//! # What they do not cover
+//! # What it does not cover
 //! * Host times include whatever the operating system does with the thread, and two clock readings: [`timer_cost`]
 //!   measures the cost of one. Nothing is subtracted.
-//! * Device times include the gaps in which the stream waited for the host: on an idle stream the first event completes
-//!   before the region's first work is enqueued. To time the device alone, enqueue enough work, or hold the stream with a
-//!   gate while enqueueing. CUDA's times between events have a resolution of about 0.5 µs.
-//! * Device times do not include work of the region on other streams.
 
 use std::hint::black_box;
 use std::time::Instant;
-
-use crate::device::{Event, Stream};
-use crate::error::DeviceError;
 
 /// The clock that takes a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +19,10 @@ pub enum Clock {
     Host,
     /// Two events on a stream of the device.
     DeviceEvents,
+    /// Two events around a batch of calls that were enqueued behind a closed gate.
+    DeviceBatch,
+    /// The device's own records of its work.
+    DeviceRecords,
     /// No clock: an observed value that is not a time.
     Observed,
 }
@@ -37,6 +33,8 @@ impl Clock {
         match self {
             Self::Host => "host clock",
             Self::DeviceEvents => "device events",
+            Self::DeviceBatch => "device events behind a gate",
+            Self::DeviceRecords => "device records",
             Self::Observed => "observed",
         }
     }
@@ -61,52 +59,6 @@ pub fn host_time<R, E>(region: impl FnOnce() -> Result<R, E>) -> Result<(R, f64)
     let result = region();
     let seconds = start.elapsed().as_secs_f64();
     Ok((result?, seconds))
-}
-
-/// Runs `region` and measures the seconds on `stream` between its start and its end.
-///
-/// Creates two events for this one measurement. A [`DeviceClock`] keeps them.
-///
-/// # Errors
-/// The region's, and those of the stream.
-pub fn device_time<R, E: From<DeviceError>>(
-    stream: &Stream,
-    region: impl FnOnce() -> Result<R, E>,
-) -> Result<(R, f64), E> {
-    DeviceClock::new(stream)?.time(region)
-}
-
-/// Takes times on one stream, with two events that it records again for each.
-#[derive(Debug)]
-pub struct DeviceClock {
-    stream: Stream,
-    start: Event,
-    end: Event,
-}
-
-impl DeviceClock {
-    /// A clock of `stream`.
-    ///
-    /// # Errors
-    /// Where the device gives no event.
-    pub fn new(stream: &Stream) -> Result<Self, DeviceError> {
-        let device = stream.device();
-        Ok(Self { stream: stream.clone(), start: device.timing_event()?, end: device.timing_event()? })
-    }
-
-    /// Runs `region` and measures the seconds on the stream between its start and its end.
-    ///
-    /// Synchronization point: waits for the work that the region enqueued on the stream.
-    ///
-    /// # Errors
-    /// The region's, and those of work enqueued on the stream.
-    pub fn time<R, E: From<DeviceError>>(&mut self, region: impl FnOnce() -> Result<R, E>) -> Result<(R, f64), E> {
-        self.stream.record(&self.start)?;
-        let result = region()?;
-        self.stream.record(&self.end)?;
-        self.end.synchronize()?;
-        Ok((result, self.end.elapsed_since(&self.start)?.as_secs_f64()))
-    }
 }
 
 /// The host's clock, or a scripted one.
@@ -177,6 +129,7 @@ pub fn timer_cost(count: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::DeviceError;
 
     #[test]
     fn a_host_time_returns_the_result_and_is_never_negative() {

@@ -8,7 +8,7 @@
 //!
 //! | file | question |
 //! |---|---|
-//! | `clock` | how long did this take, on the host and on the device; and how good is the clock |
+//! | `clock`, `device_clock` | how long did this take, on the host and on the device; and how good is the clock |
 //! | `protocol`, `warmup`, `stopping` | when is it warm, and when are there enough samples |
 //! | `host` | is the host as fast as it can be |
 //! | `blocking` | what is done while a gate holds streams; does this call wait for the device |
@@ -34,6 +34,7 @@ mod batch;
 mod blocking;
 mod case;
 mod clock;
+mod device_clock;
 mod estimate;
 mod host;
 mod protocol;
@@ -42,15 +43,18 @@ mod sampler;
 mod samples;
 mod statistics;
 mod stopping;
+mod stopwatches;
 mod warmup;
 
 pub use blocking::{Hold, blocks, held};
 pub use case::{Case, Observation, Stopwatch};
-pub use clock::{Clock, DeviceClock, device_time, host_time, timer_cost, timer_resolution};
+pub use clock::{Clock, host_time, timer_cost, timer_resolution};
+pub use device_clock::{DeviceClock, IntoDeviceClock, device_time};
 pub use estimate::{median, quantile};
 pub use host::HostSpeed;
 pub use protocol::{Protocol, StoppedBy};
 pub use sampler::{Observer, Progress, Rounds, Sampler};
 pub use samples::Samples;
 pub use statistics::{Comparison, Diagnosis, Verdict, diagnose, judge, near_floor};
+pub use stopwatches::{Reading, Stopwatches};
 pub use syncscope_present::{Estimate, Larger, Spread};

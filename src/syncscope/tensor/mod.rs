@@ -1,7 +1,7 @@
 //! Tensors: operations that enqueue, reads that block.
 //!
 //! A [`Tensor`] is contiguous, row-major and belongs to a [`Stream`]: its operations are enqueued there and return at
-//! once, whichever streams the other operands belong to: nothing is ordered between streams except by an event. Using a
+//! once. All operands of an operation belong to one stream: nothing is ordered between streams except by an event. Using a
 //! tensor's memory from another stream is what [`Tensor::on`] is for; it orders nothing either. The reads (`item`, `to_vec`,
 //! `to_array`, `any`, `nonzero`, `Display`) are synchronization points: they wait for the stream.
 //!
@@ -33,7 +33,8 @@
 //! * the failure of work that was enqueued earlier on the stream, and that of a device that is lost;
 //! * [`OutOfMemory`](DeviceError::OutOfMemory) where there is no room: on the device for a result, on the host for what is read or
 //!   taken along. What the CPU engine finds no room for while it works is a failure of the stream, with this error;
-//! * [`ForeignObject`](DeviceError::ForeignObject) where a tensor or a host buffer belongs to another device;
+//! * [`ForeignObject`](DeviceError::ForeignObject) where a tensor or a host buffer belongs to another device, and
+//!   [`InvalidArgument`](DeviceError::InvalidArgument) where an operand belongs to another stream;
 //! * [`EngineUnavailable`](DeviceError::EngineUnavailable), [`KernelBuild`](DeviceError::KernelBuild) or
 //!   [`CallFailed`](DeviceError::CallFailed) where CUDA lacks what the call is the first to use, or refuses it;
 //! * [`Capturing`](DeviceError::Capturing) while the stream's work is [captured](Stream::capture), if it moves data between host and
@@ -48,6 +49,7 @@ mod read;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use crate::device::code::{Argument, ON, Value};
 use crate::device::engine::DeviceMemory;
 use crate::device::operation::Region;
 use crate::device::{Element, Stream};
@@ -127,6 +129,15 @@ impl<T: Element> Tensor<T> {
         Err(DeviceError::ForeignObject { what: "a tensor", device: stream.device().name().to_owned() })
     }
 
+    /// An error unless this tensor is used from `stream`, by which `operation` runs.
+    fn is_operand(&self, operation: &'static str, stream: &Stream) -> Result<()> {
+        self.belongs_to(stream)?;
+        if self.stream.is_same(stream) {
+            return Ok(());
+        }
+        Err(invalid(operation, format!("an operand is of {:?}, and the call of {stream:?}: {ON}", self.stream)))
+    }
+
     /// The same elements in another shape, sharing the memory.
     ///
     /// ```
@@ -185,8 +196,34 @@ impl<T: Element> Tensor<T> {
         Self { shape, ..self.clone() }
     }
 
+    /// A tensor over all of some memory of a stream.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn of_memory(
+        stream: &Stream,
+        memory: Arc<dyn DeviceMemory>,
+        len: usize,
+        shape: Vec<usize>,
+    ) -> Result<Self> {
+        let flat = Self { stream: stream.clone(), memory, offset: 0, shape: vec![len], element: PhantomData };
+        flat.reshape(shape)
+    }
+
+    /// The memory and its length, of a tensor over all of it which nobody shares.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn into_memory(self) -> Option<(Arc<dyn DeviceMemory>, usize)> {
+        let len = self.len();
+        (self.offset == 0 && Arc::strong_count(&self.memory) == 1).then_some((self.memory, len))
+    }
+
     fn region(&self) -> Region<'_> {
         Region { memory: &self.memory, offset: self.offset, len: self.len() }
+    }
+}
+
+/// The address of its first element: for a kernel that is launched on the tensor's stream.
+impl<'a, T: Element> From<&'a Tensor<T>> for Argument<'a> {
+    fn from(tensor: &'a Tensor<T>) -> Self {
+        Self(Value::Memory(tensor.region(), &tensor.stream))
     }
 }
 

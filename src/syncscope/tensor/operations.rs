@@ -33,7 +33,7 @@ impl<T: Float> Tensor<T> {
         if k != inner {
             return Err(invalid("matmul", format!("{:?} and {:?} share no inner dimension", self.shape, other.shape)));
         }
-        other.belongs_to(&self.stream)?;
+        other.is_operand("matmul", &self.stream)?;
         let out = self.stream.empty([m, n])?;
         if out.is_empty() {
             return Ok(out);
@@ -257,7 +257,7 @@ impl<T: Float> Tensor<T> {
     #[track_caller]
     fn gather_rows(&self, rows: &Tensor<i64>, from_host: bool) -> Result<Self> {
         self.height("gather")?;
-        rows.belongs_to(&self.stream)?;
+        rows.is_operand("gather", &self.stream)?;
         let &[count] = rows.shape() else {
             return Err(invalid("gather", format!("row numbers have the shape {:?}, not one dimension", rows.shape())));
         };
@@ -330,7 +330,7 @@ impl<T: Element> Tensor<T> {
     }
 
     fn same_shape(&self, operation: &'static str, other: &Self) -> Result<()> {
-        other.belongs_to(&self.stream)?;
+        other.is_operand(operation, &self.stream)?;
         if self.shape == other.shape {
             return Ok(());
         }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::span::{Span, Timeline, Track};
 use super::standing::standing;
 use crate::device::Device;
+use crate::device::code::LAUNCH;
 use crate::device::kept::SPAN_BYTES;
 use crate::device::kind::{Kind, SyncKind};
 use crate::device::recording::{Log, Recording};
@@ -139,7 +140,7 @@ impl Timeline {
         // Work of no call of this recording is none of it.
         for (work, call) in log.work.iter().filter_map(|work| Some((work, call_of(work)?))) {
             let kind = work.kind;
-            let named = kind == Kind::Kernel && call.note.enqueues.is_some();
+            let named = kind == Kind::Kernel && call.note.enqueues.is_some() && call.note.name != LAUNCH;
             let name = if named { call.note.name } else { &*work.name };
             let stream = stream_of(work);
             spans.push(Span {

@@ -47,6 +47,7 @@ pub(crate) fn open(index: usize) -> Arc<dyn Engine> {
             model: MODEL.to_owned(),
             engine: "cpu",
             memory_bytes: None,
+            cache_bytes: None,
             wait_policy: "condition variable".to_owned(),
             facts: vec![
                 ("worker threads".to_owned(), "one a stream".to_owned()),

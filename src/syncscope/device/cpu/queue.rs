@@ -167,7 +167,7 @@ impl StreamInner {
         for (operation, run) in operations.iter().zip(runs) {
             match &mut state.capturing {
                 Some((steps, captured)) => {
-                    captured.take(operation, true);
+                    captured.take(operation.regions(), true);
                     steps.push((operation.name(), run));
                 }
                 None => state.push(Job::Compute { operation: operation.name(), run }, correlation),

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::ENGINE;
 use super::driver::compiler::Compiler;
-use super::driver::{Context, blas, context, nccl};
+use super::driver::{Context, Foreign, blas, context, nccl};
+use super::loaded::CudaModule;
 use super::memory::host::CudaHostMemory;
 use super::opened::Opened;
 #[cfg(feature = "cupti")]
@@ -14,7 +15,10 @@ use super::profiling::telemetry::Sensors;
 use super::stream::event::CudaEvent;
 use super::stream::gate::CudaGate;
 use super::stream::{CudaStream, operations};
-use crate::device::engine::{Engine, EngineEvent, EngineGate, EngineStream, Footprint, HostKind, HostMemory, Result};
+use crate::device::code::Code;
+use crate::device::engine::{
+    Engine, EngineEvent, EngineGate, EngineModule, EngineStream, Footprint, HostKind, HostMemory, Result,
+};
 use crate::device::injection::Injection;
 use crate::device::tracer::{TraceSource, Tracer};
 use crate::device::{DType, Properties, Telemetry};
@@ -38,10 +42,16 @@ impl CudaEngine {
             model: context::model(index)?,
             engine: ENGINE,
             memory_bytes: Some(context.memory_bytes()? as u64),
+            cache_bytes: Some(context.cache_bytes()?.into()),
             wait_policy: context.wait_policy()?.to_owned(),
             facts: facts(&device, sensors.as_ref())?,
         };
         Ok(Self { properties, sensors, tracer: Arc::default(), device })
+    }
+
+    /// A stream of another library.
+    pub(super) fn wrap(&self, stream: Foreign) -> Result<Arc<dyn EngineStream>> {
+        Ok(Arc::new(CudaStream::wrap(&self.device, stream)?))
     }
 
     /// The context of its GPU.
@@ -77,6 +87,10 @@ impl Engine for CudaEngine {
 
     fn synchronize(&self) -> Result<()> {
         self.device.synchronize()
+    }
+
+    fn load(&self, code: &Code) -> Result<Arc<dyn EngineModule>> {
+        Ok(Arc::new(CudaModule::load(&self.device, code)?))
     }
 
     fn trim(&self) -> Result<()> {

@@ -11,6 +11,8 @@
 //! | `memory` | device memory, host memory, copies |
 //! | `stream` | streams, events, gates, graphs, and what is enqueued |
 //! | `kernels` | the kernels, from source to handle |
+//! | `lend` | streams and memory of other libraries, in and out |
+//! | `loaded` | kernels of the user's |
 //! | `matmul` | matrix multiplications and the search for their plans |
 //! | `raw` | what is lent to code that calls the driver itself |
 //! | `profiling` | records of what the device did, and sensors |
@@ -23,6 +25,8 @@ mod driver;
 mod engine;
 mod gpu;
 pub mod kernels;
+mod lend;
+mod loaded;
 mod matmul;
 mod memory;
 mod opened;

@@ -109,8 +109,8 @@ impl Diagnosis {
             }
             Diagnosis::NearFloor { clock, median, floor } => {
                 let of = match clock {
-                    Clock::DeviceEvents => "two events with nothing in between",
-                    Clock::Host | Clock::Observed => "the host's clock by itself",
+                    Clock::DeviceEvents | Clock::DeviceBatch => "two events with nothing in between",
+                    Clock::Host | Clock::DeviceRecords | Clock::Observed => "the host's clock by itself",
                 };
                 format!("{} is less than {CLEAR_OF_FLOOR} times the {} of {of}", time(median), time(floor))
             }

@@ -1,4 +1,4 @@
-//! From a kernel file to machine code for one architecture, by NVRTC.
+//! From a source to machine code for one architecture, by NVRTC.
 //!
 //! To a cubin and not to PTX: the PTX of a new NVRTC can be newer than what the driver of the machine accepts.
 
@@ -8,7 +8,7 @@ use std::ptr;
 use cudarc::nvrtc::sys::{self, nvrtcProgram, nvrtcResult};
 
 use super::exit;
-use super::libraries::Library;
+use super::libraries::{Library, toolkit_headers};
 use crate::device::cuda::ENGINE;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
@@ -18,6 +18,30 @@ const HEADER: (&CStr, &str) = (c"types.cuh", include_str!("../../../kernels/type
 
 /// Beside the architecture. Line information costs nothing at run time and lets a profiler show the source.
 const OPTIONS: [&str; 2] = ["--std=c++17", "--generate-line-info"];
+
+/// What is compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct Source<'a> {
+    file: &'a str,
+    text: &'a str,
+    options: Vec<String>,
+    is_own: bool,
+}
+
+impl<'a> Source<'a> {
+    /// A file of the library's kernels, which may include its header.
+    pub(crate) fn own(file: &'a str, text: &'a str) -> Self {
+        Self { file, text, options: OPTIONS.map(str::to_owned).to_vec(), is_own: true }
+    }
+
+    /// A user's source, with options of the user's. It may include the toolkit's headers, where there are any.
+    pub(crate) fn of_user(file: &'a str, text: &'a str, options: &[String]) -> Self {
+        let is_stated = |usual: &str| usual.starts_with("--std") && options.iter().any(|own| own.contains("-std="));
+        let usual = OPTIONS.into_iter().filter(|usual| !is_stated(usual)).map(str::to_owned);
+        let headers = toolkit_headers().map(|folder| format!("--include-path={}", folder.display()));
+        Self { file, text, options: usual.chain(options.iter().cloned()).chain(headers).collect(), is_own: false }
+    }
+}
 
 /// A loaded NVRTC.
 #[derive(Clone, Copy, Debug)]
@@ -43,29 +67,27 @@ impl Compiler {
     }
 
     /// The cubin of `source` for `architecture`, compiled now.
-    pub(crate) fn compile(self, file: &'static str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+    pub(crate) fn compile(self, source: &Source<'_>, architecture: &str) -> Result<Vec<u8>> {
         let _inside = exit::enter();
-        let program = Program::new(file, source)?;
+        let (program, file) = (Program::new(source)?, source.file);
         let architecture_option = format!("--gpu-architecture={architecture}");
-        let options = OPTIONS
-            .into_iter()
-            .chain([architecture_option.as_str()])
-            .map(|option| text(file, option))
-            .collect::<Result<Vec<CString>>>()?;
+        let options = source.options.iter().chain([&architecture_option]);
+        let options = options.map(|option| text(file, option)).collect::<Result<Vec<CString>>>()?;
         let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         // Safety: the program is live, the options are terminated texts that outlive the call.
         let status = unsafe { sys::nvrtcCompileProgram(program.0, pointers.len() as i32, pointers.as_ptr()) };
         if status != nvrtcResult::NVRTC_SUCCESS {
             let log = format!("NVRTC {}: {status:?}\n{}", self.version(), program.log());
-            return Err(DeviceError::KernelBuild { file, architecture: architecture.to_owned(), log });
+            return Err(DeviceError::KernelBuild { file: file.to_owned(), architecture: architecture.to_owned(), log });
         }
         program.cubin()
     }
 
     /// All that decides what [`compile`](Self::compile) gives.
-    pub(crate) fn inputs(self, source: &str, architecture: &str) -> [String; 5] {
-        let (version, options) = (self.version(), OPTIONS.join(" "));
-        [source.to_owned(), HEADER.1.to_owned(), architecture.to_owned(), version, options]
+    pub(crate) fn inputs(self, source: &Source<'_>, architecture: &str) -> [String; 5] {
+        let header = if source.is_own { HEADER.1 } else { "" };
+        let (version, options) = (self.version(), source.options.join(" "));
+        [source.text.to_owned(), header.to_owned(), architecture.to_owned(), version, options]
     }
 }
 
@@ -73,13 +95,15 @@ impl Compiler {
 struct Program(nvrtcProgram);
 
 impl Program {
-    fn new(file: &'static str, source: &str) -> Result<Self> {
-        let (source, name, header) = (text(file, source)?, text(file, file)?, text(file, HEADER.1)?);
+    fn new(source: &Source<'_>) -> Result<Self> {
+        let file = source.file;
+        let (own, name, header) = (text(file, source.text)?, text(file, file)?, text(file, HEADER.1)?);
         let mut raw = ptr::null_mut();
+        let count = i32::from(source.is_own);
         // Safety: NVRTC copies the texts, all terminated, and writes one handle.
         let status = unsafe {
             let (headers, names) = ([header.as_ptr()], [HEADER.0.as_ptr()]);
-            sys::nvrtcCreateProgram(&mut raw, source.as_ptr(), name.as_ptr(), 1, headers.as_ptr(), names.as_ptr())
+            sys::nvrtcCreateProgram(&mut raw, own.as_ptr(), name.as_ptr(), count, headers.as_ptr(), names.as_ptr())
         };
         match status {
             nvrtcResult::NVRTC_SUCCESS => Ok(Self(raw)),
@@ -122,9 +146,9 @@ impl Drop for Program {
     }
 }
 
-fn text(file: &'static str, text: &str) -> Result<CString> {
+fn text(file: &str, text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| DeviceError::KernelBuild {
-        file,
+        file: file.to_owned(),
         architecture: "any".to_owned(),
         log: "the source, its name or an option holds a zero byte".to_owned(),
     })
@@ -141,10 +165,12 @@ mod tests {
     #[test]
     fn another_source_architecture_or_compiler_has_other_inputs() {
         let compiler = Compiler { version: (13, 0) };
-        let inputs = compiler.inputs("source", "sm_90");
-        assert_eq!(inputs, compiler.inputs("source", "sm_90"));
-        assert_ne!(inputs, compiler.inputs("source ", "sm_90"));
-        assert_ne!(inputs, compiler.inputs("source", "sm_80"));
-        assert_ne!(inputs, Compiler { version: (12, 9) }.inputs("source", "sm_90"));
+        let inputs_of = |text, architecture| compiler.inputs(&Source::own("a.cu", text), architecture);
+        let inputs = inputs_of("source", "sm_90");
+        assert_eq!(inputs, inputs_of("source", "sm_90"));
+        assert_ne!(inputs, inputs_of("source ", "sm_90"));
+        assert_ne!(inputs, inputs_of("source", "sm_80"));
+        assert_ne!(inputs, Compiler { version: (12, 9) }.inputs(&Source::own("a.cu", "source"), "sm_90"));
+        assert_ne!(inputs, compiler.inputs(&Source::of_user("a.cu", "source", &[]), "sm_90"));
     }
 }

@@ -249,7 +249,7 @@ impl Context {
         self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)
     }
 
-    fn attribute(&self, attribute: CUdevice_attribute) -> Result<u32> {
+    pub(super) fn attribute(&self, attribute: CUdevice_attribute) -> Result<u32> {
         let mut value = 0;
         // Safety: writes one integer.
         let status = unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, self.device) };

@@ -149,6 +149,12 @@ pub(super) fn usual_folders() -> Vec<PathBuf> {
     folders
 }
 
+/// The folder of the toolkit's headers, such as `cuda_fp16.h`.
+pub(super) fn toolkit_headers() -> Option<PathBuf> {
+    let mut folders = usual_folders().into_iter().map(|folder| folder.with_file_name("include"));
+    folders.find(|folder| folder.join("cuda_fp16.h").is_file())
+}
+
 /// Whether `folder` holds `file` or a version of it: `libnvrtc.so.13` for `libnvrtc.so`.
 fn holds(folder: &Path, file: &str) -> bool {
     !versions(folder, file).is_empty()

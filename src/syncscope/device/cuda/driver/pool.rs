@@ -11,6 +11,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
+use cudarc::driver::{CudaSlice, CudaStream};
 use cudarc::driver::sys::{
     self, CUdeviceptr, CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation, CUmemLocationType,
     CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUresult, CUstream,
@@ -67,6 +68,14 @@ impl Allocation {
     #[inline]
     pub(crate) fn size(&self) -> usize {
         self.0.bytes
+    }
+}
+
+impl Allocation {
+    /// It as memory of `cudarc`, of `len` elements that fit into it, which is freed in the order of `stream`.
+    pub(crate) fn into_slice<T>(self, stream: &Arc<CudaStream>, len: usize) -> CudaSlice<T> {
+        // Safety: allocated in stream order, of that size, and given up here.
+        unsafe { stream.upgrade_device_ptr(self.0.address, len) }
     }
 }
 

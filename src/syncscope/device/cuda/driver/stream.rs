@@ -9,7 +9,9 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use cudarc::driver::{CudaContext, CudaStream, DriverError};
 use cudarc::driver::sys::{
     self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUresult, CUstream,
     CUstream_flags, CUstreamCaptureMode, CUstreamWaitValue_flags,
@@ -18,13 +20,36 @@ use cudarc::driver::sys::{
 use super::apart::CaptureInProgress;
 use super::graph::Graph;
 use super::{Allocation, Argument, Context, Event, Executable, Function, HostBlock, HostPiece, Pool, PoolSpan};
+use crate::device::code::Launch;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
 
-/// An owned stream.
+/// A stream: of this library, used again after its drop, or of another.
 pub(crate) struct Stream {
     raw: CUstream,
     context: Arc<Context>,
+    /// Whether others enqueue on it, too. It is not used again then.
+    shared: AtomicBool,
+    /// What keeps a stream of another library.
+    _owner: Option<Arc<CudaStream>>,
+}
+
+/// A stream of another library.
+pub(crate) struct Foreign {
+    raw: CUstream,
+    owner: Option<Arc<CudaStream>>,
+}
+
+impl Foreign {
+    /// One of `cudarc`.
+    pub(crate) fn of(stream: &Arc<CudaStream>) -> Self {
+        Self { raw: stream.cu_stream(), owner: Some(stream.clone()) }
+    }
+
+    /// One that its owner keeps, who has promised so.
+    pub(crate) fn raw(raw: CUstream) -> Self {
+        Self { raw, owner: None }
+    }
 }
 
 // Safety: a stream may be used from any thread; the driver synchronizes its own calls.
@@ -37,14 +62,57 @@ impl Stream {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self> {
         match Self::at_hand(context) {
             Some(stream) => Ok(stream),
-            None => Ok(Self { raw: create(context)?, context: context.clone() }),
+            None => Ok(Self::own(context, create(context)?)),
         }
+    }
+
+    fn own(context: &Arc<Context>, raw: CUstream) -> Self {
+        Self { raw, context: context.clone(), shared: AtomicBool::new(false), _owner: None }
+    }
+
+    /// A stream of another library.
+    ///
+    /// # Errors
+    /// It is one of another context.
+    pub(crate) fn wrap(context: &Arc<Context>, Foreign { raw, owner }: Foreign) -> Result<Self> {
+        context.bind()?;
+        let mut of = ptr::null_mut();
+        // Safety: the stream is live, as its owner is kept or the caller of `wrap_raw` has promised; the null stream is that of the
+        // current context.
+        context.check("cuStreamGetCtx", unsafe { sys::cuStreamGetCtx(raw, &mut of) })?;
+        if of != context.raw() {
+            return Err(DeviceError::ForeignObject { what: "a stream", device: context.name().to_owned() });
+        }
+        Ok(Self { raw, context: context.clone(), shared: AtomicBool::new(true), _owner: owner })
+    }
+
+    /// Whether others enqueue on it, too.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::Acquire)
+    }
+
+    /// Its handle, for others.
+    pub(crate) fn lend_raw(&self) -> CUstream {
+        self.shared.store(true, Ordering::Release);
+        self.raw
+    }
+
+    /// It for `cudarc`, and for what is built on it.
+    pub(crate) fn lend(&self) -> Result<Arc<CudaStream>> {
+        let ordinal = usize::try_from(self.context.device()).unwrap_or_default();
+        let failed = |error: DriverError| self.context.check("cuDevicePrimaryCtxRetain", error.0).err();
+        let context = CudaContext::new(ordinal).map_err(|error| {
+            failed(error).unwrap_or_else(|| DeviceError::call_failed(self.context.name(), "cuCtxSetCurrent", error.to_string()))
+        })?;
+        // Safety: streams of a context are never destroyed, and one that was lent is not used again.
+        Ok(unsafe { context.wrap_borrowed_stream(self.lend_raw()) })
     }
 
     /// A stream of an earlier owner, or of the reserve.
     pub(crate) fn at_hand(context: &Arc<Context>) -> Option<Self> {
         let raw = context.given_up().streams.pop_front()?;
-        Some(Self { raw, context: context.clone() })
+        Some(Self::own(context, raw))
     }
 
     /// Its context.
@@ -54,7 +122,7 @@ impl Stream {
     }
 
     #[inline]
-    pub(super) fn raw(&self) -> CUstream {
+    pub(crate) fn raw(&self) -> CUstream {
         self.raw
     }
 
@@ -78,6 +146,23 @@ impl Stream {
         early: bool,
         arguments: &mut [Argument<'_>],
     ) -> Result<()> {
+        self.launch_by(function, &Launch::new([blocks, 1, 1], [threads, 1, 1]), early, arguments)
+    }
+
+    /// As [`launch`](Self::launch), with a grid of any shape: of a user's kernel, which does not wait for the one before by itself.
+    #[inline]
+    pub(crate) fn launch_own(&self, function: Function, launch: &Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
+        self.launch_by(function, launch, false, arguments)
+    }
+
+    #[inline]
+    fn launch_by(
+        &self,
+        function: Function,
+        &Launch { grid, block, shared_bytes }: &Launch,
+        early: bool,
+        arguments: &mut [Argument<'_>],
+    ) -> Result<()> {
         self.counted(function, arguments)?;
         let mut attribute = CUlaunchAttribute {
             id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
@@ -85,13 +170,13 @@ impl Stream {
             value: CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
         };
         let config = CUlaunchConfig {
-            gridDimX: blocks,
-            gridDimY: 1,
-            gridDimZ: 1,
-            blockDimX: threads,
-            blockDimY: 1,
-            blockDimZ: 1,
-            sharedMemBytes: 0,
+            gridDimX: grid[0],
+            gridDimY: grid[1],
+            gridDimZ: grid[2],
+            blockDimX: block[0],
+            blockDimY: block[1],
+            blockDimZ: block[2],
+            sharedMemBytes: shared_bytes,
             hStream: self.raw,
             attrs: &raw mut attribute,
             numAttrs: early.into(),
@@ -302,7 +387,9 @@ fn create(context: &Context) -> Result<CUstream> {
 impl Drop for Stream {
     /// What was enqueued runs to its end: before the work of the next owner, so that nothing may be pending that a gate holds.
     fn drop(&mut self) {
-        self.context.given_up().streams.push_back(self.raw);
+        if !self.is_shared() {
+            self.context.given_up().streams.push_back(self.raw);
+        }
     }
 }
 

@@ -5,12 +5,12 @@
 //! `$XDG_CACHE_HOME/syncscope`, else `$HOME/.cache/syncscope`), and loaded whole: a launch never loads anything, as
 //! that can wait for the device.
 
-mod cache;
+pub(super) mod cache;
 
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::device::DType;
-use crate::device::cuda::driver::compiler::Compiler;
+use crate::device::cuda::driver::compiler::{self, Compiler};
 use crate::device::cuda::driver::{Context, Function, Module};
 use crate::device::engine::Result;
 use crate::device::lock;
@@ -25,7 +25,7 @@ use cache::Cache;
 pub fn compile_all(architecture: &str) -> std::result::Result<Vec<Compiled>, DeviceError> {
     let compiler = Compiler::load()?;
     let compile = |source: &Source| {
-        let cubin = compiler.compile(source.file, source.text, architecture)?;
+        let cubin = compiler.compile(&compiler::Source::own(source.file, source.text), architecture)?;
         Ok(Compiled { file: source.file, compiler: format!("NVRTC {}", compiler.version()), cubin })
     };
     SOURCES.iter().map(compile).collect()
@@ -194,12 +194,13 @@ impl Kernels {
     /// What `load` makes of a file's machine code. A cached image that it refuses is compiled anew.
     fn image<T>(&self, source: &Source, load: impl Fn(&[u8]) -> Result<T>) -> Result<T> {
         let (compiler, cache) = (Compiler::load()?, Cache::from_environment());
-        let inputs = compiler.inputs(source.text, &self.architecture);
+        let own = compiler::Source::own(source.file, source.text);
+        let inputs = compiler.inputs(&own, &self.architecture);
         let key = cache::hash(inputs.iter().map(|input| input.as_bytes()));
         if let Some(loaded) = cache.load(key).and_then(|image| load(&image).ok()) {
             return Ok(loaded);
         }
-        let image = compiler.compile(source.file, source.text, &self.architecture)?;
+        let image = compiler.compile(&own, &self.architecture)?;
         cache.store(key, &image);
         load(&image)
     }

@@ -8,10 +8,12 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use cudarc::driver::{CudaSlice, CudaStream};
+
 use crate::device::DType;
-use crate::device::cuda::driver::{Allocation, PoolSpan};
+use crate::device::cuda::driver::PoolSpan;
 use crate::device::cuda::stream::guard::StreamInner;
-use crate::device::cuda::stream::limbo::{Kept, LimboState};
+use crate::device::cuda::stream::limbo::{Content, Kept, LimboState};
 use crate::device::engine::{DeviceMemory, Result};
 use crate::device::lock;
 use crate::device::operation::Region;
@@ -19,7 +21,8 @@ use crate::error::DeviceError;
 
 /// Memory of a CUDA device.
 pub(crate) struct CudaMemory {
-    allocation: Option<Allocation>,
+    /// `None` for no elements, which take no memory.
+    content: Option<Content>,
     /// `None` for no elements, which take no memory.
     span: Option<PoolSpan>,
     dtype: DType,
@@ -31,7 +34,7 @@ pub(crate) struct CudaMemory {
 impl CudaMemory {
     /// Memory for `len` elements, usable by work on `home` from now on.
     pub(crate) fn new(home: Arc<StreamInner>, dtype: DType, len: usize) -> Result<Self> {
-        let (allocation, span) = match len.checked_mul(dtype.size()) {
+        let (content, span) = match len.checked_mul(dtype.size()) {
             Some(0) => {
                 home.device.check()?;
                 (None, None)
@@ -39,14 +42,38 @@ impl CudaMemory {
             Some(bytes) => {
                 let allocation = home.allocate(bytes)?;
                 let span = allocation.span().part(0, bytes);
-                (Some(allocation), span)
+                (Some(Content::Own(allocation)), span)
             }
             None => {
                 let device = home.device.name().to_owned();
                 return Err(DeviceError::OutOfMemory { device, requested: usize::MAX, free: None });
             }
         };
-        Ok(Self { allocation, span, dtype, len, home, guests: Mutex::default() })
+        Ok(Self { content, span, dtype, len, home, guests: Mutex::default() })
+    }
+
+    /// Memory for `len` elements at `address` of another library, which `owner` frees in the order of `home` when it is dropped.
+    pub(crate) fn of_other(
+        home: Arc<StreamInner>,
+        dtype: DType,
+        len: usize,
+        address: u64,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Self {
+        let span = (len > 0).then(|| PoolSpan::new(address, len * dtype.size()));
+        Self { content: Some(Content::Other(owner)), span, dtype, len, home, guests: Mutex::default() }
+    }
+
+    /// Its content as memory of `cudarc`, of `len` elements; `None` where other streams than its home use it.
+    pub(crate) fn into_slice<T: 'static>(mut self, stream: &Arc<CudaStream>, len: usize) -> Option<CudaSlice<T>> {
+        if len != self.len || !lock(&self.guests).is_empty() || stream.cu_stream() != self.home.handle() {
+            return None;
+        }
+        match self.content.take() {
+            Some(Content::Own(allocation)) => Some(allocation.into_slice(stream, len)),
+            Some(Content::Other(owner)) => owner.downcast().ok().map(|slice| *slice),
+            None => stream.null().ok(),
+        }
     }
 
     /// Where a region lies, for work on `stream`, which is remembered as a user. An empty region lies nowhere.
@@ -102,11 +129,11 @@ impl Drop for CudaMemory {
     fn drop(&mut self) {
         let guests = std::mem::take(self.guests.get_mut().unwrap_or_else(PoisonError::into_inner));
         let guests: Vec<_> = guests.iter().filter_map(Weak::upgrade).collect();
-        match self.allocation.take() {
+        match self.content.take() {
             None => {}
-            Some(allocation) if guests.is_empty() => self.home.free(allocation),
-            Some(allocation) => {
-                let memory = Arc::new(LimboState::new(allocation, self.home.clone()));
+            Some(content) if guests.is_empty() => content.free(&self.home),
+            Some(content) => {
+                let memory = Arc::new(LimboState::new(content, self.home.clone()));
                 guests.iter().for_each(|guest| guest.keep(Kept::Memory { _memory: memory.clone() }));
             }
         }

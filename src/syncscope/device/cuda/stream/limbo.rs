@@ -4,6 +4,7 @@
 //! back, never by the drop itself: a call of the driver can block while a gate holds the stream and its queue is full. Each
 //! stream has a list of its own, so that what waits for one stream keeps nothing back that waits for another.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -22,23 +23,41 @@ pub(crate) enum Kept {
     Memory { _memory: Arc<LimboState> },
 }
 
+/// What holds memory.
+pub(crate) enum Content {
+    /// This library's.
+    Own(Allocation),
+    /// Another's, which its drop frees in the order of its stream.
+    Other(Box<dyn Any + Send + Sync>),
+}
+
+impl Content {
+    /// Gives it back, in the order of its home.
+    pub(crate) fn free(self, home: &StreamInner) {
+        match self {
+            Self::Own(allocation) => home.free(allocation),
+            Self::Other(owner) => drop(owner),
+        }
+    }
+}
+
 /// Memory that other streams than its home used: it goes home when the last of them is past it.
 pub(crate) struct LimboState {
-    allocation: Option<Allocation>,
+    content: Option<Content>,
     home: Arc<StreamInner>,
 }
 
 impl LimboState {
-    pub(crate) fn new(allocation: Allocation, home: Arc<StreamInner>) -> Self {
-        Self { allocation: Some(allocation), home }
+    pub(crate) fn new(content: Content, home: Arc<StreamInner>) -> Self {
+        Self { content: Some(content), home }
     }
 }
 
 impl Drop for LimboState {
     /// Its home follows in its own order, so that the home's work needs no mark.
     fn drop(&mut self) {
-        if let Some(allocation) = self.allocation.take() {
-            self.home.free(allocation);
+        if let Some(content) = self.content.take() {
+            content.free(&self.home);
         }
     }
 }

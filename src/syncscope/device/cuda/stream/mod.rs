@@ -22,15 +22,17 @@ use event::CudaEvent;
 use gate::CudaGate;
 use guard::StreamInner;
 
-use super::driver::Executable;
+use super::driver::{Executable, Foreign};
+use super::loaded::CudaKernel;
 use super::memory::device::CudaMemory;
 use super::memory::pinned::SLOT_BYTES;
 use super::memory::transfers;
 use super::opened::Opened;
 use crate::device::DType;
+use crate::device::code::{Argument, Launch};
 use crate::device::engine::{
-    Captured, DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineStream, HostKind, HostMemory, Result, Transfer,
-    own,
+    Captured, DeviceMemory, EngineEvent, EngineGate, EngineGraph, EngineKernel, EngineStream, HostKind, HostMemory,
+    Result, Transfer, own,
 };
 use crate::device::operation::{Operation, Region};
 
@@ -42,6 +44,16 @@ pub(crate) struct CudaStream {
 impl CudaStream {
     pub(super) fn new(device: &Arc<Opened>) -> Result<Self> {
         Ok(Self { inner: StreamInner::new(device)? })
+    }
+
+    /// A stream of another library.
+    pub(super) fn wrap(device: &Arc<Opened>, stream: Foreign) -> Result<Self> {
+        Ok(Self { inner: StreamInner::wrap(device, stream)? })
+    }
+
+    /// What stands behind the interface.
+    pub(super) fn inner(&self) -> &Arc<StreamInner> {
+        &self.inner
     }
 
     /// The stream behind the interface, if it is one of this opened device.
@@ -85,6 +97,10 @@ impl EngineStream for CudaStream {
         operations.iter().for_each(|operation| guard.keep(operation, &outcome));
         guard.count_more(operations.len().saturating_sub(1));
         outcome
+    }
+
+    fn launch(&self, kernel: &dyn EngineKernel, launch: &Launch, arguments: &[Argument<'_>]) -> Result<()> {
+        CudaKernel::launch(&self.inner, kernel, launch, arguments)
     }
 
     fn enqueue_upload(&self, source: &dyn HostMemory, target: Region<'_>, done: &dyn EngineEvent) -> Result<()> {

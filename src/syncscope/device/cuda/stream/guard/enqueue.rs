@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{Capturing, StreamGuard, StreamInner, stream_of};
 use crate::device::HostKind;
+use crate::device::code::Launch;
 use crate::device::cuda::driver::blas::{Algorithm, Descriptors};
 use crate::device::cuda::driver::{
     Allocation, Argument, Capture, Event, Executable, Function, HostBlock, HostPiece, PoolSpan, Stream,
@@ -18,7 +19,7 @@ use crate::device::cuda::stream::fault::Recorded;
 use crate::device::engine::{Captured, Result};
 use crate::device::injection::Injected;
 use crate::device::lock;
-use crate::device::operation::Operation;
+use crate::device::operation::{Operation, Region};
 use crate::error::DeviceError;
 
 /// So much of a pageable block the driver copies aside at once; with more it may wait for the stream (driver 580 does with 40 MB).
@@ -113,8 +114,14 @@ impl<'a> StreamGuard<'a> {
     /// Has a capture in progress hold on to what `operation`, which came to `outcome`, uses.
     #[inline]
     pub(crate) fn keep(&mut self, operation: &Operation<'_>, outcome: &Result<()>) {
+        self.keep_all(operation.regions(), outcome);
+    }
+
+    /// As [`keep`](Self::keep), of what a call that came to `outcome` uses.
+    #[inline]
+    pub(crate) fn keep_all<'r>(&mut self, regions: impl Iterator<Item = Region<'r>>, outcome: &Result<()>) {
         if let Some(capturing) = &mut self.state.capturing {
-            capturing.captured.take(operation, outcome.is_ok());
+            capturing.captured.take(regions, outcome.is_ok());
         }
     }
 
@@ -142,6 +149,13 @@ impl<'a> StreamGuard<'a> {
         self.may_fail(Injected::Launch, "launch")?;
         let early = self.stream.device.gpu.kernels.start_early;
         self.target().launch(function, blocks, threads, early, arguments)
+    }
+
+    /// Enqueues a kernel of the user's, whose arguments and bounds are checked.
+    #[inline]
+    pub(crate) fn launch_own(&self, function: Function, launch: &Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
+        self.may_fail(Injected::Launch, "launch")?;
+        self.target().launch_own(function, launch, arguments)
     }
 
     /// Enqueues a kernel of one block by the plainest call there is; not captured.

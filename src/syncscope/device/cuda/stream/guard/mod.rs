@@ -18,7 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use crate::device::cuda::driver::{Allocation, Capture, Stream, exit};
+use cudarc::driver::CudaStream;
+use cudarc::driver::sys::CUstream;
+
+use crate::device::cuda::driver::{Allocation, Capture, Foreign, Stream, exit};
 use crate::device::cuda::gpu::{Gpu, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::opened::Opened;
@@ -111,13 +114,21 @@ pub(crate) struct Paused<'a> {
 impl StreamInner {
     /// A new stream of an opened device.
     pub(crate) fn new(device: &Arc<Opened>) -> Result<Arc<Self>> {
+        Self::over(device, || stream_of(&device.gpu))
+    }
+
+    /// A stream of another library.
+    pub(crate) fn wrap(device: &Arc<Opened>, stream: Foreign) -> Result<Arc<Self>> {
+        Self::over(device, || Stream::wrap(&device.gpu.context, stream))
+    }
+
+    fn over(device: &Arc<Opened>, raw: impl FnOnce() -> Result<Stream>) -> Result<Arc<Self>> {
         device.check()?;
         exit::note_thread();
-        let gpu = &device.gpu;
         let (scratch, free, limbo) = Default::default();
         let stream = Arc::new(Self {
-            raw: stream_of(gpu)?,
-            fault: Arc::new(Fault::new(gpu)?),
+            raw: raw()?,
+            fault: Arc::new(Fault::new(&device.gpu)?),
             failed: OnceLock::new(),
             captures: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -130,7 +141,7 @@ impl StreamInner {
             backward: AtomicBool::new(false),
             device: device.clone(),
         });
-        gpu.remember(&stream);
+        device.gpu.remember(&stream);
         Ok(stream)
     }
 
@@ -229,7 +240,23 @@ impl StreamInner {
 
     /// Whether hardly anything was enqueued since it was last known to be idle.
     fn is_nearly_idle(&self) -> bool {
-        self.left() - self.idle_since.load(Ordering::Acquire) <= ROOM
+        !self.raw.is_shared() && self.left() - self.idle_since.load(Ordering::Acquire) <= ROOM
+    }
+
+    /// The driver's handle of it.
+    pub(crate) fn handle(&self) -> CUstream {
+        self.raw.raw()
+    }
+
+    /// As [`Stream::lend`].
+    pub(crate) fn lend(&self) -> Result<Arc<CudaStream>> {
+        self.device.check()?;
+        self.raw.lend()
+    }
+
+    /// As [`Stream::lend_raw`].
+    pub(crate) fn lend_raw(&self) -> CUstream {
+        self.raw.lend_raw()
     }
 
     /// As [`is_over`](Self::is_over), and notes it; the caller holds the state.
@@ -295,7 +322,7 @@ impl StreamInner {
 
     /// Whether nothing was enqueued since it was last known to be idle.
     fn is_known_idle(&self) -> bool {
-        self.idle_since.load(Ordering::Acquire) >= self.left()
+        !self.raw.is_shared() && self.idle_since.load(Ordering::Acquire) >= self.left()
     }
 
     /// As [`wait`](Self::wait), without a call of the driver where nothing was enqueued since the last.

@@ -1,0 +1,132 @@
+//! Streams and memory of other libraries, in and out: those of `cudarc` 0.19, which candle 0.11 and cubecl 0.12 use too, and
+//! the driver's own handles, as C libraries give and take them.
+//!
+//! A wrapped stream is used as any other: gates hold it, captures and recordings take in what is called through it, and drops
+//! wait for nothing. What its owner enqueues by other ways is in the stream's order like all else. A wrapped stream and others
+//! are put in order as any two are: by an [`Event`](crate::device::Event).
+//!
+//! While one library captures a stream ([`Stream::capture`] captures apart, and leaves the stream itself alone), the others must
+//! not use it: the driver has their calls fail, and the capture with them.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use cudarc::driver::sys::CUstream;
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+
+use super::driver::Foreign;
+use super::engine::CudaEngine;
+use super::memory::device::CudaMemory;
+use super::stream::CudaStream as OwnStream;
+use super::stream::guard::StreamInner;
+use crate::device::engine::{EngineStream, Result};
+use crate::device::{Device, Element, Stream};
+use crate::error::DeviceError;
+use crate::tensor::Tensor;
+
+/// Streams of other libraries.
+impl Device {
+    /// A stream of `cudarc` as one of this device. It is kept alive as long as the stream is used here.
+    ///
+    /// ```no_run
+    /// use cudarc::driver::CudaContext;
+    /// use syncscope::prelude::*;
+    ///
+    /// let theirs = CudaContext::new(0).and_then(|context| context.new_stream()).map_err(|error| error.to_string())?;
+    /// let stream = Device::open("cuda:0")?.wrap(&theirs)?;
+    /// stream.ones::<f32>([1000])?.sum()?.item()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`DeviceError::NotApplicable`] for a device of another engine; [`DeviceError::ForeignObject`] for a stream of another GPU
+    /// or of a context that is not the GPU's primary one.
+    pub fn wrap(&self, stream: &Arc<CudaStream>) -> Result<Stream> {
+        wrap(self, Foreign::of(stream))
+    }
+
+    /// A stream of the driver as one of this device; the null stream is the legacy default one.
+    ///
+    /// # Safety
+    /// The handle is that of a stream, which its owner keeps until nobody has a handle of the [`Stream`], nor of a tensor or
+    /// graph of it, and [`Device::synchronize`] has returned after that.
+    ///
+    /// # Errors
+    /// As [`wrap`](Self::wrap).
+    #[expect(unsafe_code, reason = "the caller promises what a handle cannot")]
+    pub unsafe fn wrap_raw(&self, stream: CUstream) -> Result<Stream> {
+        wrap(self, Foreign::raw(stream))
+    }
+}
+
+fn wrap(device: &Device, stream: Foreign) -> Result<Stream> {
+    let engine: &dyn Any = &**device.engine();
+    match engine.downcast_ref::<CudaEngine>() {
+        Some(engine) => Ok(Stream::of(device, engine.wrap(stream)?)),
+        None => Err(elsewhere(device)),
+    }
+}
+
+fn elsewhere(device: &Device) -> DeviceError {
+    DeviceError::not_applicable("a stream of CUDA", device.name(), "it is none of its streams")
+}
+
+/// Streams for other libraries.
+impl Stream {
+    /// This stream for `cudarc`, and for what is built on it. From then on the stream asks the driver what is pending, as others
+    /// enqueue on it, too. The driver's stream behind it is never given to another: lend one stream often, not many once.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotApplicable`] for a stream of another engine; the driver's.
+    pub fn lend(&self) -> Result<Arc<CudaStream>> {
+        self.inner()?.lend()
+    }
+
+    /// As [`lend`](Self::lend), by the driver's own handle: it is valid as long as the process.
+    ///
+    /// # Errors
+    /// As [`lend`](Self::lend).
+    pub fn lend_raw(&self) -> Result<CUstream> {
+        Ok(self.inner()?.lend_raw())
+    }
+
+    fn inner(&self) -> Result<&Arc<StreamInner>> {
+        let stream: &dyn EngineStream = self.raw();
+        let stream: &dyn Any = stream;
+        stream.downcast_ref::<OwnStream>().map(OwnStream::inner).ok_or_else(|| elsewhere(self.device()))
+    }
+}
+
+/// Memory of other libraries.
+impl<T: Element> Tensor<T> {
+    /// A tensor of `cudarc`'s memory, without a copy: of the stream on which that was allocated, [wrapped](Device::wrap) or
+    /// [lent](Stream::lend).
+    ///
+    /// # Errors
+    /// [`DeviceError::InvalidArgument`] where it was allocated on another stream, or has another number of elements than the
+    /// shape.
+    pub fn of_slice(stream: &Stream, slice: CudaSlice<T>, shape: impl Into<Vec<usize>>) -> Result<Self> {
+        let inner = stream.inner()?;
+        if slice.stream().cu_stream() != inner.handle() {
+            let reason = "the memory was allocated on another stream: wrap that one";
+            return Err(DeviceError::invalid("of_slice", reason));
+        }
+        let (len, address) = (slice.len(), slice.device_ptr(slice.stream()).0);
+        let memory = CudaMemory::of_other(inner.clone(), T::DTYPE, len, address, Box::new(slice));
+        Self::of_memory(stream, Arc::new(memory), len, shape.into())
+    }
+
+    /// The tensor's memory for `cudarc`, without a copy; the other way round of [`of_slice`](Self::of_slice).
+    ///
+    /// # Errors
+    /// [`DeviceError::InvalidArgument`] where something else uses the memory: another handle of the tensor, a part of it, or another
+    /// stream.
+    pub fn into_slice(self) -> Result<CudaSlice<T>> {
+        let stream = self.stream().lend()?;
+        let shared = || DeviceError::invalid("into_slice", "another tensor or stream uses the memory, too");
+        let (memory, len) = self.into_memory().ok_or_else(shared)?;
+        let memory: Arc<dyn Any + Send + Sync> = memory;
+        let memory = memory.downcast::<CudaMemory>().ok().and_then(Arc::into_inner).ok_or_else(shared)?;
+        memory.into_slice(&stream, len).ok_or_else(shared)
+    }
+}

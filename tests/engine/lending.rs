@@ -1,0 +1,145 @@
+//! What is promised of streams and memory of other libraries, wrapped and lent: they are ordered, held, waited for and dropped
+//! as the library's own are.
+
+#[cfg(feature = "cuda")]
+mod cuda {
+    use cudarc::driver::CudaContext;
+    use libtest_mimic::Failed;
+    use syncscope::device::{Code, Device, Launch};
+    use syncscope::error::DeviceError;
+    use syncscope::tensor::Tensor;
+
+    use crate::{Check, ensure};
+
+    pub(crate) const CHECKS: &[(&str, Check)] = &[
+        ("a_stream_of_another_library_is_used_as_any_other", wrapped),
+        ("a_stream_that_is_lent_knows_the_work_of_others", lent),
+        ("memory_goes_to_another_library_and_back_without_a_copy", slices),
+        ("memory_of_another_library_outlives_its_use_on_held_streams", guests),
+        ("a_wrapped_stream_that_is_dropped_with_work_pending_ends_it", dropped),
+    ];
+
+    /// Whether streams of CUDA can be wrapped here; that the others say so.
+    fn wraps(device: &Device) -> Result<bool, Failed> {
+        if device.properties().engine == "cuda" {
+            return Ok(true);
+        }
+        let refused = device.stream()?.lend_raw();
+        ensure(matches!(refused, Err(DeviceError::NotApplicable { .. })), || format!("{refused:?}"))?;
+        Ok(false)
+    }
+
+    fn wrapped(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let context = CudaContext::new(0)?;
+        for theirs in [context.new_stream()?, context.default_stream()] {
+            let stream = device.wrap(&theirs)?;
+            let x = stream.normal::<f32>([100, 100])?;
+            let y = x.matmul(&x)?.sum()?;
+            let (_, graph) = stream.capture(|| x.affine_in_place(1.0, 0.0))?;
+            graph.launch()?;
+            let gate = device.gate()?;
+            stream.wait_gate(&gate)?;
+            let z = y.add_scalar(1.0)?;
+            ensure(!stream.is_complete()?, || "a gate holds it".to_owned())?;
+            // What their owner enqueues stands behind it, too.
+            let mut memory = theirs.alloc_zeros::<f32>(1000)?;
+            theirs.memset_zeros(&mut memory)?;
+            gate.open();
+            ensure(z.item()? == y.item()? + 1.0, || "its work is in order".to_owned())?;
+            ensure(stream.is_complete()?, || "it is complete behind a wait".to_owned())?;
+        }
+        Ok(())
+    }
+
+    fn lent(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let (stream, held) = (device.stream()?, device.stream()?);
+        let (theirs, gate) = (stream.lend()?, device.gate()?);
+        stream.synchronize()?;
+        held.wait_gate(&gate)?;
+        // By calls of theirs alone.
+        theirs.join(&*held.lend()?)?;
+        let memory = theirs.alloc_zeros::<f32>(1 << 20)?;
+        ensure(!stream.is_complete()?, || "the driver is asked for work of others".to_owned())?;
+        gate.open();
+        stream.synchronize()?;
+        ensure(stream.is_complete()? && theirs.clone_dtoh(&memory)?.iter().all(|&x| x == 0.0), || "zeros".to_owned())
+    }
+
+    fn slices(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let theirs = CudaContext::new(0)?.new_stream()?;
+        let stream = device.wrap(&theirs)?;
+        let slice = theirs.clone_htod(&[1.0_f32, 2.0, 3.0, 4.0])?;
+        let x = Tensor::of_slice(&stream, slice, [2, 2])?;
+        ensure(x.matmul(&x)?.to_vec()? == [7.0, 10.0, 15.0, 22.0], || "a tensor of their memory".to_owned())?;
+        x.affine_in_place(2.0, 0.0)?;
+        let back = x.into_slice()?;
+        ensure(theirs.clone_dtoh(&back)? == [2.0, 4.0, 6.0, 8.0], || "their memory again".to_owned())?;
+        let own = stream.full::<f32>([1000], 5.0)?.into_slice()?;
+        ensure(theirs.clone_dtoh(&own)?.iter().all(|&x| x == 5.0), || "memory of ours".to_owned())?;
+        let shared = stream.ones::<f32>([10])?;
+        ensure(shared.clone().into_slice().is_err(), || "shared memory is nobody's to give".to_owned())?;
+        ensure(shared.get([3])?.into_slice().is_err(), || "a part of it neither".to_owned())?;
+        ensure(stream.zeros::<f32>([0])?.into_slice()?.is_empty(), || "no elements".to_owned())?;
+        let elsewhere = device.stream()?;
+        let slice = theirs.clone_htod(&[1.0_f32])?;
+        ensure(Tensor::of_slice(&elsewhere, slice, [1]).is_err(), || "of another stream".to_owned())?;
+        let slice = theirs.clone_htod(&[1.0_f32; 3])?;
+        ensure(Tensor::of_slice(&stream, slice, [2]).is_err(), || "of another size".to_owned())
+    }
+
+    fn guests(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        const LEN: usize = 1 << 16;
+        let theirs = CudaContext::new(0)?.new_stream()?;
+        let (stream, guest) = (device.wrap(&theirs)?, device.stream()?);
+        let x = Tensor::of_slice(&stream, theirs.clone_htod(&vec![1.0_f32; LEN])?, [LEN])?;
+        stream.synchronize()?;
+        let gate = device.gate()?;
+        guest.wait_gate(&gate)?;
+        let y = x.on(&guest)?.add_scalar(1.0)?;
+        drop(x);
+        // Their allocator would give the memory out again.
+        let others = (0..8).map(|_| theirs.clone_htod(&vec![9.0_f32; LEN])).collect::<Result<Vec<_>, _>>()?;
+        stream.synchronize()?;
+        gate.open();
+        ensure(y.to_vec()?.iter().all(|&y| y == 2.0), || "the guest read what was its own".to_owned())?;
+        drop(others);
+        Ok(())
+    }
+
+    fn dropped(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let kernel = device.load(&Code::cuda("set.cu", "extern \"C\" __global__ void set(int* x) { *x = 6; }"))?.kernel("set")?;
+        for _ in 0..50 {
+            let theirs = CudaContext::new(0)?.new_stream()?;
+            let stream = device.wrap(&theirs)?;
+            drop(theirs);
+            let gate = device.gate()?;
+            stream.wait_gate(&gate)?;
+            let x = stream.zeros::<i64>([1])?;
+            kernel.launch(&stream, Launch::new([1; 3], [1; 3]), (&x,))?;
+            drop((x, stream));
+            gate.open();
+        }
+        device.synchronize()?;
+        Ok(())
+    }
+}
+
+#[cfg(feature = "cuda")]
+pub(crate) use cuda::CHECKS;
+#[cfg(not(feature = "cuda"))]
+pub(crate) const CHECKS: &[(&str, crate::Check)] = &[];
