@@ -28,6 +28,57 @@ fn main() -> Result<(), Box<dyn Error>> {
     let theirs = CudaContext::new(0)?;
     let loaded = theirs.load_module(Ptx::from_binary(module.image().to_vec()))?;
     let lent = stream.lend()?;
+    // First: records cost each later call of the driver some time.
+    // What a launch costs the host, by each way, in alternation.
+    let function = loaded.load_function("saxpy")?;
+    let (x, y) = (stream.ones::<f32>([256])?, stream.zeros::<f32>([256])?);
+    let saxpy = module.kernel("saxpy")?;
+    let raw = function.cu_function();
+    let (mut own, mut bare, mut builder, mut affine) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let slice = lent.alloc_zeros::<f32>(256)?;
+    let target = lent.alloc_zeros::<f32>(256)?;
+    const CALLS: usize = 500;
+    for _ in 0..400 {
+        stream.synchronize()?;
+        let begun = Instant::now();
+        for _ in 0..CALLS {
+            saxpy.launch(&stream, Launch::over(256, 256), (0.5_f32, &x, &y, 256_u32))?;
+        }
+        own.push(begun.elapsed().as_secs_f64() / CALLS as f64);
+        stream.synchronize()?;
+        let (a, n) = (0.5_f32, 256_u32);
+        let (p, q) = (address(&slice, &lent), address(&target, &lent));
+        let mut arguments: [*mut std::ffi::c_void; 4] =
+            [(&raw const a) as _, (&raw const p) as _, (&raw const q) as _, (&raw const n) as _];
+        let begun = Instant::now();
+        for _ in 0..CALLS {
+            // Safety: as many arguments as the kernel has, all alive.
+            unsafe {
+                sys::cuLaunchKernel(
+                    raw, 1, 1, 1, 256, 1, 1, 0, lent.cu_stream(), arguments.as_mut_ptr(), std::ptr::null_mut(),
+                )
+            };
+        }
+        bare.push(begun.elapsed().as_secs_f64() / CALLS as f64);
+        stream.synchronize()?;
+        let begun = Instant::now();
+        for _ in 0..CALLS {
+            x.affine_in_place(1.0, 0.0)?;
+        }
+        affine.push(begun.elapsed().as_secs_f64() / CALLS as f64);
+        stream.synchronize()?;
+        let begun = Instant::now();
+        for _ in 0..CALLS {
+            let mut launch = lent.launch_builder(&function);
+            launch.arg(&a).arg(&slice).arg(&target).arg(&n);
+            // Safety: the kernel's own arguments.
+            unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 })? };
+        }
+        builder.push(begun.elapsed().as_secs_f64() / CALLS as f64);
+    }
+    eprintln!("affine {:e}", median(affine));
+    let (own, bare, builder) = (median(own), median(bare), median(builder));
+    println!("{{\"launch\": {own:e}, \"bare\": {bare:e}, \"cudarc\": {builder:e}, \"ratio\": {}}}", own / bare);
     for size in 0..5_u32 {
         let n = [1 << 12, 1 << 16, 1 << 20, 1 << 23, 1 << 26][size as usize];
         let side = [64, 256, 1024, 2048, 4096][size as usize];
@@ -85,56 +136,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         print_row("nothing", 0, cold, &read, None);
         records(&stream, "nothing", 0, || nothing.launch(&stream, launch, ()))?;
     }
-    // What a launch costs the host, by each way, in alternation.
-    let function = loaded.load_function("saxpy")?;
-    let (x, y) = (stream.ones::<f32>([256])?, stream.zeros::<f32>([256])?);
-    let saxpy = module.kernel("saxpy")?;
-    let raw = function.cu_function();
-    let (mut own, mut bare, mut builder, mut affine) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let slice = lent.alloc_zeros::<f32>(256)?;
-    let target = lent.alloc_zeros::<f32>(256)?;
-    const CALLS: usize = 500;
-    for _ in 0..400 {
-        stream.synchronize()?;
-        let begun = Instant::now();
-        for _ in 0..CALLS {
-            saxpy.launch(&stream, Launch::over(256, 256), (0.5_f32, &x, &y, 256_u32))?;
-        }
-        own.push(begun.elapsed().as_secs_f64() / CALLS as f64);
-        stream.synchronize()?;
-        let (a, n) = (0.5_f32, 256_u32);
-        let (p, q) = (address(&slice, &lent), address(&target, &lent));
-        let mut arguments: [*mut std::ffi::c_void; 4] =
-            [(&raw const a) as _, (&raw const p) as _, (&raw const q) as _, (&raw const n) as _];
-        let begun = Instant::now();
-        for _ in 0..CALLS {
-            // Safety: as many arguments as the kernel has, all alive.
-            unsafe {
-                sys::cuLaunchKernel(
-                    raw, 1, 1, 1, 256, 1, 1, 0, lent.cu_stream(), arguments.as_mut_ptr(), std::ptr::null_mut(),
-                )
-            };
-        }
-        bare.push(begun.elapsed().as_secs_f64() / CALLS as f64);
-        stream.synchronize()?;
-        let begun = Instant::now();
-        for _ in 0..CALLS {
-            x.affine_in_place(1.0, 0.0)?;
-        }
-        affine.push(begun.elapsed().as_secs_f64() / CALLS as f64);
-        stream.synchronize()?;
-        let begun = Instant::now();
-        for _ in 0..CALLS {
-            let mut launch = lent.launch_builder(&function);
-            launch.arg(&a).arg(&slice).arg(&target).arg(&n);
-            // Safety: the kernel's own arguments.
-            unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 })? };
-        }
-        builder.push(begun.elapsed().as_secs_f64() / CALLS as f64);
-    }
-    eprintln!("affine {:e}", median(affine));
-    let (own, bare, builder) = (median(own), median(bare), median(builder));
-    println!("{{\"launch\": {own:e}, \"bare\": {bare:e}, \"cudarc\": {builder:e}, \"ratio\": {}}}", own / bare);
     Ok(())
 }
 
@@ -220,6 +221,10 @@ fn print_row(name: &str, n: u32, cold: bool, read: &syncscope::measure::Stopwatc
         })
         .collect();
     let plain = plain.map_or("null".to_owned(), |seconds| format!("{seconds:e}"));
-    println!("{{\"kernel\": \"{name}\", \"n\": {n}, \"cold\": {cold}, \"plain\": {plain}, \"by\": [{}]}}", by.join(", "));
+    let less = read.without_pauses().unwrap_or(f64::NAN);
+    println!(
+        "{{\"kernel\": \"{name}\", \"n\": {n}, \"cold\": {cold}, \"plain\": {plain}, \"less\": {less:e}, \"by\": [{}]}}",
+        by.join(", ")
+    );
     eprintln!("{name} {n} {}\n{read}", if cold { "cold" } else { "hot" });
 }

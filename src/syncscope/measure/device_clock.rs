@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use super::blocking::hold_for;
 use super::clock::Clock;
-use crate::device::recording::Recording;
+use crate::device::recording::{Log, Recording};
 use crate::device::{Event, Stream};
 use crate::error::DeviceError;
 use crate::tensor::Tensor;
@@ -110,6 +110,25 @@ impl DeviceClock {
         Ok(Self { flush, ..self })
     }
 
+    /// The same, with caches as the call before left them.
+    #[must_use]
+    pub(super) fn hot(self) -> Self {
+        Self { flush: None, ..self }
+    }
+
+    /// The stream that begins.
+    pub(super) fn stream(&self) -> &Stream {
+        &self.streams[0]
+    }
+
+    /// What `region` gives, and how many works it enqueues.
+    pub(super) fn count_works<R, E: From<DeviceError>>(
+        &self,
+        region: impl FnOnce() -> Result<R, E>,
+    ) -> Result<(R, usize), E> {
+        self.logged(region).map(|(result, log)| (result, log.work.len()))
+    }
+
     /// How it takes times.
     pub fn clock(&self) -> Clock {
         self.way
@@ -169,17 +188,21 @@ impl DeviceClock {
     }
 
     fn recorded<R, E: From<DeviceError>>(&self, region: impl FnOnce() -> Result<R, E>) -> Result<(R, f64), E> {
-        let device = self.streams[0].device();
-        device.synchronize()?;
-        let recording = Recording::begin(device.engine())?;
-        let result = region()?;
-        let log = recording.finish()?;
+        let (result, log) = self.logged(region)?;
         let ends = log.work.iter().map(|work| (work.start, work.end));
         let all = ends.reduce(|(start, end), (next, last)| (start.min(next), end.max(last)));
         match all {
             Some((start, end)) => Ok((result, (end - start).as_secs_f64())),
             None => Err(DeviceError::EventNotReady { reason: "the device did nothing that its records tell of" }.into()),
         }
+    }
+
+    fn logged<R, E: From<DeviceError>>(&self, region: impl FnOnce() -> Result<R, E>) -> Result<(R, Log), E> {
+        let device = self.streams[0].device();
+        device.synchronize()?;
+        let recording = Recording::begin(device.engine())?;
+        let result = region()?;
+        Ok((result, recording.finish()?))
     }
 
     fn fill_caches(&self) -> Result<(), DeviceError> {

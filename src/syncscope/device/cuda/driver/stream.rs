@@ -146,23 +146,6 @@ impl Stream {
         early: bool,
         arguments: &mut [Argument<'_>],
     ) -> Result<()> {
-        self.launch_by(function, &Launch::new([blocks, 1, 1], [threads, 1, 1]), early, arguments)
-    }
-
-    /// As [`launch`](Self::launch), with a grid of any shape: of a user's kernel, which does not wait for the one before by itself.
-    #[inline]
-    pub(crate) fn launch_own(&self, function: Function, launch: &Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
-        self.launch_by(function, launch, false, arguments)
-    }
-
-    #[inline]
-    fn launch_by(
-        &self,
-        function: Function,
-        &Launch { grid, block, shared_bytes }: &Launch,
-        early: bool,
-        arguments: &mut [Argument<'_>],
-    ) -> Result<()> {
         self.counted(function, arguments)?;
         let mut attribute = CUlaunchAttribute {
             id: CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
@@ -170,13 +153,13 @@ impl Stream {
             value: CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
         };
         let config = CUlaunchConfig {
-            gridDimX: grid[0],
-            gridDimY: grid[1],
-            gridDimZ: grid[2],
-            blockDimX: block[0],
-            blockDimY: block[1],
-            blockDimZ: block[2],
-            sharedMemBytes: shared_bytes,
+            gridDimX: blocks,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: 0,
             hStream: self.raw,
             attrs: &raw mut attribute,
             numAttrs: early.into(),
@@ -192,10 +175,23 @@ impl Stream {
     #[inline]
     pub(crate) fn launch_bare(&self, function: Function, threads: u32, arguments: &mut [Argument<'_>]) -> Result<()> {
         self.counted(function, arguments)?;
-        let (parameters, none) = (arguments.as_mut_ptr().cast(), ptr::null_mut());
+        self.launch_plainly(function, &Launch::new([1; 3], [threads, 1, 1]), arguments)
+    }
+
+    /// Enqueues a kernel of the user's.
+    #[inline]
+    pub(crate) fn launch_own(&self, function: Function, launch: &Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
+        self.counted(function, arguments)?;
+        self.launch_plainly(function, launch, arguments)
+    }
+
+    #[inline]
+    fn launch_plainly(&self, function: Function, launch: &Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
+        let (&Launch { grid: [x, y, z], block: [i, j, k], shared_bytes }, raw) = (launch, function.raw());
+        let (arguments, none) = (arguments.as_mut_ptr().cast(), ptr::null_mut());
         // Safety: as above.
         let status =
-            unsafe { sys::cuLaunchKernel(function.raw(), 1, 1, 1, threads, 1, 1, 0, self.raw, parameters, none) };
+            unsafe { sys::cuLaunchKernel(raw, x, y, z, i, j, k, shared_bytes, self.raw, arguments, none) };
         self.context.check("cuLaunchKernel", status)
     }
 
