@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         .function("write a time", || Unit::Seconds.format(black_box(14.4e-6), 3))
         .group("a thousand samples")
         .function("sum", || black_box(&values).iter().sum::<f64>())
-        .case(Case::try_batched("keep", || Samples::new("values", black_box(&values).clone())))
+        .case(Case::new("keep", || Samples::new("values", black_box(&values).clone())))
         .function_with(
             "sort",
             || values.clone(),

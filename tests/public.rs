@@ -18,7 +18,7 @@ fn what_debug_writes_holds_no_address() {
     let (_, timeline) = device.record(|| tensor.sum()).unwrap();
     let audit = timeline.audit();
     let sampler = Sampler::new(Protocol::samples(3)).sync_between(&device);
-    let cases = (Case::new("observed", || 1.0), Case::batched("in batches", || 1));
+    let cases = (Case::observed("observed", || 1.0), Case::new("in batches", || 1));
     let all: [&dyn Debug; 11] =
         [&device, &stream, &event, &gate, &buffer, &tensor, &graph, &timeline, &audit, &sampler, &cases];
     for text in all.map(|value| format!("{value:?}")) {

@@ -209,5 +209,5 @@ fn nothing_that_is_given_as_samples_ends_the_program() {
     near_floor(Clock::Host, f64::NAN, f64::NAN);
     smallest_shift(f64::NAN, 0, 0);
     assert!(timer_cost(0).is_empty() && timer_resolution(0).is_empty());
-    assert!(Sampler::new(Protocol::samples(0)).sample(Vec::new()).is_err());
+    assert!(Sampler::new(Protocol::samples(0)).sample(Vec::<syncscope::measure::Case>::new()).is_err());
 }

@@ -55,7 +55,17 @@ fn main() -> Result<(), Box<dyn Error>> {
             // Safety: as many arguments as the kernel has, all alive.
             unsafe {
                 sys::cuLaunchKernel(
-                    raw, 1, 1, 1, 256, 1, 1, 0, lent.cu_stream(), arguments.as_mut_ptr(), std::ptr::null_mut(),
+                    raw,
+                    1,
+                    1,
+                    1,
+                    256,
+                    1,
+                    1,
+                    0,
+                    lent.cu_stream(),
+                    arguments.as_mut_ptr(),
+                    std::ptr::null_mut(),
                 )
             };
         }
@@ -72,7 +82,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             let mut launch = lent.launch_builder(&function);
             launch.arg(&a).arg(&slice).arg(&target).arg(&n);
             // Safety: the kernel's own arguments.
-            unsafe { launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 })? };
+            unsafe {
+                launch.launch(LaunchConfig { grid_dim: (1, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 })?
+            };
         }
         builder.push(begun.elapsed().as_secs_f64() / CALLS as f64);
     }
@@ -86,7 +98,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (x, y) = (stream.ones::<f32>([n as usize])?, stream.zeros::<f32>([n as usize])?);
         let out = stream.zeros::<f32>([1])?;
         let (s, t) = (stream.ones::<f32>([(side * side) as usize])?, stream.ones::<f32>([(side * side) as usize])?);
-        let square = || -> Result<Tensor<f32>, syncscope::error::DeviceError> { stream.ones([(small * small) as usize]) };
+        let square =
+            || -> Result<Tensor<f32>, syncscope::error::DeviceError> { stream.ones([(small * small) as usize]) };
         let (a, b, c) = (square()?, square()?, square()?);
         let (blocks, tiles) = (f64::from(n), f64::from(side) * f64::from(side));
         let rows = [
@@ -184,7 +197,10 @@ fn records(
     spans.sort_unstable();
     let lengths = median(spans.iter().map(|(a, b)| (b - a) as f64).collect());
     let periods = median(spans.windows(2).map(|w| (w[1].0 - w[0].0) as f64).collect());
-    println!("{{\"records\": \"{name}\", \"n\": {n}, \"spans\": {}, \"length\": {lengths}, \"period\": {periods}}}", spans.len());
+    println!(
+        "{{\"records\": \"{name}\", \"n\": {n}, \"spans\": {}, \"length\": {lengths}, \"period\": {periods}}}",
+        spans.len()
+    );
     Ok(())
 }
 

@@ -30,11 +30,13 @@ pub mod prelude {
     pub use crate::device::{Code, Device, Event, Gate, Graph, HostBuffer, HostKind, Launch, Stream};
     pub use crate::error::{DeviceError, MeasureError};
     pub use crate::measure::{
-        Case, Comparison, DeviceClock, Estimate, Protocol, Rounds, Sampler, Samples, Verdict, device_time, host_time, judge,
+        Case, Compared, Comparison, DeviceClock, Estimate, Protocol, Rounds, Sampler, Samples, Verdict, device_time,
+        host_time, judge,
     };
     #[cfg(feature = "notebook")]
     pub use crate::notebook;
     pub use crate::tensor::Tensor;
     pub use crate::timeline::{Audit, Timeline};
     pub use half::{bf16, f16};
+    pub use std::time::Duration;
 }

@@ -122,7 +122,9 @@ mod cuda {
         if !wraps(device)? {
             return Ok(());
         }
-        let kernel = device.load(&Code::cuda("set.cu", "extern \"C\" __global__ void set(int* x) { *x = 6; }"))?.kernel("set")?;
+        let kernel = device
+            .load(&Code::cuda("set.cu", "extern \"C\" __global__ void set(int* x) { *x = 6; }"))?
+            .kernel("set")?;
         for _ in 0..50 {
             let theirs = CudaContext::new(0)?.new_stream()?;
             let stream = device.wrap(&theirs)?;

@@ -65,11 +65,17 @@ fn refuses(device: &Device) -> Result<(), Failed> {
     let fits = Launch::over(64, 64);
     let refused = [
         (kernel.launch(&stream, fits, (1.0_f32, &x)), "takes 4 arguments, and 2 are given"),
-        (kernel.launch(&stream, fits, (1.0_f64, &x, &x, 64_u32)), "argument 1 of `saxpy` has 8 bytes, and the kernel takes 4"),
+        (
+            kernel.launch(&stream, fits, (1.0_f64, &x, &x, 64_u32)),
+            "argument 1 of `saxpy` has 8 bytes, and the kernel takes 4",
+        ),
         (kernel.launch(&stream, fits, (1.0_f32, &x, &y, 64_u32)), ".on(&stream)"),
         (kernel.launch(&stream, Launch::over(64, 2048), (1.0_f32, &x, &x, 64_u32)), "has 2048 threads"),
         (kernel.launch(&stream, Launch::over(0, 64), (1.0_f32, &x, &x, 64_u32)), "nothing to run"),
-        (kernel.launch(&stream, Launch::new([1, 70_000, 1], [1; 3]), (1.0_f32, &x, &x, 64_u32)), "the device takes grids up to"),
+        (
+            kernel.launch(&stream, Launch::new([1, 70_000, 1], [1; 3]), (1.0_f32, &x, &x, 64_u32)),
+            "the device takes grids up to",
+        ),
         (kernel.launch(&stream, fits.with_shared(1 << 30), (1.0_f32, &x, &x, 64_u32)), "bytes of shared memory"),
     ];
     for (outcome, says) in refused {

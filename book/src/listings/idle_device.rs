@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(())
     };
     let plan = Protocol::samples(20).with_time_limit(0.5);
-    let cost = Sampler::new(plan).sync_between(&device).compare(
+    let cost = Sampler::new(plan).sync_between(&device).compare((
         ("other", || {
             iterate()?;
             idle.synchronize()
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             iterate()?;
             busy.synchronize()
         }),
-    )?;
+    ))?;
     println!("{cost}");
     Ok(())
 }

@@ -14,13 +14,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{first}");
 
     // The same work with and without explicit synchronization, in alternation.
-    let cost = Sampler::default().sync_between(&device).compare(
+    let cost = Sampler::default().sync_between(&device).compare((
         ("async", || x.matmul(&w).map(drop)),
         ("forced", || {
             x.matmul(&w)?;
             device.synchronize()
         }),
-    )?;
+    ))?;
     println!("{cost}");
     Ok(())
 }

@@ -14,6 +14,7 @@
 mod measure;
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ use crate::units::counted;
 /// ```
 ///
 /// A function is called in batches, so that the clock's step and cost are at most 1 % of a sample
-/// ([`Case::batched`]). [`black_box`](std::hint::black_box) keeps the compiler from computing what depends on nothing
+/// ([`Case::new`]). [`black_box`](std::hint::black_box) keeps the compiler from computing what depends on nothing
 /// else; what a function returns passes through it here.
 #[must_use = "`main` measures them"]
 #[derive(Debug)]
@@ -94,23 +95,22 @@ impl<'a> Benchmarks<'a> {
     }
 
     /// A function: the time of one call.
-    pub fn function<R>(self, name: &str, function: impl FnMut() -> R + 'a) -> Self {
-        self.case(Case::batched(name, function))
+    pub fn function<R>(self, name: &str, mut function: impl FnMut() -> R + 'a) -> Self {
+        self.case(Case::new(name, move || Ok::<R, Infallible>(function())))
     }
 
     /// A function of what `input` makes: anew for each call, outside of the time. Return what is costly to drop. Inputs that
-    /// take long to make limit how many calls make a sample ([`Case::batched_with`]).
+    /// take long to make limit how many calls make a sample ([`Case::with_input`]).
     pub fn function_with<I, R>(
         self,
         name: &str,
         input: impl FnMut() -> I + 'a,
-        function: impl FnMut(I) -> R + 'a,
+        mut function: impl FnMut(I) -> R + 'a,
     ) -> Self {
-        self.case(Case::batched_with(name, input, function))
+        self.case(Case::with_input(name, input, move |input| Ok::<R, Infallible>(function(input))))
     }
 
-    /// Any other case: of a function that can fail ([`Case::try_batched`]), of single calls ([`Case::host_timed`]), by the
-    /// clock of a device ([`Case::device_timed`]).
+    /// Any other case: of a function that can fail ([`Case::new`]), of single calls ([`Case::single`]), by the clock of a device ([`Case::on_device`]).
     pub fn case(mut self, case: Case<'a>) -> Self {
         self.functions.push(Function { heading: self.heading.clone(), case });
         self

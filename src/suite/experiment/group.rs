@@ -164,7 +164,7 @@ impl<S: 'static> GroupBuilder<S> {
         B: FnMut() -> Result<R> + 'static,
         R: 'static,
     {
-        let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::host_timed(id, make(shared)?)));
+        let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::single(id, make(shared)?)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
     }
 
@@ -173,7 +173,7 @@ impl<S: 'static> GroupBuilder<S> {
     where
         B: FnMut(&mut Stopwatch) -> Result<()> + 'static,
     {
-        let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::host_timed_within(id, make(shared)?)));
+        let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::within(id, make(shared)?)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
     }
 
@@ -186,7 +186,7 @@ impl<S: 'static> GroupBuilder<S> {
     {
         let make = Box::new(move |shared: &Rc<S>, id| {
             let (stream, body) = make(shared)?;
-            Case::device_timed(id, &stream, body)
+            Case::on_device(id, &stream, body)
         });
         self.sampled(id, label, Unit::Seconds, Clock::DeviceEvents, make)
     }
@@ -205,7 +205,7 @@ impl<S: 'static> GroupBuilder<S> {
     where
         B: FnMut() -> Result<f64> + 'static,
     {
-        let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::new(id, make(shared)?)));
+        let make = Box::new(move |shared: &Rc<S>, id| Ok(Case::observed(id, make(shared)?)));
         self.sampled(id, label, unit, Clock::Observed, make)
     }
 
@@ -221,7 +221,7 @@ impl<S: 'static> GroupBuilder<S> {
 
     /// A row of the host's clock: for how long `call` holds the host.
     pub fn host_time_of<R: 'static>(self, id: RowId, label: &str, call: impl Fn(&S) -> Result<R> + 'static) -> Self {
-        let make = of_shared(call, |id, shared, call| Case::host_timed(id, move || call(&shared)));
+        let make = of_shared(call, |id, shared, call| Case::single(id, move || call(&shared)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
     }
 
@@ -232,7 +232,7 @@ impl<S: 'static> GroupBuilder<S> {
         label: &str,
         call: impl Fn(&S, &mut Stopwatch) -> Result<()> + 'static,
     ) -> Self {
-        let make = of_shared(call, |id, shared, call| Case::host_timed_within(id, move |watch| call(&shared, watch)));
+        let make = of_shared(call, |id, shared, call| Case::within(id, move |watch| call(&shared, watch)));
         self.sampled(id, label, Unit::Seconds, Clock::Host, make)
     }
 
@@ -244,7 +244,7 @@ impl<S: 'static> GroupBuilder<S> {
 
     /// A row of values that `call` observes: a count, a yes (1) or no (0).
     pub fn value_of(self, id: RowId, label: &str, unit: Unit, call: impl Fn(&S) -> Result<f64> + 'static) -> Self {
-        let make = of_shared(call, |id, shared, call| Case::new(id, move || call(&shared)));
+        let make = of_shared(call, |id, shared, call| Case::observed(id, move || call(&shared)));
         self.sampled(id, label, unit, Clock::Observed, make)
     }
 

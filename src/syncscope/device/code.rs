@@ -75,7 +75,8 @@ impl Code {
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|error| DeviceError::invalid("Code::read", format!("{name}: {error}")))?;
+        let bytes =
+            std::fs::read(path).map_err(|error| DeviceError::invalid("Code::read", format!("{name}: {error}")))?;
         if path.extension().is_none_or(|ending| ending != "cu") {
             return Ok(Self::image(name, bytes));
         }
@@ -323,11 +324,15 @@ impl Kernel {
         for (place, (argument, size)) in (1..).zip(arguments.iter().zip(sizes)) {
             match argument.0 {
                 Value::Memory(_, own) if !own.is_same(stream) => {
-                    return invalid(format!("argument {place} of `{name}` is a tensor of {own:?}, not of {stream:?}: {ON}"));
+                    return invalid(format!(
+                        "argument {place} of `{name}` is a tensor of {own:?}, not of {stream:?}: {ON}"
+                    ));
                 }
                 _ if argument.size() != *size => {
                     let given = argument.size();
-                    return invalid(format!("argument {place} of `{name}` has {given} bytes, and the kernel takes {size}"));
+                    return invalid(format!(
+                        "argument {place} of `{name}` has {given} bytes, and the kernel takes {size}"
+                    ));
                 }
                 _ => {}
             }

@@ -1,19 +1,32 @@
 //! A case: one operation that is sampled.
 
-use std::convert::Infallible;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt;
-use std::time::Instant;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::clock::{Clock, Monotonic, host_time};
 use super::device_clock::IntoDeviceClock;
+use crate::device::Element;
 use crate::error::{CaseError, DeviceError};
+use crate::tensor::Tensor;
 
-/// A named operation that is measured once a round: a closure that returns its own value or is timed by a clock.
+/// A named operation that is measured once a round.
 ///
-/// The closures fail with an error of any type: one that becomes a `Box<dyn Error + Send + Sync>`, as every type of error
-/// that is `Send`, `Sync` and `'static` does, and `anyhow`'s, and a text.
+/// | constructor | a sample |
+/// |---|---|
+/// | [`new`](Self::new), or `("name", || …)` | the seconds of a call on the host, from as many calls as the clock needs |
+/// | [`with_input`](Self::with_input) | the same, of a function whose input is made anew for each call, outside of the time |
+/// | [`single`](Self::single) | the seconds of one call, whatever the clock needs |
+/// | [`within`](Self::within) | the seconds of a part of a call |
+/// | [`on_device`](Self::on_device) | the seconds of what a call enqueues on a device |
+/// | [`timed_by`](Self::timed_by), [`observed`](Self::observed) | what the call returns: seconds, or any other value |
 ///
+/// A closure returns a `Result`, of which an error ends the sampling, or another [`Outcome`]. Errors are of any type that becomes a
+/// `Box<dyn Error + Send + Sync>`, as every type of error that is `Send`, `Sync` and `'static` does, and `anyhow`'s, and a text.
 /// A closure that ends with `Ok(…)` after a `?` has to say which: `Ok::<_, DeviceError>(…)`.
 pub struct Case<'a> {
     name: String,
@@ -27,6 +40,61 @@ pub struct Case<'a> {
 enum Measure<'a> {
     Once(Box<dyn FnMut() -> Result<f64, CaseError> + 'a>),
     Batch(Batch<'a>),
+}
+
+/// What a timed closure returns: a `Result`, of which an error ends the sampling, or a value, which is kept from being optimised
+/// away and dropped outside of the time.
+#[diagnostic::on_unimplemented(
+    message = "a timed closure returns a `Result`, `()`, a number, a text, a collection or a tensor, not `{Self}`",
+    note = "end it with `std::hint::black_box(value);`, or wrap the value: `Ok::<_, DeviceError>(value)`"
+)]
+pub trait Outcome {
+    /// What is kept to the end of the time.
+    type Kept;
+
+    /// The value.
+    ///
+    /// # Errors
+    /// What it is in place of one.
+    fn checked(self) -> Result<Self::Kept, CaseError>;
+}
+
+impl<T, E: Into<CaseError>> Outcome for Result<T, E> {
+    type Kept = T;
+
+    #[inline]
+    fn checked(self) -> Result<T, CaseError> {
+        self.map_err(Into::into)
+    }
+}
+
+macro_rules! values {
+    ($([$($generic:tt)*] $($type:ty),+;)+) => {
+        $(values!(each [$($generic)*] $($type),+);)+
+    };
+    (each $generic:tt $($type:ty),+) => {
+        $(values!(one $generic $type);)+
+    };
+    (one [$($generic:tt)*] $type:ty) => {
+        impl<$($generic)*> Outcome for $type {
+            type Kept = Self;
+
+            #[inline]
+            fn checked(self) -> Result<Self, CaseError> {
+                Ok(self)
+            }
+        }
+    };
+}
+values! {
+    [] (), bool, char, i8, u8, i16, u16, i32, u32, i64, u64, i128, u128, isize, usize, f32, f64, half::f16, half::bf16;
+    [] String, Duration, Instant, Ordering;
+    [T: ?Sized] &T, Box<T>, Rc<T>, Arc<T>;
+    [T] Option<T>, Vec<T>, VecDeque<T>, HashSet<T>, BTreeSet<T>;
+    [T, const N: usize] [T; N];
+    [A, B] HashMap<A, B>, BTreeMap<A, B>, (A, B);
+    [A, B, C] (A, B, C);
+    [T: Element] Tensor<T>;
 }
 
 /// What a case observes: a number, or yes (1) or no (0); or an error in its place.
@@ -78,126 +146,53 @@ impl Stopwatch {
 }
 
 impl<'a> Case<'a> {
-    /// A case whose closure returns an observed value: a count, a rate, yes or no.
+    /// A case timed by the host's clock: the seconds of one call, from as many calls a sample as the clock needs.
     ///
-    /// ```
-    /// use syncscope::measure::{Case, Protocol, Sampler};
-    ///
-    /// let words = Case::new("words", || "one word and another".split(' ').count() as f64);
-    /// let rounds = Sampler::new(Protocol::samples(3)).sample(vec![words])?;
-    /// assert_eq!(rounds.sets[0].values(), [4.0; 3]);
-    /// # Ok::<(), syncscope::error::MeasureError>(())
-    /// ```
-    pub fn new<O: Observation>(name: impl Into<String>, mut measure: impl FnMut() -> O + 'a) -> Self {
-        Self::once(Clock::Observed, name, move || measure().value())
-    }
-
-    fn once(clock: Clock, name: impl Into<String>, measure: impl FnMut() -> Result<f64, CaseError> + 'a) -> Self {
-        Self::by(clock, name, Measure::Once(Box::new(measure)))
-    }
-
-    fn by(clock: Clock, name: impl Into<String>, measure: Measure<'a>) -> Self {
-        Self { name: name.into(), measure, clock, iterations: 1, event: None, is_elsewhere: false }
-    }
-
-    /// A case whose work another processor does than that of the thread that measures, as a process that it starts. How slowed
-    /// the thread's own processor is beside it says nothing of it, and is not kept.
-    #[must_use]
-    pub fn elsewhere(self) -> Self {
-        Self { is_elsewhere: true, ..self }
-    }
-
-    /// A case whose samples are parts of one event of each round, as a wait that the first of its cases makes: those with
-    /// the same number. How slow the host was beside one of them it was beside all.
-    #[must_use]
-    pub fn of_event(self, event: usize) -> Self {
-        Self { event: Some(event), ..self }
-    }
-
-    /// A case timed by the host's clock: the seconds until `region` returns, of one call a sample.
-    ///
-    /// The region's result is dropped outside of the measurement. What takes less than some microseconds is timed by
-    /// [`batched`](Self::batched): a sample of one call includes a reading of the clock.
-    ///
-    /// ```
-    /// use syncscope::measure::{Case, Protocol, Sampler};
-    ///
-    /// let parse = Case::host_timed("parse", || "42".parse::<u32>());
-    /// assert_eq!(Sampler::new(Protocol::samples(3)).sample(vec![parse])?.calls, [1]);
-    /// # Ok::<(), syncscope::error::MeasureError>(())
-    /// ```
-    pub fn host_timed<R, E: Into<CaseError>>(
-        name: impl Into<String>,
-        mut region: impl FnMut() -> Result<R, E> + 'a,
-    ) -> Self {
-        Self::once(Clock::Host, name, move || host_time(&mut region).map(|(_, seconds)| seconds).map_err(Into::into))
-    }
-
-    /// A case of a short function, timed by the host's clock: the seconds of one call, from as many calls a sample as the
-    /// clock needs.
-    ///
-    /// The number follows from the clock's step and cost, which together are at most 1 % of a sample. Nothing is
-    /// subtracted. Results are dropped outside of the measurement.
+    /// The number follows from the clock's step and cost, which together are at most 1 % of a sample; a function of more than some
+    /// microseconds is called once. Nothing is subtracted. Results are dropped outside of the time.
     ///
     /// ```
     /// use std::hint::black_box;
     /// use syncscope::measure::{Case, Protocol, Sampler};
     ///
     /// let (a, b) = (3_u64, 5_u64);
-    /// let sum = Case::batched("sum", || black_box(a) + black_box(b));
-    /// let rounds = Sampler::new(Protocol::samples(3)).sample(vec![sum])?;
+    /// let sum = Case::new("sum", || black_box(a) + black_box(b));
+    /// let parse = Case::new("parse", || "42".parse::<u32>());
+    /// let rounds = Sampler::new(Protocol::samples(3)).sample(vec![sum, parse])?;
     /// assert!(rounds.calls[0] > 1);
     /// # Ok::<(), syncscope::error::MeasureError>(())
     /// ```
-    pub fn batched<R>(name: impl Into<String>, mut region: impl FnMut() -> R + 'a) -> Self {
-        Self::try_batched_with(name, || (), move |()| Ok::<_, Infallible>(region()))
+    pub fn new<R: Outcome>(name: impl Into<String>, mut region: impl FnMut() -> R + 'a) -> Self {
+        Self::with_input(name, || (), move |()| region())
     }
 
-    /// As [`batched`](Self::batched), of a function that can fail.
+    /// As [`new`](Self::new), of a function that takes what `input` makes: anew for each call, outside of the time. The inputs of
+    /// a sample are all made before its first call; where more would take longer than a tenth of a second, they are fewer, and
+    /// the clock's part in a sample of a short function is larger.
     ///
     /// ```
     /// use syncscope::measure::{Case, Protocol, Sampler};
     ///
-    /// let parse = Case::try_batched("parse", || "4 2".parse::<u32>());
-    /// let failed = Sampler::new(Protocol::samples(3)).sample(vec![parse]).unwrap_err();
-    /// assert_eq!(failed.to_string(), "case `parse`: invalid digit found in string");
-    /// ```
-    pub fn try_batched<R, E: Into<CaseError>>(
-        name: impl Into<String>,
-        mut region: impl FnMut() -> Result<R, E> + 'a,
-    ) -> Self {
-        Self::try_batched_with(name, || (), move |()| region())
-    }
-
-    /// As [`batched`](Self::batched), of a function that takes what `input` makes: anew for each call, outside of the
-    /// measurement. The inputs of a sample are all made before its first call; where more would take longer than a tenth of
-    /// a second, they are fewer, and the clock's part in a sample of a short function is larger.
-    ///
-    /// ```
-    /// use syncscope::measure::{Case, Protocol, Sampler};
-    ///
-    /// let sort = Case::batched_with("sort", || vec![3, 1, 2], |mut numbers| {
+    /// let sort = Case::with_input("sort", || vec![3, 1, 2], |mut numbers| {
     ///     numbers.sort();
     ///     numbers
     /// });
     /// assert_eq!(Sampler::new(Protocol::samples(3)).sample(vec![sort])?.sets[0].len(), 3);
     /// # Ok::<(), syncscope::error::MeasureError>(())
     /// ```
-    pub fn batched_with<I, R>(
+    pub fn with_input<I, R: Outcome>(
         name: impl Into<String>,
         input: impl FnMut() -> I + 'a,
         mut region: impl FnMut(I) -> R + 'a,
     ) -> Self {
-        Self::try_batched_with(name, input, move |input| Ok::<_, Infallible>(region(input)))
+        let region = move |input| region(input).checked();
+        Self::by(Clock::Host, name, Measure::Batch(Batch::new(Monotonic, input, region)))
     }
 
-    /// As [`batched_with`](Self::batched_with), of a function that can fail.
-    pub fn try_batched_with<I, R, E: Into<CaseError>>(
-        name: impl Into<String>,
-        input: impl FnMut() -> I + 'a,
-        region: impl FnMut(I) -> Result<R, E> + 'a,
-    ) -> Self {
-        Self::by(Clock::Host, name, Measure::Batch(Batch::new(Monotonic, input, region)))
+    /// A case timed by the host's clock: the seconds until `region` returns, of one call a sample, with a reading of the clock in
+    /// it. For what one call changes for the next.
+    pub fn single<R: Outcome>(name: impl Into<String>, mut region: impl FnMut() -> R + 'a) -> Self {
+        Self::once(Clock::Host, name, move || host_time(|| region().checked()).map(|(_, seconds)| seconds))
     }
 
     /// A case of which the host's clock times a part: what it runs through the [`Stopwatch`]. A sample in which it ran
@@ -206,14 +201,14 @@ impl<'a> Case<'a> {
     /// ```
     /// use syncscope::measure::{Case, Protocol, Sampler};
     ///
-    /// let sort = Case::host_timed_within("sort", |watch| {
+    /// let sort = Case::within("sort", |watch| {
     ///     let mut numbers: Vec<u32> = "3 1 2".split(' ').map(str::parse).collect::<Result<_, _>>()?;
     ///     watch.time(|| Ok::<_, std::num::ParseIntError>(numbers.sort()))
     /// });
     /// assert_eq!(Sampler::new(Protocol::samples(3)).sample(vec![sort])?.sets[0].len(), 3);
     /// # Ok::<(), syncscope::error::MeasureError>(())
     /// ```
-    pub fn host_timed_within<E: Into<CaseError>>(
+    pub fn within<E: Into<CaseError>>(
         name: impl Into<String>,
         mut body: impl FnMut(&mut Stopwatch) -> Result<(), E> + 'a,
     ) -> Self {
@@ -233,17 +228,55 @@ impl<'a> Case<'a> {
         Self::once(clock, name, move || measure().map_err(Into::into))
     }
 
+    /// A case whose closure returns an observed value: a count, a rate, yes or no.
+    ///
+    /// ```
+    /// use syncscope::measure::{Case, Protocol, Sampler};
+    ///
+    /// let words = Case::observed("words", || "one word and another".split(' ').count() as f64);
+    /// let rounds = Sampler::new(Protocol::samples(3)).sample(vec![words])?;
+    /// assert_eq!(rounds.sets[0].values(), [4.0; 3]);
+    /// # Ok::<(), syncscope::error::MeasureError>(())
+    /// ```
+    pub fn observed<O: Observation>(name: impl Into<String>, mut measure: impl FnMut() -> O + 'a) -> Self {
+        Self::once(Clock::Observed, name, move || measure().value())
+    }
+
+    fn once(clock: Clock, name: impl Into<String>, measure: impl FnMut() -> Result<f64, CaseError> + 'a) -> Self {
+        Self::by(clock, name, Measure::Once(Box::new(measure)))
+    }
+
+    fn by(clock: Clock, name: impl Into<String>, measure: Measure<'a>) -> Self {
+        Self { name: name.into(), measure, clock, iterations: 1, event: None, is_elsewhere: false }
+    }
+
+    /// A case whose work another processor does than that of the thread that measures, as a process that it starts. How slowed
+    /// the thread's own processor is beside it says nothing of it, and is not kept.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn elsewhere(self) -> Self {
+        Self { is_elsewhere: true, ..self }
+    }
+
+    /// A case whose samples are parts of one event of each round, as a wait that the first of its cases makes: those with
+    /// the same number. How slow the host was beside one of them it was beside all.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_event(self, event: usize) -> Self {
+        Self { event: Some(event), ..self }
+    }
+
     /// A case timed on a device, of whatever the region enqueues there: by a [`DeviceClock`], or by two events on a `&stream`.
     ///
     /// # Errors
     /// Where the device gives no event.
-    pub fn device_timed<R, E: Into<CaseError>>(
+    pub fn on_device<R: Outcome>(
         name: impl Into<String>,
         clock: impl IntoDeviceClock,
-        mut region: impl FnMut() -> Result<R, E> + 'a,
+        mut region: impl FnMut() -> R + 'a,
     ) -> Result<Self, DeviceError> {
         let mut clock = clock.into_clock()?;
-        let mut region = move || region().map_err(Into::into);
+        let mut region = move || region().checked();
         let way = clock.clock();
         Ok(match way {
             Clock::DeviceBatch => Self::by(way, name, Measure::Batch(Batch::of_device(clock, region))),
@@ -311,10 +344,10 @@ impl<'a> Case<'a> {
     }
 }
 
-/// A name and a region that the host's clock times, as in [`host_timed`](Case::host_timed).
-impl<'a, N: Into<String>, F: FnMut() -> Result<R, E> + 'a, R, E: Into<CaseError>> From<(N, F)> for Case<'a> {
+/// A name and a region that the host's clock times, as in [`new`](Case::new).
+impl<'a, N: Into<String>, F: FnMut() -> R + 'a, R: Outcome> From<(N, F)> for Case<'a> {
     fn from((name, region): (N, F)) -> Self {
-        Case::host_timed(name, region)
+        Case::new(name, region)
     }
 }
 

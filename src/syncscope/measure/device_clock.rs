@@ -135,7 +135,7 @@ impl DeviceClock {
     }
 
     /// Runs `region` once and measures its seconds on the device, by events or by records: to time it behind a gate it is called
-    /// again and again, by [`Case::device_timed`](super::Case::device_timed).
+    /// again and again, by [`Case::on_device`](super::Case::on_device).
     ///
     /// Synchronization point: waits for the work that the region enqueued on the streams.
     ///
@@ -164,7 +164,11 @@ impl DeviceClock {
         (0..calls).try_fold(0.0, |seconds, _| Ok(seconds + self.behind(1, region)?))
     }
 
-    fn behind<R, E: From<DeviceError>>(&self, calls: usize, region: &mut impl FnMut() -> Result<R, E>) -> Result<f64, E> {
+    fn behind<R, E: From<DeviceError>>(
+        &self,
+        calls: usize,
+        region: &mut impl FnMut() -> Result<R, E>,
+    ) -> Result<f64, E> {
         let streams: Vec<&Stream> = self.streams.iter().collect();
         let device = streams[0].device();
         // The region's error is of a type of its own.
@@ -179,9 +183,10 @@ impl DeviceClock {
             return Err(failed);
         }
         if was_opened {
-            let reason = "the calls of the region wait for the device, or a stream's queue has no room for so many launches: \
+            let reason =
+                "the calls of the region wait for the device, or a stream's queue has no room for so many launches: \
                           time it by events"
-                .to_owned();
+                    .to_owned();
             return Err(DeviceError::call_failed(device.name(), "a region behind a closed gate", reason).into());
         }
         Ok(self.elapsed()?)
@@ -193,7 +198,9 @@ impl DeviceClock {
         let all = ends.reduce(|(start, end), (next, last)| (start.min(next), end.max(last)));
         match all {
             Some((start, end)) => Ok((result, (end - start).as_secs_f64())),
-            None => Err(DeviceError::EventNotReady { reason: "the device did nothing that its records tell of" }.into()),
+            None => {
+                Err(DeviceError::EventNotReady { reason: "the device did nothing that its records tell of" }.into())
+            }
         }
     }
 
@@ -286,7 +293,7 @@ mod tests {
         let clock = DeviceClock::of(&[&a, &b])?;
         for clock in [clock.clone(), clock.clone().behind_gate(), clock.by_records()] {
             let spin = || b.spin(SPIN);
-            let case = Case::device_timed("spin", clock.clone(), spin)?;
+            let case = Case::on_device("spin", clock.clone(), spin)?;
             assert_eq!(case.clock(), clock.clock());
             let sampled = Sampler::new(Protocol::samples(3)).sample(vec![case])?;
             assert!(sampled.sets[0].values().iter().all(|seconds| *seconds >= SPIN.as_secs_f64()), "{clock:?}");
@@ -298,8 +305,8 @@ mod tests {
     fn a_batch_has_as_many_calls_as_its_clock_needs() -> Result<(), CaseError> {
         let stream = Device::open("cpu:0")?.stream()?;
         let clock = DeviceClock::new(&stream)?.behind_gate();
-        let short = Case::device_timed("short", clock.clone(), || stream.spin(Duration::from_micros(5)))?;
-        let long = Case::device_timed("long", clock, || stream.spin(SPIN))?;
+        let short = Case::on_device("short", clock.clone(), || stream.spin(Duration::from_micros(5)))?;
+        let long = Case::on_device("long", clock, || stream.spin(SPIN))?;
         let sampled = Sampler::new(Protocol::samples(3)).sample(vec![short, long])?;
         assert!(sampled.calls[0] > 1 && sampled.calls[1] == 1, "{:?}", sampled.calls);
         Ok(())

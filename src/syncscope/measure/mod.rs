@@ -12,7 +12,8 @@
 //! | `protocol`, `warmup`, `stopping` | when is it warm, and when are there enough samples |
 //! | `host` | is the host as fast as it can be |
 //! | `blocking` | what is done while a gate holds streams; does this call wait for the device |
-//! | `case`, `sampler` | what runs, and in which order |
+//! | `case`, `sampler`, `compared` | what runs, in which order, and by how much cases differ |
+//! | `stopwatches` | do the stopwatches of a device agree |
 //! | `batch` | how many calls of a short function make a sample |
 //! | `samples`, `estimate`, `ranks` | what is the median, and what is its interval |
 //! | `statistics` | what samples, runs, days and machines say once they are taken |
@@ -34,6 +35,7 @@ mod batch;
 mod blocking;
 mod case;
 mod clock;
+mod compared;
 mod device_clock;
 mod estimate;
 mod host;
@@ -47,8 +49,9 @@ mod stopwatches;
 mod warmup;
 
 pub use blocking::{Hold, blocks, held};
-pub use case::{Case, Observation, Stopwatch};
+pub use case::{Case, Observation, Outcome, Stopwatch};
 pub use clock::{Clock, host_time, timer_cost, timer_resolution};
+pub use compared::{Cases, Compared, Timed};
 pub use device_clock::{DeviceClock, IntoDeviceClock, device_time};
 pub use estimate::{median, quantile};
 pub use host::HostSpeed;

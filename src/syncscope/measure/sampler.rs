@@ -24,10 +24,10 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom;
 
 use super::case::Case;
+use super::compared::Cases;
 use super::host::HostSpeed;
 use super::protocol::{Protocol, StoppedBy};
 use super::samples::Samples;
-use super::statistics::Comparison;
 use super::stopping::Stopping;
 use super::warmup::Warmup;
 use crate::device::Device;
@@ -115,7 +115,7 @@ fn share_event(cases: &[Case<'_>], taken: &mut [Taken]) {
 /// ```
 /// use syncscope::measure::{Case, Protocol, Sampler};
 ///
-/// let lines = Case::new("lines", || "a\nb".lines().count() as f64);
+/// let lines = Case::observed("lines", || "a\nb".lines().count() as f64);
 /// let rounds = Sampler::new(Protocol::samples(10)).sample(vec![lines])?;
 /// assert_eq!(rounds.get("lines").map(|samples| samples.len()), Some(10));
 /// # Ok::<(), syncscope::error::MeasureError>(())
@@ -186,44 +186,9 @@ impl Sampler {
     /// [`MeasureError::Plan`] for a protocol that never stops, for no cases and for two with the same name;
     /// [`MeasureError::Case`] and [`MeasureError::NotFinite`] name the case that failed;
     /// [`MeasureError::Interrupted`] and [`MeasureError::OverBudget`] where no round was kept.
-    pub fn sample(&self, cases: Vec<Case<'_>>) -> Result<Rounds, MeasureError> {
+    pub fn sample<'a>(&self, cases: impl Cases<'a>) -> Result<Rounds, MeasureError> {
         let begun = Instant::now();
-        self.sample_by(cases, &mut || begun.elapsed().as_secs_f64())
-    }
-
-    /// Samples two cases, interleaved, and estimates the paired difference `b − a`: a name and a region each, timed by the
-    /// host's clock, or any other [`Case`].
-    ///
-    /// Where a case enqueues work without waiting for it, [synchronize](Self::sync_between) the device in between:
-    /// otherwise the other case may wait for it.
-    ///
-    /// ```no_run
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// use std::time::Duration;
-    /// use syncscope::device::Device;
-    /// use syncscope::measure::Sampler;
-    ///
-    /// let device = Device::best()?;
-    /// let stream = device.stream()?;
-    /// let work = || stream.spin(Duration::from_micros(100));
-    ///
-    /// let cost = Sampler::default().sync_between(&device).compare(
-    ///     ("async", || work()),
-    ///     ("forced", || { work()?; device.synchronize() }),
-    /// )?;
-    /// println!("{cost}"); // the median difference, its interval, and its share of `async`
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`sample`](Self::sample).
-    pub fn compare<'a>(&self, a: impl Into<Case<'a>>, b: impl Into<Case<'a>>) -> Result<Comparison, MeasureError> {
-        let sampled = self.sample(vec![a.into(), b.into()])?;
-        let [first, second] = sampled.sets.as_slice() else {
-            return Err(MeasureError::Plan("a comparison takes two cases".to_owned()));
-        };
-        Comparison::new(first.clone(), second.clone())
+        self.sample_by(cases.into_cases(), &mut || begun.elapsed().as_secs_f64())
     }
 
     /// `seconds` says how long ago sampling began.

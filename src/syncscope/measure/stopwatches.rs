@@ -84,12 +84,14 @@ impl Sampler {
         let clocks = [clock.clone().by_events(), clock.clone().behind_gate(), clock.clone().by_records()];
         let mut cases = Vec::new();
         for clock in &clocks {
-            cases.push(Case::device_timed(clock.clock().name(), clock.clone(), call).map_err(|error| failed(error.into()))?);
+            cases.push(
+                Case::on_device(clock.clock().name(), clock.clone(), call).map_err(|error| failed(error.into()))?,
+            );
         }
         for clock in clocks[1..].iter().filter(|_| short.is_some()) {
             let launch = || short.as_ref().map_or(Ok(()), Short::launch);
             let name = format!("pause, {}", clock.clock().name());
-            cases.push(Case::device_timed(name, clock.clone().hot(), launch).map_err(|error| failed(error.into()))?);
+            cases.push(Case::on_device(name, clock.clone().hot(), launch).map_err(|error| failed(error.into()))?);
         }
         let sampled = self.sample(cases)?;
         let pause = match &sampled.sets[clocks.len()..] {
@@ -110,7 +112,8 @@ struct Short {
 }
 
 impl Short {
-    const SOURCE: &str = "extern \"C\" __global__ void brief(long long* x, int a, int b, float c) { if (x == nullptr) *x = a + b + c; }";
+    const SOURCE: &str =
+        "extern \"C\" __global__ void brief(long long* x, int a, int b, float c) { if (x == nullptr) *x = a + b + c; }";
 
     /// Nothing on a device that runs no code of one's own.
     fn load(stream: &Stream) -> Result<Option<Self>, DeviceError> {
@@ -156,8 +159,10 @@ impl Stopwatches {
 
     /// The pairs of stopwatches whose intervals do not meet.
     pub fn disagreements(&self) -> Vec<(Clock, Clock)> {
-        let all: Vec<(Clock, Estimate)> = self.by.iter().map(|reading| (reading.clock, reading.samples.estimate())).collect();
-        let pairs = all.iter().enumerate().flat_map(|(place, one)| all[place + 1..].iter().map(move |other| (one, other)));
+        let all: Vec<(Clock, Estimate)> =
+            self.by.iter().map(|reading| (reading.clock, reading.samples.estimate())).collect();
+        let pairs =
+            all.iter().enumerate().flat_map(|(place, one)| all[place + 1..].iter().map(move |other| (one, other)));
         let apart = |(_, a): &(Clock, Estimate), (_, b): &(Clock, Estimate)| a.low > b.high || b.low > a.high;
         pairs.filter(|(one, other)| apart(one, other)).map(|(one, other)| (one.0, other.0)).collect()
     }
@@ -169,7 +174,8 @@ impl fmt::Display for Stopwatches {
             let estimate = reading.samples.estimate();
             let batch = if reading.calls > 1 { format!(", {} calls a sample", reading.calls) } else { String::new() };
             write!(f, "{}: {}{batch}", reading.clock.name(), estimate.format(Unit::Seconds))?;
-            for (work, unit) in [(self.work.bytes, Unit::BytesPerSecond), (self.work.operations, Unit::FlopsPerSecond)] {
+            for (work, unit) in [(self.work.bytes, Unit::BytesPerSecond), (self.work.operations, Unit::FlopsPerSecond)]
+            {
                 if work > 0.0 && estimate.median > 0.0 {
                     write!(f, ", {}", unit.format(work / estimate.median, 3))?;
                 }

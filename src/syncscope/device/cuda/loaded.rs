@@ -78,7 +78,14 @@ impl EngineModule for CudaModule {
         let function = self.module.function(name, sizes.len())?;
         let limits = self.module.limits(function)?;
         let name = name.to_owned();
-        Ok(Arc::new(CudaKernel { device: self.device.clone(), name, function, sizes, limits, shared: USUAL_SHARED.into() }))
+        Ok(Arc::new(CudaKernel {
+            device: self.device.clone(),
+            name,
+            function,
+            sizes,
+            limits,
+            shared: USUAL_SHARED.into(),
+        }))
     }
 
     fn image(&self) -> &[u8] {
@@ -135,7 +142,8 @@ impl CudaKernel {
     #[inline]
     fn check(&self, launch: &Launch) -> Result<()> {
         let threads = launch.block.iter().map(|n| u64::from(*n)).product::<u64>();
-        let (limits, in_each) = (&self.limits, |all: &[u32; 3], most: &[u32; 3]| all.iter().zip(most).all(|(n, most)| n <= most));
+        let (limits, in_each) =
+            (&self.limits, |all: &[u32; 3], most: &[u32; 3]| all.iter().zip(most).all(|(n, most)| n <= most));
         let fits = threads > 0
             && launch.grid.iter().all(|n| *n > 0)
             && threads <= u64::from(limits.threads)
@@ -152,11 +160,17 @@ impl CudaKernel {
         let beyond = if threads == 0 || grid.contains(&0) {
             format!("a grid of {grid:?} blocks of {block:?} threads has nothing to run")
         } else if threads > u64::from(limits.threads) {
-            format!("a block of {block:?} has {threads} threads, and this kernel takes {} on this device", limits.threads)
+            format!(
+                "a block of {block:?} has {threads} threads, and this kernel takes {} on this device",
+                limits.threads
+            )
         } else if shared_bytes > limits.shared_bytes {
             format!("{shared_bytes} bytes of shared memory are asked for, and {} are left for it", limits.shared_bytes)
         } else {
-            format!("the device takes grids up to {:?} and blocks up to {:?}: not {grid:?} of {block:?}", limits.grid, limits.block)
+            format!(
+                "the device takes grids up to {:?} and blocks up to {:?}: not {grid:?} of {block:?}",
+                limits.grid, limits.block
+            )
         };
         DeviceError::invalid("launch", format!("`{}`: {beyond}", self.name))
     }

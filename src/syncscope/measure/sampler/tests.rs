@@ -12,7 +12,7 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 /// Three cases that note their calls in `log` and return 1, 2 and 3.
 fn logged<'a>(log: &'a RefCell<Vec<&'static str>>) -> Vec<Case<'a>> {
     let case = |index: usize| {
-        Case::new(NAMES[index], move || {
+        Case::observed(NAMES[index], move || {
             log.borrow_mut().push(NAMES[index]);
             index as f64 + 1.0
         })
@@ -66,7 +66,7 @@ fn the_order_follows_the_seed() {
 #[test]
 fn warm_up_rounds_are_run_and_not_kept() {
     let calls = Cell::new(0.0);
-    let counting = Case::new("count", || {
+    let counting = Case::observed("count", || {
         calls.set(calls.get() + 1.0);
         calls.get()
     });
@@ -74,7 +74,7 @@ fn warm_up_rounds_are_run_and_not_kept() {
     // Its values rise all the time: the warm-up goes on to its limit, three times the rounds that were asked for.
     assert_eq!(sampled.sets[0].values(), [13.0, 14.0, 15.0]);
     assert_eq!(sampled.warmup[0], (1..=12).map(f64::from).collect::<Vec<_>>());
-    let steady = Case::new("steady", || 1.0);
+    let steady = Case::observed("steady", || 1.0);
     let sampled = Sampler::new(Protocol::samples(3).with_warmup(4)).sample(vec![steady]).unwrap();
     assert_eq!((sampled.warmup[0].len(), sampled.sets[0].len()), (4, 3));
 }
@@ -84,7 +84,7 @@ fn samples_of_one_index_are_of_one_round() {
     let calls = Cell::new(0);
     let round_of = |name| {
         let calls = &calls;
-        Case::new(name, move || {
+        Case::observed(name, move || {
             calls.set(calls.get() + 1);
             f64::from((calls.get() - 1) / 2)
         })
@@ -105,11 +105,11 @@ fn the_stated_number_of_samples_ends_it() {
 #[test]
 fn the_relative_error_of_the_worst_case_ends_it() {
     let calls = Cell::new(0);
-    let narrowing = Case::new("narrowing", || {
+    let narrowing = Case::observed("narrowing", || {
         calls.set(calls.get() + 1);
         if calls.get() <= 10 { 100.0 * f64::from(calls.get()) } else { 2_000.0 }
     });
-    let steady = Case::new("steady", || 1.0);
+    let steady = Case::observed("steady", || 1.0);
     let protocol = Protocol::until_relative_error(0.01).with_warmup(0);
     let sampled = Sampler::new(protocol).sample(vec![narrowing, steady]).unwrap();
     assert_eq!(sampled.stopped_by, StoppedBy::RelativeError);
@@ -158,7 +158,7 @@ fn a_slowed_processor_is_left_before_a_round_which_is_one_of_the_warm_up() {
     ] {
         let processors = Scripted::new(&[1.0; 4]);
         let number = Cell::new(0.0);
-        let case = Case::new("numbers", || {
+        let case = Case::observed("numbers", || {
             // The third round is kept; before the fourth, the processor is slowed.
             processors.set(if number.get() == 2.0 { &[1.0, 1.0, 1.0, 1.9] } else { &[1.0; 4] });
             number.replace(number.get() + 1.0)
@@ -177,13 +177,13 @@ fn a_sample_is_kept_with_how_slow_the_host_was_before_or_after_it_whichever_is_m
     let host = Arc::new(HostSpeed::on(processors.clone()));
     // What a piece of work takes behind each call.
     let mut behind = [1.0, 1.9, 1.0, 1.25, 1.9].into_iter();
-    let case = Case::new("one", || {
+    let case = Case::observed("one", || {
         processors.set(&[behind.next().unwrap()]);
         1.0
     });
     let sampler = Sampler::new(Protocol::samples(5).with_warmup(0)).watching(Some(host));
     assert_eq!(sampler.sample(vec![case]).unwrap().slowdown, [[1.0, 1.9, 1.9, 1.25, 1.9]]);
-    let unwatched = Sampler::new(Protocol::samples(2)).sample(vec![Case::new("one", || 1.0)]).unwrap();
+    let unwatched = Sampler::new(Protocol::samples(2)).sample(vec![Case::observed("one", || 1.0)]).unwrap();
     assert_eq!(unwatched.slowdown, [[0.0; 0]]);
 }
 
@@ -195,7 +195,7 @@ fn cases_of_one_event_are_slowed_together() {
     let asked = Cell::new(0);
     let part = |name| {
         let (asked, processors) = (&asked, processors.clone());
-        Case::new(name, move || {
+        Case::observed(name, move || {
             let number = asked.replace(asked.get() + 1);
             processors.set(&[if number % 3 == 0 { 1.9 } else { 1.0 }]);
             number as f64
@@ -216,7 +216,7 @@ fn a_long_case_without_a_warm_up_leaves_a_slowed_processor_and_a_short_one_does_
         let host = Arc::new(HostSpeed::on(processors.clone()));
         host.settle();
         let sampler = Sampler::new(Protocol::samples(3).with_warmup(0)).watching(Some(host));
-        let case = Case::new("case", || {
+        let case = Case::observed("case", || {
             std::thread::sleep(length);
             processors.set(&[1.0, 1.9]);
             1.0
@@ -235,7 +235,7 @@ fn whichever_case_of_a_long_event_is_first_leaves_a_slowed_processor() {
     let asked = Cell::new(0);
     let part = |name| {
         let (asked, processors) = (&asked, &processors);
-        Case::new(name, move || {
+        Case::observed(name, move || {
             // The first of a round makes the event.
             if asked.replace(asked.get() + 1) % 2 == 0 {
                 std::thread::sleep(LONG * 2);
@@ -254,7 +254,7 @@ fn whichever_case_of_a_long_event_is_first_leaves_a_slowed_processor() {
 fn what_runs_elsewhere_is_not_marked_by_the_state_of_this_processor() {
     let host = Arc::new(HostSpeed::on(Scripted::new(&[1.9])));
     let sampler = Sampler::new(Protocol::samples(3).with_warmup(0)).watching(Some(host));
-    let cases = vec![Case::new("here", || 1.0), Case::new("elsewhere", || 1.0).elsewhere()];
+    let cases = vec![Case::observed("here", || 1.0), Case::observed("elsewhere", || 1.0).elsewhere()];
     let rounds = sampler.sample(cases).unwrap();
     assert_eq!([rounds.slowdown[0].len(), rounds.slowdown[1].len()], [3, 0]);
 }
@@ -265,7 +265,7 @@ fn an_interrupt_drops_the_incomplete_round_and_keeps_the_others() {
     let calls = Cell::new(0);
     let case = |name| {
         let (calls, flag) = (&calls, &flag);
-        Case::new(name, move || {
+        Case::observed(name, move || {
             calls.set(calls.get() + 1);
             flag.store(calls.get() == 7, Ordering::Relaxed);
             1.0
@@ -282,14 +282,14 @@ fn an_interrupt_before_the_first_whole_round_is_an_error() {
     for warmup in [0, 3] {
         let flag = Arc::new(AtomicBool::new(true));
         let sampler = Sampler::new(Protocol::samples(9).with_warmup(warmup)).interrupted_by(flag);
-        let interrupted = sampler.sample(vec![Case::new("a", || 1.0)]);
+        let interrupted = sampler.sample(vec![Case::observed("a", || 1.0)]);
         assert!(matches!(interrupted, Err(MeasureError::Interrupted)));
     }
 }
 
 #[test]
 fn a_failing_case_names_itself() {
-    let cases = vec![Case::new("good", || 1.0), Case::new("bad", || Err::<f64, _>(failure()))];
+    let cases = vec![Case::observed("good", || 1.0), Case::observed("bad", || Err::<f64, _>(failure()))];
     let failed = Sampler::default().sample(cases).unwrap_err();
     assert!(
         matches!(&failed, MeasureError::Case { case, cause } if case == "bad" && cause.downcast_ref() == Some(&failure()))
@@ -298,14 +298,14 @@ fn a_failing_case_names_itself() {
 
 #[test]
 fn a_value_that_is_not_finite_names_its_case() {
-    let failed = Sampler::default().sample(vec![Case::new("quotient", || f64::INFINITY)]).unwrap_err();
+    let failed = Sampler::default().sample(vec![Case::observed("quotient", || f64::INFINITY)]).unwrap_err();
     assert!(matches!(failed, MeasureError::NotFinite { case, index: 0, .. } if case == "quotient"));
 }
 
 #[test]
 fn no_cases_and_cases_of_one_name_are_refused() {
-    assert!(matches!(Sampler::default().sample(vec![]), Err(MeasureError::Plan(_))));
-    let twins = vec![Case::new("a", || 1.0), Case::new("a", || 2.0)];
+    assert!(matches!(Sampler::default().sample(Vec::<Case>::new()), Err(MeasureError::Plan(_))));
+    let twins = vec![Case::observed("a", || 1.0), Case::observed("a", || 2.0)];
     assert!(matches!(Sampler::default().sample(twins), Err(MeasureError::Plan(reason)) if reason.contains("`a`")));
 }
 
@@ -315,7 +315,7 @@ fn the_observer_sees_every_round_and_the_end() {
     let notes = seen.clone();
     let observer: Observer = Arc::new(move |progress| notes.lock().unwrap().push(progress));
     let sampler = Sampler::new(Protocol::samples(4).with_warmup(2)).observed_by(observer);
-    sampler.clone().sample(vec![Case::new("a", || 1.0)]).unwrap();
+    sampler.clone().sample(vec![Case::observed("a", || 1.0)]).unwrap();
     let seen = seen.lock().unwrap();
     assert_eq!(seen.len(), 6);
     assert!(seen[0].warming_up && seen[0].share == 0.0);
@@ -324,9 +324,12 @@ fn the_observer_sees_every_round_and_the_end() {
 
 #[test]
 fn a_comparison_subtracts_the_first_case_from_the_second() {
-    let comparison = Sampler::new(Protocol::samples(12)).compare(("a", nothing), ("b", nothing)).unwrap();
-    let (a, b) = comparison.samples();
-    assert_eq!((a.name(), b.name(), comparison.difference.n), ("a", "b", 12));
+    let comparison =
+        Sampler::new(Protocol::samples(12)).compare([("a", nothing), ("b", nothing), ("c", nothing)]).unwrap();
+    let names: Vec<_> = comparison.iter().map(|pair| (pair.samples().0.name(), pair.samples().1.name())).collect();
+    assert_eq!((names, comparison[1].difference.n), (vec![("a", "b"), ("a", "c")], 12));
+    assert_eq!(comparison.to_string().lines().count(), 2);
+    assert!(Sampler::default().compare([("alone", nothing)]).is_err());
 }
 
 #[test]
@@ -354,24 +357,24 @@ fn a_case_fails_with_an_error_of_any_type() {
     #[error("not today")]
     struct Own;
     let cases: [fn() -> Case<'static>; 5] = [
-        || Case::new("observed", || Err::<f64, _>(Own)),
-        || Case::host_timed("timed", || Err::<(), _>(Own)),
-        || Case::host_timed_within("in part", |watch| watch.time(|| Err(Own))),
+        || Case::observed("observed", || Err::<f64, _>(Own)),
+        || Case::new("timed", || Err::<(), _>(Own)),
+        || Case::within("in part", |watch| watch.time(|| Err(Own))),
         || Case::timed_by(crate::measure::Clock::Host, "by itself", || Err(Own)),
-        || Case::try_batched("in batches", || Err::<(), _>(Own)),
+        || Case::new("in batches", || Err::<(), _>(Own)),
     ];
     for case in cases {
         let failed = Sampler::default().sample(vec![case()]).unwrap_err();
         let MeasureError::Case { case, cause } = &failed else { panic!("{failed}") };
         assert_eq!(cause.downcast_ref(), Some(&Own), "{case}");
     }
-    let worded = Sampler::default().compare(("a", || Err::<(), _>("in words")), ("b", nothing)).unwrap_err();
+    let worded = Sampler::default().compare((("a", || Err::<(), _>("in words")), ("b", nothing))).unwrap_err();
     assert_eq!(worded.to_string(), "case `a`: in words");
 }
 
 #[test]
 fn a_round_says_how_many_calls_each_sample_is_of() {
-    let cases = vec![Case::new("observed", || 1.0), Case::batched("in batches", || 1).with_calls(7)];
+    let cases = vec![Case::observed("observed", || 1.0), Case::new("in batches", || 1).with_calls(7)];
     let sampled = Sampler::new(Protocol::samples(3)).sample(cases).unwrap();
     assert_eq!(sampled.calls, [1, 7]);
 }

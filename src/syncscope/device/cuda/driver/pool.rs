@@ -11,11 +11,11 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaSlice, CudaStream};
 use cudarc::driver::sys::{
     self, CUdeviceptr, CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation, CUmemLocationType,
     CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUresult, CUstream,
 };
+use cudarc::driver::{CudaSlice, CudaStream};
 
 use super::{Context, exit};
 use crate::device::engine::Result;

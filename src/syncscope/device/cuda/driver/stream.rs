@@ -11,11 +11,11 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cudarc::driver::{CudaContext, CudaStream, DriverError};
 use cudarc::driver::sys::{
     self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUresult, CUstream,
     CUstream_flags, CUstreamCaptureMode, CUstreamWaitValue_flags,
 };
+use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
 use super::apart::CaptureInProgress;
 use super::graph::Graph;
@@ -103,7 +103,8 @@ impl Stream {
         let ordinal = usize::try_from(self.context.device()).unwrap_or_default();
         let failed = |error: DriverError| self.context.check("cuDevicePrimaryCtxRetain", error.0).err();
         let context = CudaContext::new(ordinal).map_err(|error| {
-            failed(error).unwrap_or_else(|| DeviceError::call_failed(self.context.name(), "cuCtxSetCurrent", error.to_string()))
+            failed(error)
+                .unwrap_or_else(|| DeviceError::call_failed(self.context.name(), "cuCtxSetCurrent", error.to_string()))
         })?;
         // Safety: streams of a context are never destroyed, and one that was lent is not used again.
         Ok(unsafe { context.wrap_borrowed_stream(self.lend_raw()) })
@@ -190,8 +191,7 @@ impl Stream {
         let (&Launch { grid: [x, y, z], block: [i, j, k], shared_bytes }, raw) = (launch, function.raw());
         let (arguments, none) = (arguments.as_mut_ptr().cast(), ptr::null_mut());
         // Safety: as above.
-        let status =
-            unsafe { sys::cuLaunchKernel(raw, x, y, z, i, j, k, shared_bytes, self.raw, arguments, none) };
+        let status = unsafe { sys::cuLaunchKernel(raw, x, y, z, i, j, k, shared_bytes, self.raw, arguments, none) };
         self.context.check("cuLaunchKernel", status)
     }
 
