@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Failed;
-use syncscope::device::{Device, HostBuffer, HostKind};
+use syncscope::device::{Code, Device, HostBuffer, HostKind, Kernel, Launch};
 use syncscope::error::DeviceError;
 use syncscope::tensor::Tensor;
 
@@ -26,6 +26,8 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_process_ends_whose_thread_waits_for_a_gate", |device| ends(device, "wait")),
     ("a_process_ends_within_a_call_of_many_launches", |device| ends(device, "launches")),
     ("a_process_ends_whose_main_thread_keeps_what_its_drop_uses", |device| ends(device, "kept")),
+    ("a_kernel_that_writes_outside_loses_the_device_with_its_cause", |device| ends(device, "faults")),
+    ("a_process_ends_while_a_kernel_runs_for_seconds", |device| ends(device, "runs")),
     ("a_process_ends_whose_gate_is_closed_while_another_device_is_opened", |device| ends(device, "opening")),
 ];
 
@@ -57,6 +59,14 @@ fn ends(device: &Device, ending: &str) -> Result<(), Failed> {
         ensure(status.success(), || format!("the process ended with {status}"))?;
     }
     Ok(())
+}
+
+/// The kernel `own` of a source; nothing on a device that runs none.
+fn kernel(device: &Device, source: &str) -> Result<Option<Kernel>, DeviceError> {
+    match device.load(&Code::cuda("own.cu", source)) {
+        Err(DeviceError::NotApplicable { .. }) => Ok(None),
+        module => module?.kernel("own").map(Some),
+    }
 }
 
 /// Where this process is a child, makes ready what it ends with, and says so.
@@ -101,6 +111,29 @@ pub(crate) fn child() -> Result<bool, DeviceError> {
             });
             let _ = is_ready.recv();
             std::mem::forget(gate);
+        }
+        "faults" => {
+            if let Some(kernel) = kernel(&device, "extern \"C\" __global__ void own(float* x) { x[1ull << 44] = 1; }")?
+            {
+                kernel.launch(&stream, Launch::new([1; 3], [1; 3]), (&x,))?;
+                let says = |failed: Option<DeviceError>| {
+                    failed.is_some_and(|error| error.to_string().contains("ILLEGAL_ADDRESS"))
+                };
+                if !says(stream.synchronize().err()) || !says(device.stream().err()) || !says(x.sum().err()) {
+                    return Err(DeviceError::invalid("own", "what it did is not said"));
+                }
+            }
+        }
+        "runs" => {
+            let source = "extern \"C\" __global__ void own(float* x) {
+                long long begin = clock64();
+                while (clock64() - begin < 4000000000ll) {}
+                *x = 1;
+            }";
+            if let Some(kernel) = kernel(&device, source)? {
+                kernel.launch(&stream, Launch::new([1; 3], [1; 3]), (&x,))?;
+                drop(x);
+            }
         }
         "launches" => {
             thread::spawn(move || {
