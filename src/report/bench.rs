@@ -1,7 +1,7 @@
 //! `report bench`: runs one experiment and prints its summary.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -17,19 +17,21 @@ use super::progress::RunBar;
 use super::run::count;
 use super::{AppContext, End, UsageError, device, job};
 use crate::experiment::counts::Count;
-use crate::experiment::{Registry, RegistryEntry, RunObserver, has_scenarios};
+use crate::experiment::{Experiment, Kernel, Registry, RegistryEntry, RunObserver, has_scenarios};
 use crate::files::begins_with;
 use crate::measure::Protocol;
 use crate::results::{Plan, Recorded, Results, Selection};
 use crate::runner::{Session, Suite, empty_results};
 use crate::timeline::{TRACE_BEGIN, to_trace};
+use crate::yaml;
 use syncscope::device::FloatType;
 
 /// Run one experiment and print its summary
 #[derive(Args)]
 #[command(after_help = "Example:\n  report bench sync-points --device cuda:0 --dtype fp16 --iters 50")]
 pub(super) struct Arguments {
-    /// The experiment: see `report experiments`
+    /// The experiment: see `report experiments`; or a kernel's source in CUDA C++, `saxpy.cu`, whose comment `// syncscope:` holds
+    /// what a suite would state of it
     experiment: String,
     /// The device: cuda:0, cpu:0; else the best there is
     #[arg(long, value_name = "NAME")]
@@ -53,6 +55,9 @@ pub(super) struct Arguments {
     course: CourseArgument,
 }
 
+/// How the comment in a kernel's source begins that says how to launch it; lines of comments behind it go on with it.
+const HEADER: &str = "// syncscope:";
+
 /// As many iterations as a suite may ask for.
 fn iterations(text: &str) -> Result<Count, String> {
     count::<NonZeroUsize>(text).and_then(Count::try_from)
@@ -64,7 +69,10 @@ fn element_type() -> impl TypedValueParser<Value = FloatType> {
 }
 
 pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
-    let name = arguments.experiment.as_str();
+    let (name, stated) = match Path::new(&arguments.experiment) {
+        file if file.extension().is_some_and(|ending| ending == "cu") => (Kernel::NAME, of_source(file)?),
+        _ => (arguments.experiment.as_str(), Map::new()),
+    };
     let entry = context.registry.get(name).ok_or_else(|| UsageError(context.registry.unknown(name)))?;
     let protocol = Protocol::samples(arguments.samples.get()).with_warmup(1).with_time_limit(arguments.time_limit);
     protocol.validate().map_err(|error| UsageError(error.to_string()))?;
@@ -74,7 +82,7 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
     let source = json!({
         "title": entry.summary,
         "sampling": protocol,
-        "experiments": [{ (name): chosen(entry, arguments)? }],
+        "experiments": [{ (name): chosen(entry, arguments, stated)? }],
     });
     let suite = Suite::of_results(&source, name, &context.registry)?;
     let trace = OutputFile::asked(arguments.trace.as_ref(), begins_with(TRACE_BEGIN))?;
@@ -115,14 +123,40 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
 }
 
 /// The parameters that the command line names.
-fn chosen(entry: &RegistryEntry, arguments: &Arguments) -> Result<Map<String, Value>, UsageError> {
+fn chosen(
+    entry: &RegistryEntry,
+    arguments: &Arguments,
+    stated: Map<String, Value>,
+) -> Result<Map<String, Value>, UsageError> {
     let dtype = arguments.dtype.map(|dtype| (entry.element_types, json!([dtype]), "element type to choose"));
     let iters = arguments.iters.map(|iters| (entry.iterations, json!(iters), "loop whose iterations could be chosen"));
     let chosen = |(parameter, value, what): (Option<&str>, _, _)| match parameter {
         Some(parameter) => Ok((parameter.to_owned(), value)),
         None => Err(UsageError(format!("{} has no {what}", entry.name))),
     };
-    dtype.into_iter().chain(iters).map(chosen).collect()
+    stated.into_iter().map(Ok).chain(dtype.into_iter().chain(iters).map(chosen)).collect()
+}
+
+/// What the comment in a kernel's source states of it, and the source itself.
+fn of_source(file: &Path) -> anyhow::Result<Map<String, Value>> {
+    let (text, origin) = (yaml::read(file)?, file.display().to_string());
+    // Each line stays where it is, so that an error has its place.
+    let (mut header, mut is_begun) = (String::new(), false);
+    for line in text.lines() {
+        let (begins, goes_on) = (line.strip_prefix(HEADER), line.strip_prefix("//").filter(|_| is_begun));
+        is_begun = begins.or(goes_on).is_some();
+        if let Some(rest) = begins.or(goes_on) {
+            header.extend([&" ".repeat(line.len() - rest.len()), rest]);
+        }
+        header.push('\n');
+    }
+    if header.trim().is_empty() {
+        let example = "// syncscope: { kernel: saxpy, grid: 4, block: 256, arguments: [{ tensor: 1024 }] }";
+        return Err(UsageError(format!("{origin}: no comment says how to launch it, such as `{example}`")).into());
+    }
+    let mut stated: Map<String, Value> = yaml::parse_filled(&header, &origin, None)?;
+    stated.insert("source".to_owned(), json!({ "file": origin, "text": text }));
+    Ok(stated)
 }
 
 /// The trace of the scenarios that were recorded.

@@ -50,7 +50,10 @@ impl CourseArgument {
     /// The suite of that name, else the one in that file.
     pub(super) fn suite(&self, path: &Path, book: &BookProject, context: &AppContext) -> anyhow::Result<Suite> {
         match path.to_str().and_then(|name| book.suite(name)) {
-            Some((origin, text)) => Ok(Suite::parse(text, &origin, &context.registry)?),
+            Some((origin, text)) => {
+                let folder = self.folder.as_ref().map(|folder| folder.join("suites"));
+                Ok(Suite::parse_in(folder.as_deref(), text, &origin, &context.registry)?)
+            }
             None if !is_missing(path) || path.extension().is_some() => Ok(Suite::read(path, &context.registry)?),
             None => {
                 let (name, names): (_, Vec<&str>) = (&*path.to_string_lossy(), book.suites().collect());

@@ -1,10 +1,41 @@
 //! Benchmark primitives for GPUs: where do a host and a device wait for each other, and what does it cost?
 //!
-//! A [`Device`](device::Device) runs what a host enqueues on its streams. A [`Sampler`](measure::Sampler) times it, a
-//! [`Gate`](device::Gate) holds it, and [`Device::record`](device::Device::record) shows both sides on one clock.
+//! ```no_run
+//! use syncscope::prelude::*;
 //!
-//! Begin with [`prelude`]. The modules, each of which imports only from those before it: `error`, `affinity`, [`device`],
-//! [`tensor`], [`measure`], [`timeline`], `notebook`. Units, tables and plots are those of the crate `syncscope-present`.
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let stream = Device::open("cuda:0")?.stream()?;
+//! let code = Code::cuda("scale.cu", r#"
+//!     extern "C" __global__ void scale(float* x, float by, unsigned n) {
+//!         unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+//!         if (i < n) x[i] *= by;
+//!     }
+//! "#);
+//! let scale = stream.device().load(&code)?.kernel("scale")?;
+//! let n = 1 << 20;
+//! let x = stream.ones::<f32>([n])?;
+//! let launch = || scale.launch(&stream, Launch::over(n, 256), (&x, 1.5_f32, n as u32));
+//!
+//! println!("{}", Sampler::default().stopwatches(&DeviceClock::new(&stream)?, launch)?); // on the device, by three stopwatches
+//! println!("{}", Sampler::default().time(("launch", launch))?); // on the host
+//! println!("{}", stream.device().audit(launch)?.1); // where the host waits for the device
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | task | with |
+//! |---|---|
+//! | open a device, enqueue work, hold it | [`Device`](device::Device), [`Stream`](device::Stream), [`Gate`](device::Gate), [`Graph`](device::Graph) |
+//! | launch a kernel of one's own | [`Code`](device::Code), [`Kernel`](device::Kernel) |
+//! | take the stream or the memory of another library | [`Device::wrap`](device::Device::wrap), [`Tensor::of_slice`](tensor::Tensor::of_slice) |
+//! | time and compare functions | [`Sampler`](measure::Sampler), [`Case`](measure::Case) |
+//! | time work on a device | [`DeviceClock`](measure::DeviceClock), [`Sampler::stopwatches`](measure::Sampler::stopwatches) |
+//! | see host and device on one clock, and what waits | [`Device::record`](device::Device::record), [`Device::audit`](device::Device::audit), [`assert_no_sync!`] |
+//! | plot in a notebook | `notebook`, by the feature of that name |
+//!
+//! [`prelude`] has what most programs need. The modules, each of which imports only from those before it: `error`, `affinity`,
+//! [`device`], [`tensor`], [`measure`], [`timeline`], `notebook`. Units, tables and plots are those of the crate
+//! `syncscope-present`.
 
 // Allowed in the wrappers of the driver, `device::cuda::driver`, and in the CUPTI recorder alone.
 #![deny(unsafe_code)]
@@ -30,8 +61,8 @@ pub mod prelude {
     pub use crate::device::{Code, Device, Event, Gate, Graph, HostBuffer, HostKind, Launch, Stream};
     pub use crate::error::{DeviceError, MeasureError};
     pub use crate::measure::{
-        Case, Compared, Comparison, DeviceClock, Estimate, Protocol, Rounds, Sampler, Samples, Verdict, device_time,
-        host_time, judge,
+        Case, Compared, Comparison, DeviceClock, Estimate, Protocol, Rounds, Sampler, Samples, Verdict, axis,
+        device_time, host_time, judge,
     };
     #[cfg(feature = "notebook")]
     pub use crate::notebook;

@@ -8,7 +8,7 @@ use super::each_round::EachRound;
 use super::formula::Formula;
 use crate::device::{Device, Stream};
 use crate::error::DeviceError;
-use crate::measure::{Case, Clock, Stopwatch};
+use crate::measure::{Case, Clock, DeviceClock, Stopwatch};
 use crate::results::{Derivation, MetricSpec, Parameter, Parameters, Provenance, Work};
 use crate::units::Unit;
 
@@ -184,11 +184,29 @@ impl<S: 'static> GroupBuilder<S> {
         B: FnMut() -> Result<R> + 'static,
         R: 'static,
     {
-        let make = Box::new(move |shared: &Rc<S>, id| {
+        self.device_time_by(Clock::DeviceEvents, id, label, move |shared| {
             let (stream, body) = make(shared)?;
-            Case::on_device(id, &stream, body)
+            Ok((DeviceClock::new(&stream)?, body))
+        })
+    }
+
+    /// A row of a clock of a device, which is of the kind `clock`: the seconds of what `make` returns beside it.
+    pub fn device_time_by<B, R>(
+        self,
+        clock: Clock,
+        id: RowId,
+        label: &str,
+        make: impl Fn(&S) -> Result<(DeviceClock, B)> + 'static,
+    ) -> Self
+    where
+        B: FnMut() -> Result<R> + 'static,
+        R: 'static,
+    {
+        let make = Box::new(move |shared: &Rc<S>, id| {
+            let (clock, body) = make(shared)?;
+            Case::on_device(id, clock, body)
         });
-        self.sampled(id, label, Unit::Seconds, Clock::DeviceEvents, make)
+        self.sampled(id, label, Unit::Seconds, clock, make)
     }
 
     /// A row of times that what `make` returns takes from `clock` by itself, in seconds.

@@ -122,5 +122,6 @@ experiments! {
     multi_device::MultiDevice,
     wait_parts::WaitParts,
     pytorch_calls::PytorchCalls,
+    kernel::Kernel,
     ceilings::Ceilings,
 }

@@ -64,6 +64,9 @@ pub trait Experiment: Clone + Default + Serialize + DeserializeOwned + JsonSchem
     /// The parameter that lists its element types, where there is a choice.
     const ELEMENT_TYPES: Option<&'static str> = None;
 
+    /// The parameters that name a file, of which a suite has the name and the experiment an object of `file` and `text`.
+    const FILES: &'static [&'static str] = &[];
+
     /// The parameters that suit the CPU engine; its defaults suit the others.
     fn for_cpu() -> Self {
         Self::default()
@@ -149,6 +152,8 @@ pub struct RegistryEntry {
     pub iterations: Option<&'static str>,
     /// As [`Experiment::ELEMENT_TYPES`].
     pub element_types: Option<&'static str>,
+    /// As [`Experiment::FILES`].
+    pub files: &'static [&'static str],
     default_for: fn(&str) -> Arc<dyn AnyExperiment>,
     suited: Suited,
     schema: fn(&mut SchemaGenerator) -> Schema,
@@ -161,6 +166,7 @@ impl RegistryEntry {
             summary: E::SUMMARY,
             iterations: E::ITERATIONS,
             element_types: E::ELEMENT_TYPES,
+            files: E::FILES,
             default_for: |engine| Arc::new(E::default_for(engine)),
             suited: |engine, stated| suited::<E>(engine, stated).map(|experiment| Arc::new(experiment) as _),
             schema: SchemaGenerator::subschema_for::<E>,

@@ -46,6 +46,7 @@ mod samples;
 mod statistics;
 mod stopping;
 mod stopwatches;
+mod sweep;
 mod warmup;
 
 pub use blocking::{Hold, blocks, held};
@@ -60,4 +61,5 @@ pub use sampler::{Observer, Progress, Rounds, Sampler};
 pub use samples::Samples;
 pub use statistics::{Comparison, Diagnosis, Verdict, diagnose, judge, near_floor};
 pub use stopwatches::{Reading, Stopwatches};
+pub use sweep::{Axis, Swept, axis};
 pub use syncscope_present::{Estimate, Larger, Spread};

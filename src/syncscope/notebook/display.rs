@@ -5,11 +5,12 @@
 
 use syncscope_present::notebook::{estimated, table_of};
 use syncscope_present::{
-    Bar, BarGroup, BarPlot, Cell, Column, Histogram, Page, Role, Show, Spacing, Table, TableGroup, TableRow, displayed,
+    Bar, BarGroup, BarPlot, Cell, Column, Histogram, Line, LinePlot, Page, Role, Show, Spacing, Table, TableGroup,
+    TableRow, displayed,
 };
 
 use crate::device::{Device, Element};
-use crate::measure::{Comparison, Estimate, Rounds, Samples, Verdict, host_time};
+use crate::measure::{Comparison, Estimate, Rounds, Samples, Swept, Verdict, host_time};
 use crate::tensor::Tensor;
 use crate::timeline::{Audit, SyncPoint, Timeline};
 use crate::units::{Scale, Unit, counted};
@@ -17,7 +18,7 @@ use crate::units::{Scale, Unit, counted};
 /// How many synchronization points of an audit are listed.
 const LISTED: usize = 20;
 
-displayed!(Device, Samples, Rounds, Comparison, Verdict, Timeline, Audit);
+displayed!(Device, Samples, Rounds, Comparison, Swept, Verdict, Timeline, Audit);
 
 impl<T: Element> Tensor<T> {
     /// Synchronization point: shows it, with its elements, in a cell of a notebook.
@@ -86,6 +87,23 @@ impl Show for Comparison {
         page.show(&table_of("Two cases and their paired difference", "median", rows))
             .show(&bars(&[(a.name(), self.a), (b.name(), self.b)]))
             .note(self)
+    }
+}
+
+impl Show for Swept {
+    /// The table, and a line for each case where the values of the axis are numbers.
+    fn on(&self, page: Page) -> Page {
+        let page = page.show(&self.table());
+        let numbers: Option<Vec<f64>> = self.points.iter().map(|(value, _)| value.parse().ok()).collect();
+        let Some(numbers) = numbers else { return page };
+        let names = self.points.first().into_iter().flat_map(|(_, sets)| sets).map(Samples::name);
+        let line = |(place, name): (usize, &str)| {
+            let estimate = |(_, sets): &(String, Vec<Samples>)| sets.get(place).map(Samples::estimate);
+            let points = numbers.iter().zip(self.points.iter().map(estimate));
+            Line::measured(name, &points.filter_map(|(at, estimate)| Some((*at, estimate?))).collect::<Vec<_>>())
+        };
+        let title = format!("Times by {}", self.axis);
+        page.show(&LinePlot::of_times(&title, &self.axis, names.enumerate().map(line).collect()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Suites: which experiments to run, with which parameters, on which device (YAML).
 
 mod check;
+mod source;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -85,16 +86,25 @@ impl Suite {
     /// [`FileError`] says where in the file what is wrong, and the nearest known name to an unknown one.
     pub fn read(path: &Path, registry: &Registry) -> Result<Self, FileError> {
         let text = yaml::read(path)?;
-        Self::parse(&text, &path.display().to_string(), registry)
+        Self::parse_in(path.parent(), &text, &path.display().to_string(), registry)
     }
 
-    /// Reads a suite from its text; `origin` names it in errors.
+    /// Reads a suite from its text; `origin` names it in errors. It names no files.
     ///
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
-        let source = yaml::parse_filled(text, origin, None)?;
-        Self::of_source(source, registry).map_err(|fault| fault.error(text, origin))
+        Self::parse_in(None, text, origin, registry)
+    }
+
+    /// Reads a suite from its text, and the files that it names from `folder`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse_in(folder: Option<&Path>, text: &str, origin: &str, registry: &Registry) -> Result<Self, FileError> {
+        let mut source = yaml::parse_filled(text, origin, None)?;
+        let whole = source::read(&mut source, folder, registry).and_then(|()| Self::of_source(source, registry));
+        whole.map_err(|fault| fault.error(text, origin))
     }
 
     /// The suite of a results file; `origin` names the file in errors.

@@ -1,0 +1,93 @@
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::experiment::{AnyExperiment, Registry};
+use crate::runner::Suite;
+
+fn stated(change: impl FnOnce(&mut Value)) -> Result<Kernel, String> {
+    let mut kernel = json!({
+        "source": { "file": "saxpy.cu", "text": "" },
+        "kernel": "saxpy",
+        "axes": { "elements": [1000, 4096], "step": [1, 2, 3] },
+        "grid": "elements / step / 256",
+        "block": 256,
+        "arguments": [{ "tensor": "elements", "fill": "index" }, { "scalar": "step", "type": "u32" }],
+        "bytes": "8 * elements",
+    });
+    change(&mut kernel);
+    serde_json::from_value(kernel).map_err(|error| error.to_string())
+}
+
+#[test]
+fn each_combination_of_the_axes_has_its_rows_and_its_launch() {
+    let kernel = stated(|_| ()).unwrap();
+    assert_eq!(kernel.cases.len(), 6);
+    let case = kernel.cases.iter().find(|case| case.parameters["elements"] == 1000_usize.into()).unwrap();
+    assert_eq!((case.launch, &case.amounts[..]), ([[4, 1, 1], [256, 1, 1]], &[1000.0, 1.0][..]));
+    assert_eq!(case.parameters["bytes"].number(), Some(8000.0));
+    let rows = (&kernel as &dyn AnyExperiment).plan("cuda");
+    assert_eq!(rows.iter().filter(|row| row.id == "kernel.rate").count(), 6);
+    assert!(!rows.iter().any(|row| row.id == "kernel.flops"));
+}
+
+#[test]
+fn without_a_source_there_are_no_rows() {
+    assert!((&Kernel::default() as &dyn AnyExperiment).plan("cuda").is_empty());
+}
+
+#[test]
+fn what_cannot_be_launched_is_refused_in_words() {
+    let refused = |key: &str, value: Value| stated(|kernel| kernel[key] = value).unwrap_err();
+    for (key, value, says) in [
+        ("grid", json!("elemnts / 256"), "grid: `elemnts` in `elemnts / 256` is no axis; did you mean `elements`?"),
+        ("grid", json!("elements /"), "grid: `elements /` is no formula"),
+        ("block", json!(-1), "block: -1 comes to -1: it has to be from 0 to 2147483647"),
+        ("block", json!([1, 1, 1, 1]), "block: expected one number, or up to three"),
+        ("block", json!({}), "expected one number, or a list of up to three"),
+        ("bytes", json!("1 / (step - step)"), "bytes: `1 / (step - step)` comes to no number"),
+        ("kernel", json!(""), "`kernel`, the name of the kernel in the source, is missing"),
+        ("axes", json!({ "bytes": [1] }), "an axis cannot be called `bytes`"),
+        ("axes", json!({ "a b": [1] }), "an axis cannot be called `a b`"),
+        ("axes", json!({ "elements": vec![1; 1001], "step": [1] }), "the axes have more than 1000 combinations"),
+        ("arguments", json!([{ "scalar": 0.5, "type": "i32" }]), "argument 1: 0.5 is no whole number"),
+        (
+            "arguments",
+            json!([{ "tensor": 4, "type": "i64", "fill": "random" }]),
+            "argument 1: a tensor of i64 holds no",
+        ),
+        ("arguments", json!([3]), "expected a tensor, `{ tensor: elements, type: fp32 }`, or a number"),
+        ("check", json!({ "argument": 2, "value": 1 }), "check: argument 2 is no tensor"),
+        ("check", json!({ "argument": 1 }), "check: expected either `value` or `kernel`"),
+        ("check", json!({ "argument": 1, "value": 1, "tolerance": 2 }), "check: a tolerance is between 0 and 1, not 2"),
+    ] {
+        let said = refused(key, value);
+        assert!(said.starts_with(says), "{said}");
+    }
+}
+
+#[test]
+fn the_source_travels_with_its_suite_and_lies_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("suite.yaml");
+    fs::write(folder.path().join("k.cu"), "the source").unwrap();
+    fs::write(folder.path().parent().unwrap().join("no-suite-names-this.cu"), "").unwrap();
+    let read = |source: &str| {
+        let kernel = format!("kernel: {{ source: \"{source}\", kernel: k }}");
+        fs::write(&path, format!("title: T\nsampling: {{ samples: 3 }}\nexperiments:\n  - {kernel}\n")).unwrap();
+        Suite::read(&path, &Registry::builtin()).map_err(|error| error.to_string())
+    };
+    let suite = read("k.cu").unwrap();
+    assert_eq!(suite.source["experiments"][0]["kernel"]["source"], json!({ "file": "k.cu", "text": "the source" }));
+    let again = Suite::of_results(&suite.source, "r.json", &Registry::builtin()).unwrap();
+    assert_eq!(again.experiments_on("cuda")[0].plan("cuda").len(), 4);
+    for (outside, says) in [
+        ("../no-suite-names-this.cu", "the files of a suite lie in its folder or below"),
+        ("/etc/hostname", "the files of a suite lie in its folder or below"),
+        ("gone.cu", "No such file"),
+    ] {
+        let said = read(outside).err().unwrap();
+        assert!(said.contains(":4:23: ") && said.contains(says), "{said}");
+    }
+}
