@@ -3,11 +3,15 @@
 
 #[cfg(feature = "cuda")]
 mod cuda {
-    use cudarc::driver::CudaContext;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use cudarc::driver::{CudaContext, CudaStream};
     use libtest_mimic::Failed;
     use syncscope::device::{Code, Device, Launch};
     use syncscope::error::DeviceError;
     use syncscope::tensor::Tensor;
+    use syncscope::timeline::{Audit, SyncKind};
 
     use crate::{Check, ensure};
 
@@ -16,6 +20,7 @@ mod cuda {
         ("a_stream_that_is_lent_knows_the_work_of_others", lent),
         ("memory_goes_to_another_library_and_back_without_a_copy", slices),
         ("memory_of_another_library_outlives_its_use_on_held_streams", guests),
+        ("calls_of_another_library_are_recorded_with_their_waits_and_lines", audited),
         ("a_wrapped_stream_that_is_dropped_with_work_pending_ends_it", dropped),
     ];
 
@@ -116,6 +121,84 @@ mod cuda {
         ensure(y.to_vec()?.iter().all(|&y| y == 2.0), || "the guest read what was its own".to_owned())?;
         drop(others);
         Ok(())
+    }
+
+    /// What `region` waits for, behind a gate, and its line.
+    fn waits(
+        device: &Device,
+        theirs: &Arc<CudaStream>,
+        region: impl Fn() -> Result<u32, Failed>,
+    ) -> Result<(u32, Audit), Failed> {
+        let (stream, gate) = (device.wrap(theirs)?, device.gate()?);
+        let audited = std::thread::scope(|scope| {
+            device.audit(|| {
+                stream.wait_gate(&gate)?;
+                let pending = stream.zeros::<f32>([64])?;
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(50));
+                    gate.open();
+                });
+                let line = region().map_err(|failed| DeviceError::invalid("region", format!("{failed:?}")));
+                drop(pending);
+                line
+            })
+        });
+        Ok(audited?)
+    }
+
+    fn audited(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let context = CudaContext::new(0)?;
+        let theirs = context.new_stream()?;
+        let memory = theirs.alloc_zeros::<f32>(1 << 16)?;
+        let copy = || -> Result<u32, Failed> {
+            let line = line!() + 1;
+            theirs.clone_dtoh(&memory)?;
+            Ok(line)
+        };
+        let synchronize = || -> Result<u32, Failed> {
+            let line = line!() + 1;
+            theirs.synchronize()?;
+            Ok(line)
+        };
+        let event = || -> Result<u32, Failed> {
+            let event = theirs.record_event(None)?;
+            let line = line!() + 1;
+            event.synchronize()?;
+            Ok(line)
+        };
+        let all = || -> Result<u32, Failed> {
+            let line = line!() + 1;
+            context.synchronize()?;
+            Ok(line)
+        };
+        let regions: [(&str, SyncKind, &dyn Fn() -> Result<u32, Failed>); 4] = [
+            ("cuMemcpyDtoHAsync", SyncKind::Implicit, &copy),
+            ("cuStreamSynchronize", SyncKind::Stream, &synchronize),
+            ("cuEventSynchronize", SyncKind::Event, &event),
+            ("cuCtxSynchronize", SyncKind::Device, &all),
+        ];
+        for (name, kind, region) in regions {
+            let (line, audit) = waits(device, &theirs, region)?;
+            if !audit.source.starts_with("activity records") || audit.source.contains("no calls of other libraries") {
+                return Ok(());
+            }
+            let found: Vec<_> = audit.stalls(&[]).filter(|point| point.name == name && point.kind == kind).collect();
+            let [point] = found.as_slice() else { return Err(format!("{name}: {audit}").into()) };
+            // A program without line tables knows no line.
+            let here = format!("tests/engine/lending.rs:{line}");
+            ensure(point.site.as_ref().is_none_or(|site| site.ends_with(&here)), || format!("{here}: {audit}"))?;
+        }
+        // Launches and copies of theirs that wait for nothing; a call of this library is listed once.
+        let stream = device.wrap(&theirs)?;
+        let (_, audit) = device.audit(|| {
+            let copied = theirs.clone_dtod(&memory).map_err(|error| DeviceError::invalid("copy", error.to_string()))?;
+            stream.synchronize().map(|()| copied)
+        })?;
+        let names: Vec<&str> = audit.sync_points.iter().map(|point| point.name.as_str()).collect();
+        ensure(names == ["Stream::synchronize"], || audit.to_string())
     }
 
     fn dropped(device: &Device) -> Result<(), Failed> {

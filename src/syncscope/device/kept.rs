@@ -102,6 +102,10 @@ impl<T> ChunkedVec<T> {
         self.0.iter().flatten()
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().flatten()
+    }
+
     /// Its values, of which each chunk is freed when it has been gone through.
     pub(crate) fn into_values(self) -> impl Iterator<Item = T> {
         self.0.into_iter().flatten()

@@ -209,7 +209,7 @@ impl ActivitySource for EventPairs {
 
     fn leave(&self) {}
 
-    fn finish(&self) -> Traced {
+    fn finish(&self, _: &mut ChunkedVec<TracedCall>) -> Traced {
         let mut kept = std::mem::take(&mut *lock(&self.kept));
         let mut work = ChunkedVec::default();
         for (info, correlation, events) in std::mem::take(&mut kept.pairs).into_values() {

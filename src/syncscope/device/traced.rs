@@ -1,6 +1,7 @@
 //! What a tracer sees: calls, work, stalls, and who tells of work.
 
 use std::any::Any;
+use std::backtrace::Backtrace;
 use std::panic::Location;
 use std::sync::Arc;
 use std::thread::ThreadId;
@@ -30,13 +31,25 @@ pub(crate) struct CallInfo {
     pub(crate) enqueues: Option<Kind>,
     /// The correlation of the call whose work a wait for an event waits for.
     pub(crate) awaits: Option<u64>,
-    /// Whether the host may stand in it while its own copy runs.
+    /// Whether the host may stand in it while its own copy runs, or, where it enqueues nothing, for any work.
     pub(crate) may_wait: bool,
+    /// Whether another library called the driver.
+    pub(crate) others: bool,
 }
 
 impl CallInfo {
     pub(crate) fn new(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, barrier: None, stream: None, bytes: None, enqueues: None, awaits: None, may_wait: false }
+        Self {
+            name,
+            kind,
+            barrier: None,
+            stream: None,
+            bytes: None,
+            enqueues: None,
+            awaits: None,
+            may_wait: false,
+            others: false,
+        }
     }
 
     pub(crate) fn enqueue(name: &'static str, work: Option<Kind>) -> Self {
@@ -62,11 +75,13 @@ impl CallInfo {
     }
 }
 
-/// A call of the library that enqueued or blocked.
+/// A call that enqueued or blocked: of the library, or of another one.
 #[derive(Clone, Debug)]
 pub(crate) struct TracedCall {
     pub(crate) note: CallInfo,
     pub(crate) site: Site,
+    /// Where another library's call was made.
+    pub(crate) stack: Option<Arc<Backtrace>>,
     pub(crate) thread: ThreadId,
     pub(crate) correlation: u64,
     pub(crate) start: Instant,
@@ -118,8 +133,8 @@ pub(crate) trait ActivitySource: Send + Sync + Any {
     /// The call is over.
     fn leave(&self);
 
-    /// Ends the records. The device is idle.
-    fn finish(&self) -> Traced;
+    /// Ends the records, and says of `calls` what it alone knows: on which stream another library's was. The device is idle.
+    fn finish(&self, calls: &mut ChunkedVec<TracedCall>) -> Traced;
 
     /// Ends the records, which are of no use. Work may be pending, and nothing may wait for it.
     fn abandon(&self);

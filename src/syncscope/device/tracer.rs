@@ -9,6 +9,8 @@
 //! in other recordings. Work is reported by whoever knows when it ran: the workers of the CPU engine, or an
 //! [`ActivitySource`] ([`TraceSource`]). Work without a call of the recording is not of the recording.
 //!
+//! The calls of other libraries are traced alike, by a source that sees them: they have the stack of their thread for a place.
+//!
 //! # Limits
 //! A recording and its timeline take less than [`MAX_BYTES`](super::kept::MAX_BYTES), whatever the region does: some
 //! 150,000 launches, or fewer with long names and many threads. Further calls and further work are counted as dropped.
@@ -29,6 +31,9 @@ use crate::device::lock;
 
 /// A thread's entry in the tracer and in the log.
 const THREAD_BYTES: usize = 4 * (size_of::<ThreadId>() + size_of::<Thread>());
+
+/// What a stack takes until its line is looked up: that of a deep one.
+const STACK_BYTES: usize = 8 << 10;
 
 /// A device's tracer.
 #[derive(Default)]
@@ -97,7 +102,23 @@ impl Tracer {
     }
 
     #[cold]
-    fn open(&self, mut note: CallInfo, mut site: Site) -> Option<OpenCall<'_>> {
+    fn open(&self, note: CallInfo, site: Site) -> Option<OpenCall<'_>> {
+        let (begun, source) = self.begin_call(note, site)?;
+        if let Some(source) = &source {
+            source.enter(begun.call.correlation);
+        }
+        let mut open = OpenCall { tracer: self, source, begun };
+        open.begun.call.start = Instant::now();
+        Some(open)
+    }
+
+    /// A call begins on this thread, which ends by [`end_call`](Self::end_call), with who is to be told of it; `None` within another
+    /// call, and once the region is over.
+    pub(crate) fn begin_call(
+        &self,
+        mut note: CallInfo,
+        mut site: Site,
+    ) -> Option<(BegunCall, Option<Arc<dyn ActivitySource>>)> {
         let mut state = lock(&self.state);
         if state.is_over {
             return None;
@@ -128,19 +149,33 @@ impl Tracer {
                 thread.in_barrier = note.barrier.is_some();
             }
         }
-        let source = state.source.clone();
-        if let Some(source) = &source {
-            source.enter(correlation);
-        }
         let call = TracedCall {
             note,
             site,
+            stack: None,
             thread: std::thread::current().id(),
             correlation,
             start: Instant::now(),
             end: Instant::now(),
         };
-        Some(OpenCall { tracer: self, generation: state.generation, source, call })
+        Some((BegunCall { generation: state.generation, call }, state.source.clone()))
+    }
+
+    /// A call is over. Its stack is kept where there is room.
+    pub(crate) fn end_call(&self, begun: &BegunCall) {
+        let mut state = lock(&self.state);
+        if state.generation != begun.generation || state.is_over {
+            return;
+        }
+        if let Some(thread) = state.thread() {
+            thread.call = None;
+            #[cfg(any(test, feature = "testing"))]
+            {
+                thread.in_barrier = false;
+            }
+        }
+        let stack = begun.call.stack.clone().filter(|_| state.room.take(STACK_BYTES));
+        state.calls.push(TracedCall { stack, ..begun.call.clone() });
     }
 
     /// The correlation of the call that is open on this thread.
@@ -192,9 +227,9 @@ impl Tracer {
 
     /// Ends the recording, which was [closed](Self::close). The device has done the work of its calls.
     pub(crate) fn finish(&self) -> (Traced, ChunkedVec<TracedCall>, HashMap<ThreadId, String>) {
-        let State { calls, work, dropped, threads, source, .. } = self.renew();
+        let State { mut calls, work, dropped, threads, source, .. } = self.renew();
         let own = || Traced { work, ..Traced::default() };
-        let mut traced = source.map_or_else(own, |source| source.finish());
+        let mut traced = source.map_or_else(own, |source| source.finish(&mut calls));
         traced.dropped += dropped;
         (traced, calls, threads.into_iter().map(|(id, thread)| (id, thread.name)).collect())
     }
@@ -248,24 +283,29 @@ impl Drop for Scope<'_> {
     }
 }
 
+/// A call that has begun.
+pub(crate) struct BegunCall {
+    generation: u64,
+    pub(crate) call: TracedCall,
+}
+
 /// A call that has begun; written when dropped.
 pub(crate) struct OpenCall<'a> {
     tracer: &'a Tracer,
-    generation: u64,
     /// Where it was entered, and is left whatever has become of the recording.
     source: Option<Arc<dyn ActivitySource>>,
-    call: TracedCall,
+    begun: BegunCall,
 }
 
 impl OpenCall<'_> {
     /// The correlation that its work carries.
     pub(crate) fn correlation(&self) -> u64 {
-        self.call.correlation
+        self.begun.call.correlation
     }
 
     /// What is known of it.
     pub(crate) fn info(&self) -> CallInfo {
-        self.call.note
+        self.begun.call.note
     }
 
     /// What reports its work.
@@ -276,22 +316,11 @@ impl OpenCall<'_> {
 
 impl Drop for OpenCall<'_> {
     fn drop(&mut self) {
-        self.call.end = Instant::now();
+        self.begun.call.end = Instant::now();
         if let Some(source) = self.source.take() {
             source.leave();
         }
-        let mut state = lock(&self.tracer.state);
-        if state.generation != self.generation || state.is_over {
-            return;
-        }
-        if let Some(thread) = state.thread() {
-            thread.call = None;
-            #[cfg(any(test, feature = "testing"))]
-            {
-                thread.in_barrier = false;
-            }
-        }
-        state.calls.push(self.call.clone());
+        self.tracer.end_call(&self.begun);
     }
 }
 
@@ -317,7 +346,7 @@ mod tests {
             self.0.lock().unwrap().pop();
         }
 
-        fn finish(&self) -> Traced {
+        fn finish(&self, _: &mut ChunkedVec<TracedCall>) -> Traced {
             Traced::default()
         }
 

@@ -90,7 +90,7 @@ impl<'a> Work<'a> {
             (None, None) => None,
         };
         // An event recorded before the recording began.
-        let old = point.sync != Some(SyncKind::Device) && stream.is_none();
+        let old = point.sync != Some(SyncKind::Device) && stream.is_none() && point.awaits.is_none();
         let awaited = |span: &&Span| {
             let order = match (span.correlation, point.awaits, point.correlation) {
                 (None, ..) => span.start_ns <= point.start_ns,

@@ -123,7 +123,10 @@ impl Timeline {
             correlation: Some(call.correlation),
             sync: call.note.barrier,
             awaits: call.note.awaits,
-            site: call.site.map(|site| format!("{}:{}", site.file(), site.line())),
+            site: call
+                .site
+                .map(|site| format!("{}:{}", site.file(), site.line()))
+                .or_else(|| own_line(&call.stack.as_deref()?.to_string())),
             detail: None,
         };
         spans.extend(log.calls.iter().map(of_call));
@@ -140,7 +143,8 @@ impl Timeline {
         // Work of no call of this recording is none of it.
         for (work, call) in log.work.iter().filter_map(|work| Some((work, call_of(work)?))) {
             let kind = work.kind;
-            let named = kind == Kind::Kernel && call.note.enqueues.is_some() && call.note.name != LAUNCH;
+            let named =
+                kind == Kind::Kernel && call.note.enqueues.is_some() && call.note.name != LAUNCH && !call.note.others;
             let name = if named { call.note.name } else { &*work.name };
             let stream = stream_of(work);
             spans.push(Span {
@@ -167,6 +171,17 @@ impl Timeline {
         let tracks = tracks.names;
         Self { device: device.to_owned(), source: log.source, tracks, spans, dropped: log.dropped, region_ns }
     }
+}
+
+/// The line of a stack that is the program's own: the first that lies in no package, no toolchain and not in this library.
+fn own_line(stack: &str) -> Option<String> {
+    let library = file!().strip_suffix("timeline/record.rs").filter(|folder| !folder.is_empty()).unwrap_or(file!());
+    let brought = ["/registry/src/", "/git/checkouts/", "/rustc/", "/rustlib/src/", library];
+    let own = |line: &&str| !brought.iter().any(|folder| line.contains(folder));
+    let place = stack.lines().filter_map(|line| line.trim_start().strip_prefix("at ")).find(own)?;
+    // Without the column.
+    let place = place.rsplit_once(':').map_or(place, |(line, _)| line);
+    Some(place.strip_prefix("./").unwrap_or(place).to_owned())
 }
 
 // What the tracer counts for a span is enough.
@@ -377,6 +392,7 @@ mod tests {
         let call = |note, correlation, (start, end)| TracedCall {
             note: CallInfo { stream: Some(0), ..note },
             site: None,
+            stack: None,
             thread: std::thread::current().id(),
             correlation,
             start: at(start),
@@ -412,6 +428,17 @@ mod tests {
             audit.sync_points.iter().map(|b| (b.name.as_str(), b.kind, b.blocked_ns, b.pending)).collect();
         let search = ("matmul", SyncKind::Implicit, 20_000, 1);
         assert_eq!(points, [search, ("Stream::synchronize", SyncKind::Stream, 40_000, 1)]);
+    }
+
+    #[test]
+    fn the_line_of_a_stack_is_the_first_of_the_program_itself() {
+        let stack = "   0: syncscope::device::cuda::called\n             at ./src/syncscope/device/cuda/calls.rs:40:9\n   \
+             1: cuMemcpyDtoHAsync_v2\n   2: cudarc::driver::result::memcpy_dtoh_async\n             \
+             at /home/a/.cargo/registry/src/index-1/cudarc-0.19.10/src/driver/result.rs:7:5\n   3: decode::token\n             \
+             at ./src/main.rs:57:18\n   4: core::ops::function::FnOnce::call_once\n             \
+             at /rustc/5980761/library/core/src/ops/function.rs:250:5\n   5: decode::main\n             at ./src/main.rs:80:5\n";
+        assert_eq!(own_line(stack).as_deref(), Some("src/main.rs:57"));
+        assert_eq!(own_line("   0: decode::token\n   1: main\n"), None, "built without lines");
     }
 
     #[test]

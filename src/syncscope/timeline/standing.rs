@@ -89,6 +89,7 @@ mod tests {
         let calls = calls.iter().map(|(note, correlation, [start, end])| TracedCall {
             note: CallInfo { stream: Some(0), ..*note },
             site: None,
+            stack: None,
             thread: std::thread::current().id(),
             correlation: *correlation,
             start: at(*start),

@@ -125,7 +125,7 @@ impl Engine for CudaEngine {
         #[cfg(not(feature = "cupti"))]
         return TraceSource::Events("this build has no CUPTI: the feature `cupti` is off".to_owned());
         #[cfg(feature = "cupti")]
-        match Cupti::begin(&self.device.gpu) {
+        match Cupti::begin(&self.device.gpu, &self.tracer) {
             Ok((cupti, label)) => TraceSource::Recorder(Arc::new(cupti), label),
             Err(reason) => TraceSource::Events(reason),
         }

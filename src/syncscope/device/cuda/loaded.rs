@@ -14,6 +14,9 @@ use crate::device::code::{Argument, Code, Form, Launch, MAX_ARGUMENTS, Value};
 use crate::device::engine::{EngineKernel, EngineModule, Result, own};
 use crate::error::DeviceError;
 
+/// As many arguments as most kernels take at most.
+const FEW: usize = 8;
+
 /// The first driver that tells the parameters of a kernel.
 const TELLS_PARAMETERS: i32 = 12_040;
 
@@ -121,8 +124,23 @@ impl CudaKernel {
         let device = &stream.device;
         let kernel: &Self = own(kernel, |kernel: &Self| &kernel.device, (device, device.name()), "a kernel")?;
         kernel.check(launch)?;
+        // Most kernels take few: what is not used costs time, too.
+        match arguments.len() {
+            0..=FEW => kernel.launch_with::<FEW>(stream, launch, arguments),
+            _ => kernel.launch_with::<MAX_ARGUMENTS>(stream, launch, arguments),
+        }
+    }
+
+    /// Enqueues a launch with at most `N` arguments.
+    #[inline]
+    fn launch_with<const N: usize>(
+        &self,
+        stream: &Arc<StreamInner>,
+        launch: &Launch,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
         // Aligned to 8 bytes, as the largest number asks.
-        let mut words = [0u64; MAX_ARGUMENTS];
+        let mut words = [0u64; N];
         for (word, argument) in words.iter_mut().zip(arguments) {
             *word = match argument.0 {
                 Value::Number(bytes, _) => u64::from_ne_bytes(bytes),
@@ -132,8 +150,8 @@ impl CudaKernel {
         }
         let mut places = words.each_ref().map(driver::Argument::of);
         let mut guard = stream.enter()?;
-        kernel.allow(launch.shared_bytes)?;
-        let outcome = guard.launch_own(kernel.function, launch, &mut places[..arguments.len()]);
+        self.allow(launch.shared_bytes)?;
+        let outcome = guard.launch_own(self.function, launch, &mut places[..arguments.len()]);
         keep(&mut guard, arguments, &outcome);
         outcome
     }

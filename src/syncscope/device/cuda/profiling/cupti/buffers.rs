@@ -138,6 +138,13 @@ impl Collecting {
         Ok(collecting)
     }
 
+    /// The library's call that a call of the driver is, by CUPTI's correlation.
+    pub(super) fn relate(correlation: u32, own: u64) {
+        if let Some((context, collected)) = lock(&COLLECTED).as_mut() {
+            collected.take(Record::External { own, correlation }, *context);
+        }
+    }
+
     /// What was collected. From now on records are thrown away, until another recording begins.
     pub(super) fn end(self) -> DrainedRecords {
         lock(&COLLECTED).as_mut().map(|(_, collected)| std::mem::take(collected)).unwrap_or_default()
@@ -193,7 +200,7 @@ mod tests {
 
     fn ran(context: u32, correlation: u32) -> Record {
         let (name, kind, bytes) = (Name::Told("a_kernel".into()), Kind::Kernel, None);
-        Record::Ran(Ran { name, kind, bytes, start: 0, end: 1, context, stream: 0, correlation })
+        Record::Ran(Ran { name, kind, bytes, start: 0, end: 1, pageable: false, context, stream: 0, correlation })
     }
 
     #[test]

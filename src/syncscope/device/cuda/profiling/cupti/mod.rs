@@ -11,26 +11,32 @@
 //! and what CUPTI keeps of its own. What is more is counted as dropped. Records are read as their buffers come back, so that
 //! those of calls that enqueue nothing, of which a polling loop makes millions, take no memory.
 //!
+//! The calls of other libraries are seen by callbacks ([`calls`]).
+//!
 //! The records of the driver's and the run-time library's calls must be on for the relation, which makes calls dearer
 //! by some microseconds. CUPTI stays attached to the process after the first recording: do not take timings after one
 //! that are to be compared with timings before it. A profiler that is attached already keeps CUPTI for itself.
 
 mod buffers;
+mod calls;
 mod records;
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cudarc::cupti::sys::{self, CUpti_ActivityKind, CUptiResult};
 
 use buffers::{Collecting, DrainedRecords};
+use calls::{Seen, Watching};
 use records::{OWN, Ran};
 
 use crate::device::cuda::driver::exit;
 use crate::device::cuda::driver::libraries::Library;
 use crate::device::cuda::gpu::Gpu;
+use crate::device::kept::ChunkedVec;
 use crate::device::lock;
-use crate::device::tracer::{ActivitySource, DeviceWork, Stall, Traced};
+use crate::device::tracer::{ActivitySource, CallInfo, DeviceWork, Kind, Stall, Traced, TracedCall, Tracer};
 
 const KINDS: [CUpti_ActivityKind; 7] = [
     CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
@@ -52,6 +58,9 @@ const READINGS: usize = 16;
 pub(crate) struct Cupti {
     /// Until the recording ends: a call that is still open then keeps the rest.
     collecting: Mutex<Option<Collecting>>,
+    /// `None` where another tool has the callbacks.
+    watching: Option<Watching>,
+    tracer: Arc<Tracer>,
     gpu: Arc<Gpu>,
     begin: RecordReader,
 }
@@ -65,7 +74,7 @@ struct RecordReader {
 
 impl Cupti {
     /// Begins to record, with what to call the source of times; or says why CUPTI cannot.
-    pub(crate) fn begin(gpu: &Arc<Gpu>) -> Result<(Self, String), String> {
+    pub(crate) fn begin(gpu: &Arc<Gpu>, tracer: &Arc<Tracer>) -> Result<(Self, String), String> {
         Library::Cupti.load().map_err(|error| error.to_string())?;
         let (_inside, mut context, mut version) = (exit::enter(), 0, 0);
         // Safety: the context is retained, and both calls write one number.
@@ -73,12 +82,15 @@ impl Cupti {
         // Safety: as above.
         check("cuptiGetVersion", unsafe { sys::cuptiGetVersion(&mut version) })?;
         let collecting = Mutex::new(Some(Collecting::begin(context)?));
-        let cupti = Self { collecting, gpu: gpu.clone(), begin: RecordReader::take()? };
+        let begin = RecordReader::take()?;
         for kind in KINDS {
             // Safety: takes a number; what was enabled before a failure is disabled again.
             check("cuptiActivityEnable", unsafe { sys::cuptiActivityEnable(kind) }).inspect_err(|_| disable())?;
         }
-        Ok((cupti, format!("activity records of CUPTI, interface version {version}")))
+        let mut label = format!("activity records of CUPTI, interface version {version}");
+        let watching = Watching::begin(tracer).map_err(|why| label += &format!("; no calls of other libraries: {why}"));
+        let (watching, tracer, gpu) = (watching.ok(), tracer.clone(), gpu.clone());
+        Ok((Self { collecting, watching, tracer, gpu, begin }, label))
     }
 
     /// What was collected; the records are another recording's from here on.
@@ -86,16 +98,30 @@ impl Cupti {
         lock(&self.collecting).take().map(Collecting::end).unwrap_or_default()
     }
 
+    /// No more is recorded. To disable records can wait for the whole GPU.
+    fn stop(&self) {
+        disable();
+        self.watching.iter().for_each(Watching::unsubscribe);
+    }
+
     /// From what was recorded to work and stalls, of this recording's calls alone.
     fn traced(
         &self,
         end: RecordReader,
         DrainedRecords { external, ran, blocked, dropped, .. }: DrainedRecords,
+        calls: &mut ChunkedVec<TracedCall>,
     ) -> Traced {
         let mut ran = ran.into_vec();
         ran.retain(|ran| external.contains_key(&ran.correlation));
         in_turn(&mut ran);
         let at = |cupti| self.begin.host_time(end, cupti);
+        let stalls = blocked.into_iter().filter_map(|(correlation, start, end)| {
+            let correlation = external.get(&correlation).copied()?;
+            Some(Stall { correlation, start: at(start), end: at(end) })
+        });
+        let stalls: Vec<Stall> = stalls.collect();
+        let seen = self.watching.as_ref().map(Watching::seen).unwrap_or_default();
+        complete(calls, &seen, &ran, &stalls, &external, || self.tracer.next_stream());
         let work = ran.into_iter().map(|ran| DeviceWork {
             correlation: external.get(&ran.correlation).copied(),
             name: ran.name,
@@ -105,27 +131,68 @@ impl Cupti {
             start: at(ran.start),
             end: at(ran.end),
         });
-        let stalls = blocked.into_iter().filter_map(|(correlation, start, end)| {
-            let correlation = external.get(&correlation).copied()?;
-            Some(Stall { correlation, start: at(start), end: at(end) })
-        });
-        Traced { work: work.collect(), stalls: stalls.collect(), dropped, failure: None }
+        Traced { work: work.collect(), stalls, dropped, failure: None }
     }
+}
+
+/// The most bytes that the driver copies aside from pageable memory, and does not wait (*API synchronization behavior* of its
+/// manual).
+const ASIDE_BYTES: u64 = 64 << 10;
+
+/// Says of other libraries' calls on which stream they were and whether they may have waited for their copies; those that only
+/// can wait, and did not, go.
+fn complete(
+    calls: &mut ChunkedVec<TracedCall>,
+    seen: &Seen,
+    ran: &[Ran],
+    stalls: &[Stall],
+    external: &HashMap<u32, u64>,
+    next_stream: impl Fn() -> u32,
+) {
+    if !calls.iter().any(|call| call.note.others) {
+        return;
+    }
+    // The work of a graph may be on streams of the driver's own.
+    let known = calls.iter().filter(|call| !call.note.name.contains("raph"));
+    let known: HashMap<u64, u32> = known.filter_map(|call| Some((call.correlation, call.note.stream?))).collect();
+    let mut numbers: HashMap<u32, u32> = HashMap::new();
+    for ran in ran {
+        if let Some(number) = external.get(&ran.correlation).and_then(|own| known.get(own)) {
+            numbers.entry(ran.stream).or_insert(*number);
+        }
+    }
+    let mut number_of = |stream| *numbers.entry(stream).or_insert_with(&next_stream);
+    let work: HashMap<u64, &Ran> = ran.iter().filter_map(|ran| Some((*external.get(&ran.correlation)?, ran))).collect();
+    for call in calls.iter_mut().filter(|call| call.note.others) {
+        let work = work.get(&call.correlation);
+        let stream = work.map(|work| work.stream).or_else(|| seen.streams.get(&call.correlation).copied());
+        call.note.stream = stream.map(&mut number_of);
+        if call.note.enqueues == Some(Kind::Copy) {
+            let aside = |work: &Ran| *work.name == *"upload" && work.bytes <= Some(ASIDE_BYTES);
+            let returns = |work: &&Ran| call.note.name.contains("Async") && (!work.pageable || aside(work));
+            call.note.may_wait = !work.is_some_and(returns);
+        }
+    }
+    let stood: HashSet<u64> = stalls.iter().map(|stall| stall.correlation).collect();
+    let may_only_wait = |note: &CallInfo| note.others && note.may_wait && note.enqueues.is_none();
+    calls.retain(|call| !may_only_wait(&call.note) || stood.contains(&call.correlation));
 }
 
 impl ActivitySource for Cupti {
     fn enter(&self, correlation: u64) {
         // Safety: takes a number. A failure leaves work without its call, which is shown.
         unsafe { sys::cuptiActivityPushExternalCorrelationId(OWN, correlation) };
+        calls::enter_own();
     }
 
     fn leave(&self) {
+        calls::leave_own();
         let mut last = 0;
         // Safety: writes one number.
         unsafe { sys::cuptiActivityPopExternalCorrelationId(OWN, &mut last) };
     }
 
-    fn finish(&self) -> Traced {
+    fn finish(&self, calls: &mut ChunkedVec<TracedCall>) -> Traced {
         let mut dropped = 0;
         {
             // A gate of another opening of the GPU may hold work of its own: the records of what is over come without force,
@@ -137,13 +204,13 @@ impl ActivitySource for Cupti {
                 sys::cuptiActivityGetNumDroppedRecords(std::ptr::null_mut(), 0, &mut dropped);
             }
             if making.is_some() {
-                disable();
+                self.stop();
             }
         }
         let end = RecordReader::take().unwrap_or(self.begin);
         let mut collected = self.collected();
         collected.dropped += dropped as u64;
-        self.traced(end, collected)
+        self.traced(end, collected, calls)
     }
 
     /// To disable records can wait for the whole GPU: while a gate holds it they stay enabled, and are thrown away.
@@ -151,7 +218,7 @@ impl ActivitySource for Cupti {
         drop(self.collected());
         if let Some(_making) = self.gpu.may_make() {
             let _inside = exit::enter();
-            disable();
+            self.stop();
         }
     }
 }
@@ -243,6 +310,7 @@ mod tests {
             bytes: None,
             start,
             end,
+            pageable: false,
             context: 0,
             stream,
             correlation: 0,

@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_char};
 
 use cudarc::cupti::sys::{
     CUpti_Activity, CUpti_ActivityExternalCorrelation, CUpti_ActivityKernel9, CUpti_ActivityKind,
-    CUpti_ActivityMemcpy5, CUpti_ActivityMemset4, CUpti_ActivitySynchronization, CUpti_ActivitySynchronizationType,
-    CUpti_ExternalCorrelationKind,
+    CUpti_ActivityMemcpy5, CUpti_ActivityMemoryKind, CUpti_ActivityMemset4, CUpti_ActivitySynchronization,
+    CUpti_ActivitySynchronizationType, CUpti_ExternalCorrelationKind,
 };
 
 use crate::device::kept::Name;
@@ -16,6 +16,9 @@ use crate::device::tracer::Kind;
 /// The kind of external correlation that this library pushes.
 pub(super) const OWN: CUpti_ExternalCorrelationKind =
     CUpti_ExternalCorrelationKind::CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
+
+/// The kind of memory of a copy that is the host's, and pageable.
+const PAGEABLE: u8 = CUpti_ActivityMemoryKind::CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE as u8;
 
 /// The synchronizations that hold the host; the others make a stream wait.
 const BLOCKING: [CUpti_ActivitySynchronizationType; 3] = [
@@ -45,6 +48,8 @@ pub(super) struct Ran {
     pub(crate) bytes: Option<u64>,
     pub(crate) start: u64,
     pub(crate) end: u64,
+    /// Whether a copy's memory on the host is pageable.
+    pub(super) pageable: bool,
     pub(super) context: u32,
     pub(super) stream: u32,
     pub(super) correlation: u32,
@@ -60,10 +65,14 @@ macro_rules! field {
 /// The record of work, by the fields that all kinds of work have under the same names.
 macro_rules! ran {
     ($record:expr, $name:expr, $kind:expr, $bytes:expr) => {
+        ran!($record, $name, $kind, $bytes, false)
+    };
+    ($record:expr, $name:expr, $kind:expr, $bytes:expr, $pageable:expr) => {
         Record::Ran(Ran {
             name: $name,
             kind: $kind,
             bytes: $bytes,
+            pageable: $pageable,
             start: field!($record, start),
             end: field!($record, end),
             context: field!($record, contextId),
@@ -105,12 +114,9 @@ impl Record {
                 }
                 COPY => {
                     let record = record.cast::<CUpti_ActivityMemcpy5>();
-                    Some(ran!(
-                        record,
-                        Name::Own(direction(field!(record, copyKind))),
-                        Kind::Copy,
-                        Some(field!(record, bytes))
-                    ))
+                    let (name, bytes) = (direction(field!(record, copyKind)), field!(record, bytes));
+                    let pageable = [field!(record, srcKind), field!(record, dstKind)].contains(&PAGEABLE);
+                    Some(ran!(record, Name::Own(name), Kind::Copy, Some(bytes), pageable))
                 }
                 FILL => {
                     let record = record.cast::<CUpti_ActivityMemset4>();
