@@ -61,7 +61,7 @@ pub mod prelude {
     pub use crate::device::{Code, Device, Event, Gate, Graph, HostBuffer, HostKind, Launch, Stream};
     pub use crate::error::{DeviceError, MeasureError};
     pub use crate::measure::{
-        Case, Compared, Comparison, DeviceClock, Estimate, Protocol, Rounds, Sampler, Samples, Verdict, axis,
+        Case, Compared, Comparison, DeviceClock, Estimate, Peaks, Protocol, Rounds, Sampler, Samples, Verdict, axis,
         device_time, host_time, judge,
     };
     #[cfg(feature = "notebook")]

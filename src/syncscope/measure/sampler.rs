@@ -180,6 +180,11 @@ impl Sampler {
         self
     }
 
+    /// Who is called after each round.
+    pub(super) fn observer(&self) -> Option<Observer> {
+        self.observer.clone()
+    }
+
     /// Samples `cases`, interleaved.
     ///
     /// # Errors

@@ -8,17 +8,20 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use super::case::Case;
 use super::clock::Clock;
 use super::device_clock::DeviceClock;
-use super::sampler::Sampler;
+use super::peaks::Peaks;
+use super::sampler::{Progress, Sampler};
 use super::samples::Samples;
-use crate::device::{Code, Kernel, Launch, Stream};
+use crate::device::{Code, Device, Kernel, Launch, Stream, Telemetry, lock};
 use crate::error::{CaseError, DeviceError, MeasureError};
 use crate::measure::Estimate;
 use crate::tensor::Tensor;
-use crate::units::Unit;
+use crate::units::{Scale, Unit, counted};
 
 /// The time of one thing on a device by events, behind a gate and by the device's records.
 ///
@@ -31,6 +34,9 @@ pub struct Stopwatches {
     pub by: Vec<Reading>,
     /// The device's pause between two launches, in seconds, where that could be measured, and how often a call has it.
     pub pause: Option<(Estimate, usize)>,
+    /// What the device's sensors said between the rounds, in order: its clocks, and whether they were held back. Empty where it has
+    /// none, or the feature `sensors` is off.
+    pub conditions: Vec<Telemetry>,
     /// What one call moves and computes, if that was stated.
     work: Work,
 }
@@ -52,7 +58,11 @@ pub struct Reading {
 struct Work {
     bytes: f64,
     operations: f64,
+    peaks: Option<Peaks>,
 }
+
+/// How long after one look at the sensors the next may come: a look takes as long as many short samples.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Sampler {
     /// Times what `region` enqueues by each stopwatch of the streams of `clock`, in alternation, with caches as that has them.
@@ -93,14 +103,32 @@ impl Sampler {
             let name = format!("pause, {}", clock.clock().name());
             cases.push(Case::on_device(name, clock.clone().hot(), launch).map_err(|error| failed(error.into()))?);
         }
-        let sampled = self.sample(cases)?;
+        let conditions = Arc::new(Mutex::new(Vec::new()));
+        let sampled = self.looking(clock.stream().device(), &conditions).sample(cases)?;
+        let conditions = std::mem::take(&mut *lock(&conditions));
         let pause = match &sampled.sets[clocks.len()..] {
             [batch, record] => Some((batch.minus(record)?.estimate(), launches)),
             _ => None,
         };
         let read = clocks.iter().zip(sampled.calls).zip(sampled.sets);
         let by = read.map(|((clock, calls), samples)| Reading { clock: clock.clock(), calls, samples });
-        Ok(Stopwatches { by: by.collect(), pause, work: Work::default() })
+        Ok(Stopwatches { by: by.collect(), pause, conditions, work: Work::default() })
+    }
+
+    /// The same, which keeps what the sensors of `device` say after rounds that are kept.
+    fn looking(&self, device: &Device, kept: &Arc<Mutex<Vec<Telemetry>>>) -> Self {
+        let (device, kept, then, last) = (device.clone(), kept.clone(), self.observer(), Mutex::new(None::<Instant>));
+        let look = move |progress: Progress| {
+            let mut last = lock(&last);
+            if !progress.warming_up && last.is_none_or(|last| last.elapsed() >= LOOK_AGAIN) {
+                lock(&kept).extend(device.telemetry().ok().flatten());
+                *last = Some(Instant::now());
+            }
+            if let Some(then) = &then {
+                then(progress);
+            }
+        };
+        self.clone().observed_by(Arc::new(look))
     }
 }
 
@@ -152,6 +180,13 @@ impl Stopwatches {
         self
     }
 
+    /// States the device's peak rates, of which the rates of a call are then a share.
+    #[must_use]
+    pub fn against(mut self, peaks: Peaks) -> Self {
+        self.work.peaks = Some(peaks);
+        self
+    }
+
     /// What a stopwatch says, as an estimate of the seconds of a call.
     pub fn of(&self, clock: Clock) -> Option<Estimate> {
         self.by.iter().find(|reading| reading.clock == clock).map(|reading| reading.samples.estimate())
@@ -180,10 +215,17 @@ impl fmt::Display for Stopwatches {
             let estimate = reading.samples.estimate();
             let batch = if reading.calls > 1 { format!(", {} calls a sample", reading.calls) } else { String::new() };
             write!(f, "{}: {}{batch}", reading.clock.name(), estimate.format(Unit::Seconds))?;
-            for (work, unit) in [(self.work.bytes, Unit::BytesPerSecond), (self.work.operations, Unit::FlopsPerSecond)]
-            {
+            let Work { bytes, operations, peaks } = self.work;
+            for (work, unit, peak) in [
+                (bytes, Unit::BytesPerSecond, peaks.map(|peaks| peaks.bytes_per_second)),
+                (operations, Unit::FlopsPerSecond, peaks.map(|peaks| peaks.flops_per_second)),
+            ] {
                 if work > 0.0 && estimate.median > 0.0 {
-                    write!(f, ", {}", unit.format(work / estimate.median, 3))?;
+                    let rate = work / estimate.median;
+                    write!(f, ", {}", unit.format(rate, 3))?;
+                    if let Some(peak) = peak {
+                        write!(f, " ({} of the peak measured)", Scale::PERCENT.fixed(rate / peak, 1))?;
+                    }
                 }
             }
             writeln!(f)?;
@@ -192,11 +234,31 @@ impl fmt::Display for Stopwatches {
             let (seconds, pause) = (Unit::Seconds.format(seconds, 3), pause.format(Unit::Seconds));
             writeln!(f, "behind the gate, less {launches} × the device's pause between launches ({pause}): {seconds}")?;
         }
+        write_conditions(f, &self.conditions)?;
         for (one, other) in self.disagreements() {
             writeln!(f, "{} and {} disagree by more than their intervals", one.name(), other.name())?;
         }
         Ok(())
     }
+}
+
+/// The clock of the multiprocessors, and how often it was held back, and why.
+fn write_conditions(f: &mut fmt::Formatter<'_>, conditions: &[Telemetry]) -> fmt::Result {
+    let clocks = || conditions.iter().filter_map(|sensors| sensors.sm_clock_mhz);
+    if let (Some(least), Some(most)) = (clocks().min(), clocks().max()) {
+        let held: Vec<&Telemetry> = conditions.iter().filter(|sensors| !sensors.throttle_reasons.is_empty()).collect();
+        let mut reasons: Vec<&str> = held.iter().flat_map(|one| &one.throttle_reasons).map(String::as_str).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        let range = if least == most { least.to_string() } else { format!("{least} to {most}") };
+        let looks = counted(conditions.len(), "look");
+        write!(f, "clock of the multiprocessors: {range} MHz in {looks} at the sensors")?;
+        match held.len() {
+            0 => writeln!(f, ", never held back")?,
+            often => writeln!(f, ", held back in {often}: {}", reasons.join(", "))?,
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -215,12 +277,22 @@ mod tests {
             reading(Clock::DeviceRecords, 2.001e-6),
         ];
         let pause = Samples::new("pause", vec![0.9e-6; 9]).unwrap().estimate();
-        let read = Stopwatches { by, pause: Some((pause, 1)), work: Work::default() }.moving(2e6);
+        let at = |mhz, why: &[&str]| Telemetry {
+            sm_clock_mhz: Some(mhz),
+            throttle_reasons: why.iter().map(|why| (*why).to_owned()).collect(),
+            ..Telemetry::default()
+        };
+        let conditions = vec![at(1980, &[]), at(1755, &["SW power cap"])];
+        let peaks = Peaks { bytes_per_second: 4e12, flops_per_second: 1e12 };
+        let read = Stopwatches { by, pause: Some((pause, 1)), conditions, work: Work::default() };
+        let read = read.moving(2e6).against(peaks);
         assert!(read.without_pauses().is_some_and(|seconds| (seconds - 1.104e-6).abs() < 3e-9));
         let apart = [(Clock::DeviceEvents, Clock::DeviceBatch), (Clock::DeviceEvents, Clock::DeviceRecords)];
         assert_eq!(read.disagreements(), apart);
         let said = read.to_string();
         assert!(said.contains("1.00 TB/s") || said.contains("998 GB/s"), "{said}");
+        assert!(said.contains("25.0 % of the peak measured"), "{said}");
+        assert!(said.contains("1755 to 1980 MHz in 2 looks at the sensors, held back in 1: SW power cap"), "{said}");
         assert!(said.contains("disagree by more than their intervals"), "{said}");
     }
 }

@@ -62,7 +62,7 @@ pub struct Audit {
 
 /// Auditing what is done on a device.
 impl Device {
-    /// Runs `region` and lists its synchronization points. It uses [`record`](Device::record).
+    /// Runs `region` and lists its synchronization points, those of other libraries too. It uses [`record`](Device::record).
     ///
     /// # Errors
     /// As `record`.
