@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use syncscope::device::Device;
+use syncscope::device::{Device, Injected};
 use syncscope::error::DeviceError;
 use syncscope::measure::{Progress, StoppedBy};
 use syncscope_present::units::Unit;
@@ -35,6 +35,7 @@ struct Script {
     interrupt_at: Option<usize>,
     fail_at: Option<usize>,
     panic_at: Option<usize>,
+    lose_at: Option<(usize, Device)>,
     interrupt: Arc<AtomicBool>,
 }
 
@@ -48,6 +49,10 @@ fn call(script: u64) -> Result<f64, DeviceError> {
     script.calls += 1;
     if script.interrupt_at == Some(call) {
         script.interrupt.store(true, Ordering::Relaxed);
+    }
+    if let Some((_, device)) = script.lose_at.as_ref().filter(|(at, _)| *at == call) {
+        device.inject(Injected::DeviceLoss, 1);
+        return device.synchronize().map(|()| 0.0);
     }
     let (fails, panics) = (script.fail_at == Some(call), script.panic_at == Some(call));
     drop(scripts);
@@ -254,6 +259,27 @@ fn an_interrupt_in_a_later_pass_keeps_all_and_the_next_try_adds_what_is_missing(
     assert_complete(&whole);
     assert_eq!(measured(&whole, "passes.a").0[..3], measured(&cut, "passes.a").0[..3]);
     assert_eq!(measured(&whole, "passes.c").1[0], measured(&cut, "passes.c").1[0], "it was not measured again");
+}
+
+#[test]
+fn a_row_by_which_the_device_is_lost_fails_and_the_next_process_measures_the_others() {
+    // In a later pass: what the first left stays.
+    let device = Device::open("cpu:0").unwrap();
+    let at = WARMUP[0] + 3;
+    let trial =
+        Trial { device: device.clone(), ..Trial::new(20, Script { lose_at: Some((at, device)), ..Script::default() }) };
+    let lost = trial.first();
+    assert_eq!(lost.run().outcome, RunOutcome::Interrupted);
+    let trial = Trial { device: Device::open("cpu:0").unwrap(), ..trial };
+    let whole = trial.next(lost);
+    assert_eq!(whole.run().outcome, RunOutcome::Complete);
+    for id in ["passes.a", "passes.b"] {
+        assert_eq!(measured(&whole, id).2, StoppedBy::Failure, "{id}: in one group with what lost it");
+    }
+    for id in ["passes.l", "passes.c", "passes.d", "passes.e"] {
+        assert_ne!(measured(&whole, id).2, StoppedBy::Failure, "{id}");
+    }
+    assert_eq!(measured(&whole, "passes.c").0.len(), SAMPLES);
 }
 
 #[test]

@@ -195,6 +195,8 @@ impl Runs<'_> {
 
     /// Measures the next run of this program, the `number`th, in a process of its own.
     fn next_own(&mut self, number: usize) -> anyhow::Result<()> {
+        let id = format!("{SYNCSCOPE}-{number}");
+        let before = finished(&self.results, &id);
         let (results, keeper) = (&mut self.results, &mut *self.keeper);
         let mut whole: Option<String> = None;
         let unread = |error: &dyn Display| alert!("a part of what run {number} left cannot be read: {error}");
@@ -218,6 +220,12 @@ impl Runs<'_> {
             return Ok(());
         }
         let how = how_it_ended(status);
+        // Its device was lost: the rows by which that happened have failed, and the next process goes on with the others.
+        let measured = finished(&self.results, &id);
+        if status.success() && measured > before && self.results.runs.iter().any(|run| !run.is_over()) {
+            alert!("run {number}: the device was lost; another process goes on with the rows that are left");
+            return Ok(());
+        }
         // Of one that was killed no row may be left that could say it.
         if self.results.end_open_run(&how) {
             alert!("run {number}: {how}; what it had not measured by then is missing");
@@ -255,6 +263,11 @@ fn next_system(results: &Results) -> String {
 /// How many runs of a system are over.
 fn over(results: &Results, system: &str) -> usize {
     results.runs_of(system).filter(|run| run.is_over()).count()
+}
+
+/// How many rows are measured, or known to fail, in a run.
+fn finished(results: &Results, run: &str) -> usize {
+    results.rows.iter().filter_map(|row| row.outcome(run)).filter(|outcome| outcome.is_finished()).count()
 }
 
 /// Begins a process of this program that measures the next run of `file`, and sends what it left.

@@ -150,7 +150,8 @@ impl Bench {
     /// Samples the rows of a group at these places.
     fn outcomes(&mut self, group: &Group, due: &[usize]) -> Vec<(usize, Outcome)> {
         let all = |places: &[usize], outcome: Outcome| places.iter().map(|place| (*place, outcome.clone())).collect();
-        self.interrupted |= self.sampler.is_interrupted();
+        // What a lost device does not measure another process can.
+        self.interrupted |= self.sampler.is_interrupted() || self.device.is_lost();
         if self.interrupted {
             return all(due, Outcome::Interrupted);
         }

@@ -109,7 +109,7 @@ impl Session<'_> {
     /// Measures one run: goes on with the one that was interrupted, or else begins the next, whose `environment` this is.
     ///
     /// The experiments run in an order drawn for the run. A row or an experiment that fails is in the results with its
-    /// reason, and the others run. What an earlier try of the run finished is kept as it is.
+    /// reason, and the others run. Where the device is lost by it, they are interrupted: another process goes on with them. What an earlier try of the run finished is kept as it is.
     pub fn next(&self, mut results: Results, environment: Environment) -> Results {
         let own = |run: &Run| run.system == SYNCSCOPE;
         let open = results.runs.iter().position(|run| own(run) && run.outcome == RunOutcome::Interrupted);
@@ -232,8 +232,9 @@ impl Session<'_> {
         (ExperimentRun { name, summary, duration: start.elapsed().as_secs_f64(), code, failure }, rows)
     }
 
+    /// Whether nothing more is to be measured here, because somebody asked for it or because the device is lost.
     fn is_interrupted(&self) -> bool {
-        self.interrupt.load(Ordering::Relaxed)
+        self.interrupt.load(Ordering::Relaxed) || self.device.is_lost()
     }
 
     /// Brings the rows into the order of the suite, whatever the order in which they were measured.

@@ -113,6 +113,9 @@ pub(crate) trait Engine: Send + Sync + Any {
         Err(DeviceError::not_applicable(format!("`{}`", code.name), &self.properties().name, why))
     }
 
+    /// Fails with the first cause once the device is lost.
+    fn check(&self) -> Result<()>;
+
     /// Gives memory that is cached and not used back to the system.
     fn trim(&self) -> Result<()>;
 

@@ -212,6 +212,12 @@ impl Device {
         self.engine.synchronize()
     }
 
+    /// Whether the device is lost, as after an access outside of its memory: every further call fails with the first cause, in
+    /// this process.
+    pub fn is_lost(&self) -> bool {
+        self.engine.check().is_err()
+    }
+
     /// Gives memory that the device keeps for the next allocations, and that nobody uses, back to the system. Allocations do
     /// it by themselves where there is no room. While a gate holds a stream, what may wait for the stream is left out.
     ///

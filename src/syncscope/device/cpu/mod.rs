@@ -160,6 +160,10 @@ impl Engine for CpuEngine {
         living.iter().try_for_each(|stream| stream.check_failure())
     }
 
+    fn check(&self) -> Result<()> {
+        self.device.check()
+    }
+
     /// Nothing is cached.
     fn trim(&self) -> Result<()> {
         self.device.check()

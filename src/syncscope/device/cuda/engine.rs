@@ -93,6 +93,10 @@ impl Engine for CudaEngine {
         Ok(Arc::new(CudaModule::load(&self.device, code)?))
     }
 
+    fn check(&self) -> Result<()> {
+        self.device.check()
+    }
+
     fn trim(&self) -> Result<()> {
         self.device.check()?;
         self.device.gpu.trim()

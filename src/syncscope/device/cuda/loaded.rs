@@ -145,7 +145,7 @@ impl CudaKernel {
             *word = match argument.0 {
                 Value::Number(bytes, _) => u64::from_ne_bytes(bytes),
                 Value::Memory(region, _) if region.len == 0 => 0,
-                Value::Memory(region, _) => CudaMemory::of(region, stream)?.address(),
+                Value::Memory(region, _) => CudaMemory::address(region, stream)?,
             };
         }
         let mut places = words.each_ref().map(driver::Argument::of);

@@ -93,6 +93,20 @@ impl CudaMemory {
         }
     }
 
+    /// The address of a region that is not empty, for work on `stream`, as [`of`](Self::of) has it.
+    #[inline]
+    pub(crate) fn address(region: Region<'_>, stream: &Arc<StreamInner>) -> Result<u64> {
+        let memory: &dyn Any = &**region.memory;
+        if let Some(memory) = memory.downcast_ref::<Self>()
+            && Arc::ptr_eq(&memory.home, stream)
+            && let Some(span) = memory.span
+            && region.offset.checked_add(region.len).is_some_and(|end| end <= memory.len)
+        {
+            return Ok(span.address() + (region.offset * memory.dtype.size()) as u64);
+        }
+        Self::of(region, stream).map(PoolSpan::address)
+    }
+
     #[cold]
     fn remember(&self, stream: &Arc<StreamInner>) -> Result<()> {
         if !Arc::ptr_eq(&self.home.device, &stream.device) {
