@@ -188,11 +188,13 @@ pub struct Launch {
 
 impl Launch {
     /// Blocks and threads in each direction.
+    #[inline]
     pub fn new(grid: [u32; 3], block: [u32; 3]) -> Self {
         Self { grid, block, shared_bytes: 0 }
     }
 
     /// As many blocks of `threads` as have a thread for each of `elements`.
+    #[inline]
     pub fn over(elements: usize, threads: u32) -> Self {
         let blocks = elements.div_ceil(threads.max(1) as usize);
         Self::new([u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1], [threads, 1, 1])
@@ -221,10 +223,15 @@ pub(crate) enum Value<'a> {
 macro_rules! numbers {
     ($($type:ty),+) => {
         $(impl From<$type> for Argument<'_> {
+            #[inline]
             fn from(number: $type) -> Self {
-                let mut bytes = [0; 8];
-                bytes[..size_of::<$type>()].copy_from_slice(&number.to_ne_bytes());
-                Self(Value::Number(bytes, size_of::<$type>()))
+                let (mut bytes, own) = ([0; 8], number.to_ne_bytes());
+                let mut place = 0;
+                while place < own.len() {
+                    bytes[place] = own[place];
+                    place += 1;
+                }
+                Self(Value::Number(bytes, own.len()))
             }
         })+
     };
@@ -233,6 +240,7 @@ numbers!(i8, u8, i16, u16, i32, u32, i64, u64, isize, usize, f16, bf16, f32, f64
 
 impl Argument<'_> {
     /// As many bytes as the kernel reads of it.
+    #[inline]
     fn size(&self) -> usize {
         match self.0 {
             Value::Memory(..) => size_of::<u64>(),
@@ -307,10 +315,12 @@ impl Kernel {
     #[inline]
     fn check(&self, stream: &Stream, arguments: &[Argument<'_>]) -> Result<()> {
         let sizes = self.raw.parameters();
-        let fits = |(argument, size): (&Argument<'_>, &usize)| {
-            argument.size() == *size && !matches!(argument.0, Value::Memory(_, own) if !own.is_same(stream))
-        };
-        let fit = arguments.len() == sizes.len() && arguments.iter().zip(sizes).all(fits);
+        let mut fit = arguments.len() == sizes.len();
+        for (place, size) in sizes.iter().enumerate() {
+            fit = fit
+                && arguments[place].size() == *size
+                && !matches!(arguments[place].0, Value::Memory(_, own) if !own.is_same(stream));
+        }
         if fit { Ok(()) } else { Err(self.misfit(stream, arguments)) }
     }
 

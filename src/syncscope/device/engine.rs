@@ -23,6 +23,7 @@ use crate::error::DeviceError;
 pub(crate) type Result<T> = std::result::Result<T, DeviceError>;
 
 /// The object behind the interface, if it is one of this opened device, whose name stands beside it.
+#[inline]
 pub(crate) fn own<'a, T: Any, D: 'a>(
     object: &'a dyn Any,
     device_of: impl FnOnce(&'a T) -> &'a Arc<D>,

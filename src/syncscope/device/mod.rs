@@ -392,6 +392,7 @@ impl fmt::Debug for Gate {
 }
 
 /// Locks a mutex, also where a thread panicked that had it: each change of what is guarded here is one step.
+#[inline]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

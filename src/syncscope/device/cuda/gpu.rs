@@ -287,6 +287,7 @@ impl Gpu {
     }
 
     /// Whether a closed gate may hold a stream: then nothing may be asked of the driver that waits for the whole GPU.
+    #[inline]
     pub(super) fn is_held(&self) -> bool {
         self.held.load(Ordering::SeqCst) > 0
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::driver::compiler::{Compiler, Source};
-use super::driver::{self, Function, Limits, Module, context};
+use super::driver::{self, Function, Limits, Module, PoolSpan, context};
 use super::kernels::cache::{self, Cache};
 use super::memory::device::CudaMemory;
 use super::opened::Opened;
 use super::stream::guard::{StreamGuard, StreamInner};
 use crate::device::code::{Argument, Code, Form, Launch, MAX_ARGUMENTS, Value};
 use crate::device::engine::{EngineKernel, EngineModule, Result, own};
+use crate::device::operation::Region;
 use crate::error::DeviceError;
 
 /// As many arguments as most kernels take at most.
@@ -132,7 +133,7 @@ impl CudaKernel {
     }
 
     /// Enqueues a launch with at most `N` arguments.
-    #[inline]
+    #[inline(always)]
     fn launch_with<const N: usize>(
         &self,
         stream: &Arc<StreamInner>,
@@ -141,14 +142,16 @@ impl CudaKernel {
     ) -> Result<()> {
         // Aligned to 8 bytes, as the largest number asks.
         let mut words = [0u64; N];
-        for (word, argument) in words.iter_mut().zip(arguments) {
-            *word = match argument.0 {
-                Value::Number(bytes, _) => u64::from_ne_bytes(bytes),
-                Value::Memory(region, _) if region.len == 0 => 0,
-                Value::Memory(region, _) => CudaMemory::address(region, stream)?,
+        for (place, argument) in arguments.iter().enumerate() {
+            words[place] = match &argument.0 {
+                Value::Number(bytes, _) => u64::from_ne_bytes(*bytes),
+                Value::Memory(region, _) => match CudaMemory::address_at_home(region, stream) {
+                    Some(address) => address,
+                    None => address_of(*region, stream)?,
+                },
             };
         }
-        let mut places = words.each_ref().map(driver::Argument::of);
+        let mut places = driver::Argument::of_words(&words);
         let mut guard = stream.enter()?;
         self.allow(launch.shared_bytes)?;
         let outcome = guard.launch_own(self.function, launch, &mut places[..arguments.len()]);
@@ -159,14 +162,14 @@ impl CudaKernel {
     /// Whether the device and the kernel take such a launch.
     #[inline]
     fn check(&self, launch: &Launch) -> Result<()> {
-        let threads = launch.block.iter().map(|n| u64::from(*n)).product::<u64>();
-        let (limits, in_each) =
-            (&self.limits, |all: &[u32; 3], most: &[u32; 3]| all.iter().zip(most).all(|(n, most)| n <= most));
+        let (limits, [x, y, z]) = (&self.limits, launch.block);
+        let threads = u64::from(x) * u64::from(y) * u64::from(z);
+        let within = |all: &[u32; 3], most: &[u32; 3]| all[0] <= most[0] && all[1] <= most[1] && all[2] <= most[2];
         let fits = threads > 0
-            && launch.grid.iter().all(|n| *n > 0)
+            && !launch.grid.contains(&0)
             && threads <= u64::from(limits.threads)
-            && in_each(&launch.grid, &limits.grid)
-            && in_each(&launch.block, &limits.block)
+            && within(&launch.grid, &limits.grid)
+            && within(&launch.block, &limits.block)
             && launch.shared_bytes <= limits.shared_bytes;
         if fits { Ok(()) } else { Err(self.refused(launch, threads)) }
     }
@@ -203,6 +206,12 @@ impl CudaKernel {
         self.shared.fetch_max(shared_bytes, Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// The address of any region, 0 of an empty one.
+#[cold]
+fn address_of(region: Region<'_>, stream: &Arc<StreamInner>) -> Result<u64> {
+    if region.len == 0 { Ok(0) } else { CudaMemory::of(region, stream).map(PoolSpan::address) }
 }
 
 /// Has a capture in progress hold on to the tensors of a launch.

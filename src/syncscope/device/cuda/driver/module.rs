@@ -177,6 +177,19 @@ impl<'a> Argument<'a> {
     pub(crate) fn of<T: Copy>(value: &'a T) -> Self {
         Self(ptr::from_ref(value).cast(), PhantomData)
     }
+
+    /// Those of words, of which a kernel reads as many bytes as it declares in each place.
+    #[inline]
+    pub(crate) fn of_words<const N: usize>(words: &'a [u64; N]) -> [Self; N] {
+        let mut places = [Self(ptr::null(), PhantomData); N];
+        // No iterators: how far they are inlined differs between builds.
+        let mut place = 0;
+        while place < N {
+            places[place] = Self::of(&words[place]);
+            place += 1;
+        }
+        places
+    }
 }
 
 /// The arguments of a launch, from variables.

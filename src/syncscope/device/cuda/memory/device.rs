@@ -93,18 +93,13 @@ impl CudaMemory {
         }
     }
 
-    /// The address of a region that is not empty, for work on `stream`, as [`of`](Self::of) has it.
-    #[inline]
-    pub(crate) fn address(region: Region<'_>, stream: &Arc<StreamInner>) -> Result<u64> {
+    /// The address of a region that is not empty, for work on its home; `None` for what is to be asked of [`of`](Self::of).
+    #[inline(always)]
+    pub(crate) fn address_at_home(region: &Region<'_>, home: &Arc<StreamInner>) -> Option<u64> {
         let memory: &dyn Any = &**region.memory;
-        if let Some(memory) = memory.downcast_ref::<Self>()
-            && Arc::ptr_eq(&memory.home, stream)
-            && let Some(span) = memory.span
-            && region.offset.checked_add(region.len).is_some_and(|end| end <= memory.len)
-        {
-            return Ok(span.address() + (region.offset * memory.dtype.size()) as u64);
-        }
-        Self::of(region, stream).map(PoolSpan::address)
+        let memory = memory.downcast_ref::<Self>().filter(|memory| Arc::ptr_eq(&memory.home, home))?;
+        let is_whole = region.offset == 0 && region.len <= memory.len;
+        memory.span.filter(|_| is_whole).map(PoolSpan::address)
     }
 
     #[cold]
