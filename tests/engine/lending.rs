@@ -6,7 +6,7 @@ mod cuda {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use cudarc::driver::{CudaContext, CudaStream};
+    use cudarc::driver::{CudaContext, CudaStream, DevicePtr};
     use libtest_mimic::Failed;
     use syncscope::device::{Code, Device, Launch};
     use syncscope::error::DeviceError;
@@ -30,6 +30,8 @@ mod cuda {
             return Ok(true);
         }
         let refused = device.stream()?.lend_raw();
+        ensure(matches!(refused, Err(DeviceError::NotApplicable { .. })), || format!("{refused:?}"))?;
+        let refused = device.stream()?.ones::<f32>([1])?.lend_raw();
         ensure(matches!(refused, Err(DeviceError::NotApplicable { .. })), || format!("{refused:?}"))?;
         Ok(false)
     }
@@ -83,7 +85,10 @@ mod cuda {
         let theirs = CudaContext::new(0)?.new_stream()?;
         let stream = device.wrap(&theirs)?;
         let slice = theirs.clone_htod(&[1.0_f32, 2.0, 3.0, 4.0])?;
+        let address = slice.device_ptr(&theirs).0;
         let x = Tensor::of_slice(&stream, slice, [2, 2])?;
+        ensure(x.lend_raw()? == address && x.get([1, 0])?.lend_raw()? == address + 8, || "its address".to_owned())?;
+        ensure(stream.zeros::<f32>([0])?.lend_raw().is_err(), || "no elements have no address".to_owned())?;
         ensure(x.matmul(&x)?.to_vec()? == [7.0, 10.0, 15.0, 22.0], || "a tensor of their memory".to_owned())?;
         x.affine_in_place(2.0, 0.0)?;
         let back = x.into_slice()?;

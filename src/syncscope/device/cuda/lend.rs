@@ -5,13 +5,16 @@
 //! wait for nothing. What its owner enqueues by other ways is in the stream's order like all else. A wrapped stream and others
 //! are put in order as any two are: by an [`Event`](crate::device::Event).
 //!
+//! This library has `cudarc` load CUDA's libraries at run time (`dynamic-loading`); candle has it link them (`dynamic-linking`).
+//! `cudarc` refuses both in one program. `examples/others` in the repository builds candle with the former.
+//!
 //! While one library captures a stream ([`Stream::capture`] captures apart, and leaves the stream itself alone), the others must
 //! not use it: the driver has their calls fail, and the capture with them.
 
 use std::any::Any;
 use std::sync::Arc;
 
-use cudarc::driver::sys::CUstream;
+use cudarc::driver::sys::{CUdeviceptr, CUstream};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 
 use super::driver::Foreign;
@@ -19,6 +22,7 @@ use super::engine::CudaEngine;
 use super::memory::device::CudaMemory;
 use super::stream::CudaStream as OwnStream;
 use super::stream::guard::StreamInner;
+use crate::device::code::{Argument, Value};
 use crate::device::engine::{EngineStream, Result};
 use crate::device::{Device, Element, Stream};
 use crate::error::DeviceError;
@@ -128,5 +132,18 @@ impl<T: Element> Tensor<T> {
         let memory: Arc<dyn Any + Send + Sync> = memory;
         let memory = memory.downcast::<CudaMemory>().ok().and_then(Arc::into_inner).ok_or_else(shared)?;
         memory.into_slice(&stream, len).ok_or_else(shared)
+    }
+
+    /// The address of the tensor's first element, for a C library: valid for what is enqueued on the tensor's
+    /// [stream](Stream::lend_raw) as long as there is a handle of the tensor.
+    ///
+    /// # Errors
+    /// [`DeviceError::NotApplicable`] for a tensor of another engine; [`DeviceError::InvalidArgument`] for one without elements.
+    pub fn lend_raw(&self) -> Result<CUdeviceptr> {
+        let inner = self.stream().inner()?;
+        match Argument::from(self).0 {
+            Value::Memory(region, _) if region.len > 0 => Ok(CudaMemory::of(region, inner)?.address()),
+            _ => Err(DeviceError::invalid("lend_raw", "a tensor without elements has no address")),
+        }
     }
 }
