@@ -29,7 +29,11 @@ pub struct Kernel {
     cases: Vec<Launched>,
 }
 
-/// What a suite states of a kernel. Numbers can be formulas of the axes: `elements / 256`.
+/// What a suite states of a kernel.
+///
+/// Numbers can be formulas of the axes, `(rows + 2) * columns / 256`: numbers, names of axes, `+ - * /`, `**` for powers,
+/// parentheses, `max(a, b)` and `min(a, b)`. Formulas compute with fractions. Counts (blocks, threads, bytes of shared memory,
+/// elements of a tensor) are rounded up once, at the end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Stated {
@@ -41,7 +45,7 @@ struct Stated {
     options: Vec<String>,
     /// What is varied: names, each with its values.
     axes: BTreeMap<String, Vec<Size>>,
-    /// Blocks of the grid: one number, or up to three; what is no whole number is rounded up.
+    /// Blocks of the grid: one number, or up to three. Rounded up: `elements / 256` has a thread for each element.
     grid: Sides,
     /// Threads of a block: as the grid.
     block: Sides,
@@ -215,7 +219,7 @@ impl Stated {
         }
         let mut all = vec![Parameters::from([("kernel".to_owned(), self.kernel.as_str().into())])];
         for (name, values) in &self.axes {
-            let is_name = Expression::formula(name).is_some_and(|name| name.is_name());
+            let is_name = Expression::parse(name).is_ok_and(|name| name.is_name());
             if !is_name || TAKEN.contains(&name.as_str()) {
                 return Err(format!("an axis cannot be called `{name}`"));
             }
@@ -262,7 +266,7 @@ impl Amount {
         let number = match self {
             Amount::Number(number) => *number,
             Amount::Formula(text) => {
-                let formula = Expression::formula(text).ok_or_else(|| format!("`{text}` is no formula"))?;
+                let formula = Expression::parse(text).map_err(|error| error.message)?;
                 let value = |name: &str| axes.get(name).and_then(Parameter::number);
                 if let Some(unknown) = formula.names().into_iter().find(|name| value(name).is_none()) {
                     let known = axes.keys().map(String::as_str).filter(|name| value(name).is_some());
@@ -271,14 +275,20 @@ impl Amount {
                 formula.evaluate(&value).unwrap_or(f64::NAN)
             }
         };
-        if number.is_finite() { Ok(number) } else { Err(format!("{self} comes to no number")) }
+        if number.is_finite() {
+            Ok(number)
+        } else {
+            Err(format!("{self} has no finite value: it divides by 0, or comes to too large a number"))
+        }
     }
 
     /// The number, rounded up, at most `most`.
     fn whole(&self, axes: &Parameters, most: u64) -> Result<usize, String> {
-        let number = self.of(axes)?.ceil();
-        if (0.0..=most as f64).contains(&number) {
-            Ok(number as usize)
+        let number = self.of(axes)?;
+        // `elements * 0.1` is a little more than 3 where elements is 30.
+        let whole = (number * (1.0 - 4.0 * f64::EPSILON)).ceil();
+        if number >= 0.0 && whole <= most as f64 {
+            Ok(whole as usize)
         } else {
             Err(format!("{self} comes to {number}: it has to be from 0 to {most}"))
         }

@@ -33,6 +33,19 @@ fn each_combination_of_the_axes_has_its_rows_and_its_launch() {
 }
 
 #[test]
+fn a_formula_has_parentheses_and_is_rounded_up_at_its_end_alone() {
+    let kernel = stated(|kernel| {
+        kernel["axes"] = json!({ "rows": [1000] });
+        kernel["grid"] = json!(["(rows + 24 - 1) / 256", "rows / 1000 * 3 * 0.1 * 10", "max(rows / 512, 1)"]);
+        kernel["bytes"] = json!("8 * (rows - 1) / 16");
+        kernel["arguments"] = json!([]);
+    });
+    let case = &kernel.unwrap().cases[0];
+    assert_eq!(case.launch[0], [4, 3, 2]);
+    assert_eq!(case.parameters["bytes"].number(), Some(499.5));
+}
+
+#[test]
 fn without_a_source_there_are_no_rows() {
     assert!((&Kernel::default() as &dyn AnyExperiment).plan("cuda").is_empty());
 }
@@ -42,11 +55,15 @@ fn what_cannot_be_launched_is_refused_in_words() {
     let refused = |key: &str, value: Value| stated(|kernel| kernel[key] = value).unwrap_err();
     for (key, value, says) in [
         ("grid", json!("elemnts / 256"), "grid: `elemnts` in `elemnts / 256` is no axis; did you mean `elements`?"),
-        ("grid", json!("elements /"), "grid: `elements /` is no formula"),
+        (
+            "grid",
+            json!("elements /"),
+            "grid: `elements /` is no formula of names and numbers: a value is missing behind `/`",
+        ),
         ("block", json!(-1), "block: -1 comes to -1: it has to be from 0 to 2147483647"),
         ("block", json!([1, 1, 1, 1]), "block: expected one number, or up to three"),
         ("block", json!({}), "expected one number, or a list of up to three"),
-        ("bytes", json!("1 / (step - step)"), "bytes: `1 / (step - step)` comes to no number"),
+        ("bytes", json!("1 / (step - step)"), "bytes: `1 / (step - step)` has no finite value: it divides by 0"),
         ("kernel", json!(""), "`kernel`, the name of the kernel in the source, is missing"),
         ("axes", json!({ "bytes": [1] }), "an axis cannot be called `bytes`"),
         ("axes", json!({ "a b": [1] }), "an axis cannot be called `a b`"),
