@@ -97,7 +97,8 @@ impl Rig for OwnCalls {
                 stream.synchronize()
             };
             let waiter = affinity::elsewhere(|| std::thread::Builder::new().spawn(wait));
-            let waiter = waiter.map_err(|error| affinity::no_thread("the host", &error))?;
+            let waiter =
+                waiter.map_err(|error| DeviceError::call_failed("the host", "thread::spawn", error.to_string()))?;
             *self.waiting.borrow_mut() = Some(waiter);
             _ = waiting.recv();
         }

@@ -8,7 +8,7 @@ use libtest_mimic::Failed;
 use syncscope::device::{Device, HostKind, Injected, Stream};
 use syncscope::error::DeviceError;
 
-use crate::{Check, ensure};
+use crate::{Check, bare_launches, ensure};
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("objects_of_another_opened_device_are_refused", foreign_objects),
@@ -144,7 +144,7 @@ fn bare_launches_in_capture(device: &Device) -> Result<(), Failed> {
     let live = stream.ones::<f32>([2048])?;
     let mut looped = None;
     let (_, graph) = stream.capture(|| {
-        looped = Some(device.raw_launch_loop(&stream, 3));
+        looped = Some(bare_launches(&stream, 3));
         Ok(())
     })?;
     let refused = matches!(

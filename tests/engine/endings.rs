@@ -16,7 +16,7 @@ use syncscope::tensor::Tensor;
 
 use crate::contract::host_kind;
 use crate::stuck::LONG;
-use crate::{Check, ensure};
+use crate::{Check, bare_launches, ensure};
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_process_ends_whose_gate_was_never_opened", |device| ends(device, "gate")),
@@ -139,7 +139,7 @@ pub(crate) fn child() -> Result<bool, DeviceError> {
             thread::spawn(move || {
                 let _ = ready.send(0);
                 // An engine without such a call is asked for a stack of as many parts.
-                let _ = device.raw_launch_loop(&stream, 50_000_000).map(drop);
+                let _ = bare_launches(&stream, 50_000_000).map(drop);
                 let _ = Tensor::stack(&vec![x; 2_000_000]);
             });
             let _ = is_ready.recv();

@@ -28,6 +28,14 @@ use syncscope::error::DeviceError;
 /// A behaviour to check on a device.
 type Check = fn(&Device) -> Result<(), Failed>;
 
+/// Launches by the driver's own call; `NotApplicable` on an engine that has none.
+#[cfg(feature = "cuda")]
+pub(crate) use syncscope::device::raw::launch_loop as bare_launches;
+#[cfg(not(feature = "cuda"))]
+pub(crate) fn bare_launches(stream: &syncscope::device::Stream, _: usize) -> Result<std::time::Duration, DeviceError> {
+    Err(DeviceError::not_applicable("a bare kernel launch", stream.device().name(), "this build has no CUDA engine"))
+}
+
 fn main() -> Result<(), DeviceError> {
     if endings::child()? {
         return Ok(());

@@ -2,10 +2,10 @@
 
 use half::{bf16, f16};
 use libtest_mimic::Failed;
-use syncscope::device::{Device, Element, Float, MatmulPrecision, Stream, philox};
+use syncscope::device::{Device, Element, Float, MatmulPrecision, Stream};
 use syncscope::tensor::Tensor;
 
-use crate::reference::{SHAPES, close, matmul, rounding, values, widen};
+use crate::reference::{SHAPES, close, matmul, philox, rounding, values, widen};
 use crate::{Check, ensure};
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
@@ -129,7 +129,7 @@ fn normal<T: Float>(device: &Device) -> Result<(), Failed> {
 
 /// Box–Muller in fp64 on the same words.
 fn reference_normal(seed: u64, sequence: u64, i: u64) -> f64 {
-    let words = philox::block(seed, sequence, i / 4);
+    let words = philox(seed, sequence, i / 4);
     let uniform = |word: u32| f64::from(word as f32 + 0.5) * 2f64.powi(-32);
     let pair = if i % 4 < 2 { [words[0], words[1]] } else { [words[2], words[3]] };
     let (radius, angle) = ((-2.0 * uniform(pair[0]).ln()).sqrt(), std::f64::consts::TAU * uniform(pair[1]));

@@ -35,6 +35,21 @@ pub(crate) fn matmul(a: &[f64], b: &[f64], [m, k, n]: [usize; 3]) -> (Vec<f64>, 
     (product, magnitude)
 }
 
+/// The four words of a block of Philox 4x32-10 (Salmon et al., SC 2011): the key is the seed, the counter is the block and the
+/// sequence, each with its low word first.
+pub(crate) fn philox(seed: u64, sequence: u64, block: u64) -> [u32; 4] {
+    let halves = |word: u64| [word as u32, (word >> 32) as u32];
+    let ([mut key, [a, b]], [c, d]) = ([halves(seed), halves(block)], halves(sequence));
+    let mut counter = [a, b, c, d];
+    for _ in 0..10 {
+        let [low, high] = halves(0xD251_1F53 * u64::from(counter[0]));
+        let [other_low, other_high] = halves(0xCD9E_8D57 * u64::from(counter[2]));
+        counter = [other_high ^ counter[1] ^ key[0], other_low, high ^ counter[3] ^ key[1], low];
+        key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
+    }
+    counter
+}
+
 /// Fails at the first element that is further than `bound(i)` from `expected`.
 pub(crate) fn close(what: &str, got: &[f64], expected: &[f64], bound: impl Fn(usize) -> f64) -> Result<(), Failed> {
     ensure(got.len() == expected.len(), || format!("{what}: {} elements, not {}", got.len(), expected.len()))?;

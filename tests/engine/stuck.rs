@@ -15,7 +15,7 @@ use syncscope::device::{Device, Gate, HostKind, Stream};
 use syncscope::error::DeviceError;
 
 use crate::contract::host_kind;
-use crate::{Check, ensure};
+use crate::{Check, bare_launches, ensure};
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("a_copy_from_a_buffer_is_enqueued_while_a_thread_waits_for_one_into_it", copy_beside_a_read),
@@ -355,7 +355,7 @@ fn any_call_that_waits_for_room(device: &Device) -> Result<(), Failed> {
     const DEPTH: usize = 1024;
     const LEN: usize = 100_000;
     // An engine whose queue is its lowest level has no bare launches.
-    let has_bare = device.raw_launch_loop(&device.stream()?, 1).is_ok();
+    let has_bare = bare_launches(&device.stream()?, 1).is_ok();
     let lasts = LAST.into_iter().filter(|last| has_bare || *last != "bare launches");
     for (last, free) in lasts.flat_map(|last| [0, 1, 2].map(|free| (last, free))) {
         let (stream, other, third) = (device.stream()?, device.stream()?, device.stream()?);
@@ -365,7 +365,7 @@ fn any_call_that_waits_for_room(device: &Device) -> Result<(), Failed> {
         let buffer = device.host_buffer::<f32>(HostKind::Pageable, LEN)?;
         drop(stream.empty::<f32>([LEN])?);
         if has_bare {
-            device.raw_launch_loop(&stream, 1)?;
+            bare_launches(&stream, 1)?;
         }
         device.synchronize()?;
         stream.wait_gate(&gate)?;
@@ -373,7 +373,7 @@ fn any_call_that_waits_for_room(device: &Device) -> Result<(), Failed> {
         // Beside the gate, that launch and the last call.
         let (count, made) = (DEPTH - 3 - free, AtomicUsize::new(0));
         let call = || match last {
-            "bare launches" => device.raw_launch_loop(&stream, DEPTH - 3 - free).map(drop),
+            "bare launches" => bare_launches(&stream, DEPTH - 3 - free).map(drop),
             _ if made.fetch_add(1, Ordering::Relaxed) < count => x.affine_in_place(1.0, 1.0),
             "pageable copy" => target.copy_from(&buffer),
             "large upload" => stream.tensor(&values, [LEN]).map(drop),

@@ -10,7 +10,7 @@ use syncscope::error::DeviceError;
 use syncscope::tensor::Tensor;
 use syncscope::timeline::{Kind, Span, SyncKind, Timeline};
 
-use crate::{Check, ensure};
+use crate::{Check, bare_launches, ensure};
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("recorded_work_lies_between_its_call_and_its_barrier", |d| between(d, Device::record)),
@@ -295,7 +295,7 @@ fn every_kernel_has_its_call(device: &Device) -> Result<(), Failed> {
         stream.normal::<f32>([9])?;
         stream.spin(Duration::from_micros(1))?;
         graph.launch()?;
-        match device.raw_launch_loop(&stream, 3) {
+        match bare_launches(&stream, 3) {
             Ok(_) | Err(syncscope::error::DeviceError::NotApplicable { .. }) => Ok(()),
             Err(other) => Err(other),
         }

@@ -73,7 +73,8 @@ impl CudaRig {
             calls.synchronize(StreamRole::Thread)
         };
         let waiter = affinity::elsewhere(|| std::thread::Builder::new().spawn(wait));
-        *self.waiting.borrow_mut() = Some(waiter.map_err(|error| affinity::no_thread("the host", &error))?);
+        *self.waiting.borrow_mut() =
+            Some(waiter.map_err(|error| DeviceError::call_failed("the host", "thread::spawn", error.to_string()))?);
         // It has bound the context, or has ended.
         _ = waiting.recv();
         let begun = Instant::now();

@@ -30,7 +30,7 @@ pub fn beside<'scope, T: Send + 'scope>(
 }
 
 /// That the system starts no thread, which `device` needs.
-pub fn no_thread(device: &str, error: &std::io::Error) -> DeviceError {
+pub(crate) fn no_thread(device: &str, error: &std::io::Error) -> DeviceError {
     DeviceError::call_failed(device, "thread::spawn", error.to_string())
 }
 

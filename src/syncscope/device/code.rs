@@ -17,7 +17,7 @@ use crate::error::DeviceError;
 pub(crate) const LAUNCH: &str = "launch";
 
 /// The most arguments of a launch.
-pub const MAX_ARGUMENTS: usize = 32;
+pub(crate) const MAX_ARGUMENTS: usize = 32;
 
 /// Code for a device: CUDA C++ that is compiled for the device's own architecture when it is loaded, PTX, or a cubin.
 ///
@@ -249,8 +249,8 @@ impl Argument<'_> {
     }
 }
 
-/// The arguments of a launch, in the order of the kernel's parameters: a tuple of tensors and numbers, or a slice of
-/// [`Argument`].
+/// The arguments of a launch, in the order of the kernel's parameters: a tuple of up to 12 tensors and numbers, or a slice of up
+/// to 32 [`Argument`]s.
 pub trait Arguments<'a> {
     /// Calls `launch` with them.
     ///

@@ -126,10 +126,6 @@ pub(crate) trait Engine: Send + Sync + Any {
     /// The failures that tests ask for.
     fn injection(&self) -> &Injection;
 
-    /// Host time of `launches` bare launches of a small kernel with prepared arguments, by the lowest-level call that
-    /// the engine stands on: what no library above it can undercut.
-    fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration>;
-
     /// How much work a stream's queue holds before a launch makes the host wait for room; `None` where it never does.
     fn launch_queue(&self) -> Option<usize> {
         None

@@ -18,7 +18,7 @@ pub mod kind;
 pub(crate) mod operation;
 pub(crate) mod orphaned;
 mod pending;
-pub mod philox;
+pub(crate) mod philox;
 mod properties;
 pub(crate) mod recording;
 pub(crate) mod reserved;
@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub use code::{Argument, Arguments, Code, Kernel, Launch, MAX_ARGUMENTS, Module};
+pub use code::{Argument, Arguments, Code, Kernel, Launch, Module};
 #[cfg(feature = "cuda")]
 pub use cuda::{kernels, raw};
 pub use element::{DType, Element, Float, FloatType};
@@ -47,7 +47,7 @@ pub use graph::Graph;
 pub use host::{HostBuffer, HostSlice, HostSliceMut, available_memory};
 #[doc(hidden)]
 pub use injection::Injected;
-pub use operation::{Binary, MatmulPrecision};
+pub use operation::MatmulPrecision;
 pub use properties::{Properties, Telemetry};
 pub use stream::Stream;
 
@@ -237,16 +237,6 @@ impl Device {
     #[doc(hidden)]
     pub fn footprint(&self) -> Footprint {
         self.engine.footprint()
-    }
-
-    /// Host time of `launches` bare launches of a small kernel on `stream`, by the lowest-level call that the engine
-    /// stands on: the floor of what an enqueue can cost.
-    ///
-    /// # Errors
-    /// [`DeviceError::NotApplicable`] where the engine has no such call.
-    pub fn raw_launch_loop(&self, stream: &Stream, launches: usize) -> Result<Duration> {
-        let note = CallInfo::enqueue("raw_launch_loop", Some(tracer::Kind::Kernel));
-        stream.noted(note, None, || self.engine.raw_launch_loop(stream.raw(), launches))
     }
 
     /// Clocks, temperature, power and throttling now; `None` where there are no such sensors.

@@ -36,7 +36,7 @@ pub enum MatmulPrecision {
 
 /// An elementwise operation of two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Binary {
+pub(crate) enum Binary {
     /// `a + b`
     Add,
     /// `a - b`

@@ -13,7 +13,7 @@
 //! Engines agree up to the rounding of their `ln`, `sin` and `cos`.
 
 /// The keys of the ten rounds under the key `seed`.
-pub fn keys(seed: u64) -> [[u32; 2]; 10] {
+pub(crate) fn keys(seed: u64) -> [[u32; 2]; 10] {
     const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
     std::array::from_fn(|round| {
         let key = |word: u32, weyl: u32| word.wrapping_add(weyl.wrapping_mul(round as u32));
@@ -22,7 +22,7 @@ pub fn keys(seed: u64) -> [[u32; 2]; 10] {
 }
 
 /// The four words of block `block` of sequence `sequence` under the key `seed`.
-pub fn block(seed: u64, sequence: u64, block: u64) -> [u32; 4] {
+pub(crate) fn block(seed: u64, sequence: u64, block: u64) -> [u32; 4] {
     const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
     let mut counter = [block as u32, (block >> 32) as u32, sequence as u32, (sequence >> 32) as u32];
     for key in keys(seed) {
@@ -39,7 +39,7 @@ pub fn block(seed: u64, sequence: u64, block: u64) -> [u32; 4] {
 }
 
 /// Four normals from the four words of a block.
-pub fn normals(words: [u32; 4]) -> [f32; 4] {
+pub(crate) fn normals(words: [u32; 4]) -> [f32; 4] {
     let [a, b] = box_muller(words[0], words[1]);
     let [c, d] = box_muller(words[2], words[3]);
     [a, b, c, d]

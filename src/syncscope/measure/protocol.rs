@@ -83,10 +83,10 @@ impl Protocol {
     pub const MAXIMUM: usize = 10_000;
 
     /// The most rounds of warm-up that may be stated.
-    pub const MAX_WARMUP: usize = 100_000;
+    const MAX_WARMUP: usize = 100_000;
 
     /// The most samples of each case that may be stated.
-    pub const MAX_SAMPLES: usize = 1_000_000;
+    const MAX_SAMPLES: usize = 1_000_000;
 
     /// The longest time limit, in seconds: a day.
     const MAX_SECONDS: f64 = 86_400.0;

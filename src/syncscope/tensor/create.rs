@@ -66,8 +66,9 @@ impl Stream {
     }
 
     /// Standard normals, other ones at each call on this stream: sequence 0, 1, 2, … of the stream's seed, which is 0
-    /// unless [`set_seed`](Stream::set_seed) set another. The same seed gives the same numbers on every device, up to rounding
-    /// (see [`philox`](crate::device::philox)).
+    /// unless [`set_seed`](Stream::set_seed) set another. The same seed gives the same numbers on every device, up to rounding:
+    /// those of Philox 4x32-10 (J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, *Parallel random numbers: as easy as 1, 2, 3*,
+    /// SC 2011) and Box–Muller.
     ///
     /// ```
     /// use syncscope::prelude::*;

@@ -15,7 +15,6 @@ mod queue;
 mod stream;
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Duration;
 
 use super::engine::{Engine, EngineEvent, EngineGate, EngineStream, Footprint, HostKind, HostMemory, Result};
 use super::injection::{self, Injected, Injection};
@@ -176,14 +175,6 @@ impl Engine for CpuEngine {
 
     fn injection(&self) -> &Injection {
         &self.device.injection
-    }
-
-    fn raw_launch_loop(&self, _: &dyn EngineStream, _: usize) -> Result<Duration> {
-        Err(DeviceError::not_applicable(
-            "a bare kernel launch",
-            self.properties.name.clone(),
-            "the engine's queue is its lowest level",
-        ))
     }
 
     fn tracer(&self) -> &Arc<Tracer> {

@@ -54,6 +54,11 @@ impl CudaEngine {
         Ok(Arc::new(CudaStream::wrap(&self.device, stream)?))
     }
 
+    /// As [`raw::launch_loop`](super::raw::launch_loop).
+    pub(super) fn launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration> {
+        operations::raw_launch_loop(CudaStream::of(stream, &self.device)?, launches)
+    }
+
     /// The context of its GPU.
     pub(super) fn context(&self) -> Result<Arc<Context>> {
         self.device.check().map(|()| self.device.gpu.context.clone())
@@ -137,10 +142,6 @@ impl Engine for CudaEngine {
 
     fn telemetry(&self) -> Result<Option<Telemetry>> {
         Ok(self.sensors.as_ref().and_then(Sensors::read))
-    }
-
-    fn raw_launch_loop(&self, stream: &dyn EngineStream, launches: usize) -> Result<Duration> {
-        operations::raw_launch_loop(CudaStream::of(stream, &self.device)?, launches)
     }
 }
 

@@ -12,6 +12,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use super::driver::context::{Context, device_count};
 pub use super::driver::nccl::library as nccl;
@@ -19,7 +20,9 @@ use super::engine::CudaEngine;
 use super::kernels::Kernels;
 use super::stream::gate::CudaGate;
 use crate::device::engine::Result;
-use crate::device::{Device, Gate};
+use crate::device::tracer::{CallInfo, Kind};
+use crate::device::{Device, Gate, Stream};
+use crate::error::DeviceError;
 
 /// The context of a device of this engine; `None` for a device of another one.
 ///
@@ -38,6 +41,23 @@ pub fn image(context: &Arc<Context>, file: &str) -> Result<Vec<u8>> {
     Kernels::new(context)?.image_of(file)
 }
 
+/// Host time of `launches` bare launches of a small kernel with prepared arguments, by the driver's own call: the floor of what a
+/// launch can cost.
+///
+/// # Errors
+/// [`NotApplicable`](DeviceError::NotApplicable) for a stream of another engine; [`Capturing`](DeviceError::Capturing) while the
+/// stream is captured; those of every launch.
+pub fn launch_loop(stream: &Stream, launches: usize) -> Result<Duration> {
+    let device = stream.device();
+    let engine: &dyn Any = &**device.engine();
+    let Some(engine) = engine.downcast_ref::<CudaEngine>() else {
+        let why = "the engine's queue is its lowest level";
+        return Err(DeviceError::not_applicable("a bare kernel launch", device.name(), why));
+    };
+    let note = CallInfo::enqueue("raw_launch_loop", Some(Kind::Kernel));
+    stream.noted(note, None, || engine.launch_loop(stream.raw(), launches))
+}
+
 /// What holds a stream that is not the engine's: an aligned word of page-locked memory, mapped for all devices.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag {
@@ -51,7 +71,7 @@ pub struct Flag {
 /// engine makes nothing that could wait for it. Keep the gate until the stream is past the word.
 ///
 /// # Errors
-/// [`NotApplicable`](crate::error::DeviceError::NotApplicable) where the driver has no wait of a stream for a word of memory.
+/// [`NotApplicable`](DeviceError::NotApplicable) where the driver has no wait of a stream for a word of memory.
 pub fn flag(gate: &Gate) -> Result<Option<Flag>> {
     let gate: &dyn Any = gate.raw();
     gate.downcast_ref::<CudaGate>().map(CudaGate::lend).transpose()
