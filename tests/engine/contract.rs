@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use syncscope::device::{Device, HostKind, Injected, Stream};
+use syncscope::device::{Device, HostKind, Injected, MatmulPrecision, Stream};
 use syncscope::error::DeviceError;
+use syncscope::tensor::Tensor;
 
 use crate::{Check, bare_launches, ensure};
 
 pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("objects_of_another_opened_device_are_refused", foreign_objects),
+    ("every_operation_refuses_an_operand_of_another_stream", operands_of_another_stream),
     ("a_copy_of_nothing_is_refused_where_any_copy_is", copies_of_nothing),
     ("streams_end_while_tensors_live_that_they_used", streams_of_a_living_tensor),
     ("affine_is_rounded_once", fused),
@@ -37,6 +39,40 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
 
 fn is_foreign<T>(outcome: Result<T, DeviceError>) -> bool {
     matches!(outcome, Err(DeviceError::ForeignObject { .. }))
+}
+
+/// Its elements may not be there yet: nothing is ordered between streams.
+fn operands_of_another_stream(device: &Device) -> Result<(), Failed> {
+    let (stream, other, gate) = (device.stream()?, device.stream()?, device.gate()?);
+    let x = stream.ones::<f32>([4, 4])?;
+    stream.synchronize()?;
+    other.wait_gate(&gate)?;
+    let (y, rows) = (other.full::<f32>([4, 4], 2.0)?, other.zeros::<i64>([4])?);
+    let (nothing, none) = (stream.empty::<f32>([0, 4])?, other.empty::<f32>([0, 4])?);
+    let outcomes = [
+        ("matmul", x.matmul(&y).map(drop)),
+        ("matmul_in", x.matmul_in(&y, MatmulPrecision::Full).map(drop)),
+        ("matmul of nothing", nothing.matmul(&y).map(drop)),
+        ("add", x.add(&y).map(drop)),
+        ("subtract", x.subtract(&y).map(drop)),
+        ("multiply", x.multiply(&y).map(drop)),
+        ("gather", x.gather(&rows).map(drop)),
+        ("stack", Tensor::stack(&[x.clone(), x.clone(), y.clone()]).map(drop)),
+        ("assign", x.assign(&y)),
+        ("assign of nothing", nothing.assign(&none)),
+    ];
+    for (operation, outcome) in outcomes {
+        let refused = matches!(&outcome, Err(DeviceError::InvalidArgument { reason, .. })
+            if reason.contains("`.on(&stream)`"));
+        ensure(refused, || format!("{operation}: {outcome:?}"))?;
+    }
+    // As the error says.
+    let event = device.event()?;
+    other.record(&event)?;
+    stream.wait(&event)?;
+    let sum = x.add(&y.on(&stream)?)?.sum()?;
+    gate.open();
+    ensure(sum.item()? == 48.0, || "the operand was not waited for".to_owned())
 }
 
 fn copies_of_nothing(device: &Device) -> Result<(), Failed> {
