@@ -9,7 +9,7 @@ use half::{bf16, f16};
 
 use super::engine::{EngineKernel, EngineModule, Result};
 use super::operation::Region;
-use super::tracer::{CallInfo, Kind};
+use super::tracer::{CallInfo, Kind, Site};
 use super::{Device, Stream};
 use crate::error::DeviceError;
 
@@ -305,11 +305,14 @@ impl Kernel {
     #[track_caller]
     pub fn launch<'a>(&self, stream: &Stream, launch: Launch, arguments: impl Arguments<'a>) -> Result<()> {
         let site = Some(Location::caller());
-        arguments.give(&mut |arguments| {
-            self.check(stream, arguments)?;
-            let note = CallInfo::enqueue(LAUNCH, Some(Kind::Kernel));
-            stream.noted(note, site, || stream.raw().launch(&*self.raw, &launch, arguments))
-        })
+        arguments.give(&mut |arguments| self.enqueue(stream, &launch, arguments, site))
+    }
+
+    /// Apart from what each type of arguments has of its own.
+    fn enqueue(&self, stream: &Stream, launch: &Launch, arguments: &[Argument<'_>], site: Site) -> Result<()> {
+        self.check(stream, arguments)?;
+        let note = CallInfo::enqueue(LAUNCH, Some(Kind::Kernel));
+        stream.noted(note, site, || stream.raw().launch(&*self.raw, launch, arguments))
     }
 
     #[inline]

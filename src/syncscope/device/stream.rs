@@ -168,6 +168,7 @@ impl Stream {
     }
 
     /// Whether both handles are the same stream.
+    #[inline]
     pub fn is_same(&self, other: &Stream) -> bool {
         Arc::ptr_eq(&self.raw, &other.raw)
     }
@@ -241,6 +242,7 @@ impl Stream {
     }
 
     /// Runs a call that enqueues work.
+    #[inline]
     pub(crate) fn noted<R>(&self, note: CallInfo, site: Site, run: impl FnOnce() -> Result<R>) -> Result<R> {
         match self.call(note, site) {
             Some(call) => recording::enqueued(&call, &self.raw, self.device.engine(), run),
@@ -248,6 +250,7 @@ impl Stream {
         }
     }
 
+    #[inline]
     pub(crate) fn raw(&self) -> &dyn EngineStream {
         &*self.raw
     }

@@ -222,6 +222,7 @@ impl<T: Element> Tensor<T> {
 
 /// The address of its first element: for a kernel that is launched on the tensor's stream.
 impl<'a, T: Element> From<&'a Tensor<T>> for Argument<'a> {
+    #[inline]
     fn from(tensor: &'a Tensor<T>) -> Self {
         Self(Value::Memory(tensor.region(), &tensor.stream))
     }
