@@ -10,7 +10,7 @@ use syncscope_present::{
 };
 
 use crate::device::{Device, Element};
-use crate::measure::{Comparison, Estimate, Rounds, Samples, Swept, Verdict, host_time};
+use crate::measure::{Compared, Comparison, Estimate, Rounds, Samples, Swept, Verdict, host_time};
 use crate::tensor::Tensor;
 use crate::timeline::{Audit, SyncPoint, Timeline};
 use crate::units::{Scale, Unit, counted};
@@ -18,7 +18,7 @@ use crate::units::{Scale, Unit, counted};
 /// How many synchronization points of an audit are listed.
 const LISTED: usize = 20;
 
-displayed!(Device, Samples, Rounds, Comparison, Swept, Verdict, Timeline, Audit);
+displayed!(Device, Samples, Rounds, Compared, Comparison, Swept, Verdict, Timeline, Audit);
 
 impl<T: Element> Tensor<T> {
     /// Synchronization point: shows it, with its elements, in a cell of a notebook.
@@ -87,6 +87,12 @@ impl Show for Comparison {
         page.show(&table_of("Two cases and their paired difference", "median", rows))
             .show(&bars(&[(a.name(), self.a), (b.name(), self.b)]))
             .note(self)
+    }
+}
+
+impl Show for Compared {
+    fn on(&self, page: Page) -> Page {
+        self.iter().fold(page, |page, comparison| page.show(comparison))
     }
 }
 
