@@ -88,52 +88,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         builder.push(begun.elapsed().as_secs_f64() / CALLS as f64);
     }
-    let begun = Instant::now();
-    for _ in 0..100_000 {
-        let mut current = std::ptr::null_mut();
-        unsafe {
-            let _ = sys::cuCtxGetCurrent(&mut current);
-        }
-    }
-    eprintln!("getcurrent {:e}", begun.elapsed().as_secs_f64() / 1e5);
-    for other in [false, true] {
-        stream.synchronize()?;
-        let mut old = std::ptr::null_mut();
-        let mut made = std::ptr::null_mut();
-        let (a, n) = (0.5_f32, 256_u32);
-        let (p, q) = (address(&slice, &lent), address(&target, &lent));
-        let mut arguments: [*mut std::ffi::c_void; 4] =
-            [(&raw const a) as _, (&raw const p) as _, (&raw const q) as _, (&raw const n) as _];
-        unsafe {
-            let _ = sys::cuCtxGetCurrent(&mut old);
-            if other {
-                eprintln!("made {:?}", sys::cuCtxCreate_v2(&mut made, 0, 0));
-            } else {
-                let _ = sys::cuCtxSetCurrent(std::ptr::null_mut());
-            }
-            eprintln!(
-                "launch with {} current: {:?}",
-                if other { "another context" } else { "none" },
-                sys::cuLaunchKernel(
-                    raw,
-                    1,
-                    1,
-                    1,
-                    256,
-                    1,
-                    1,
-                    0,
-                    lent.cu_stream(),
-                    arguments.as_mut_ptr(),
-                    std::ptr::null_mut()
-                )
-            );
-            if other {
-                let _ = sys::cuCtxDestroy_v2(made);
-            }
-            let _ = sys::cuCtxSetCurrent(old);
-        }
-    }
     eprintln!("affine {:e}", median(affine));
     let (own, bare, builder) = (median(own), median(bare), median(builder));
     println!("{{\"launch\": {own:e}, \"bare\": {bare:e}, \"cudarc\": {builder:e}, \"ratio\": {}}}", own / bare);

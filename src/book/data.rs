@@ -10,7 +10,7 @@ use crate::clean;
 use crate::error::{BookError, FileError};
 use crate::measure::median;
 use crate::present::escape;
-use crate::results::{Metric, MetricSpec, MissingReason, Parameters, Recorded, Results, in_words, matmul_rates};
+use crate::results::{Metric, MetricSpec, MissingReason, Parameters, Recorded, Results, in_words, roofline_points};
 use crate::timeline::{Span, Timeline};
 use crate::units::Unit;
 
@@ -68,8 +68,8 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
         for system in systems {
             let lookup = results.lookup_of(system);
             let Some(table) = table else {
-                // The matmuls of a roofline.
-                records.extend(matmul_rates(&lookup).into_iter().map(|found| {
+                // The points of a roofline.
+                records.extend(roofline_points(&lookup).into_iter().map(|found| {
                     let words =
                         format!("{}, operations per byte {}", in_words(&found.spec.parameters), found.intensity);
                     let row = [&found.spec.id, &found.spec.label, &words, system, Unit::FlopsPerSecond.base()];

@@ -59,15 +59,18 @@ fn rate_of(metric: &Metric<'_>, estimate: &Estimate, work: &Work) -> Option<Rate
     Some((rate(estimate.median), interval)).filter(|(rate, _)| is_rate(*rate))
 }
 
-/// The rate of a matmul by its arithmetic intensity.
+/// A rate by its arithmetic intensity: of a matmul, or of a kernel whose bytes and operations are stated.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct MatmulRate<'a> {
+pub struct RooflinePoint<'a> {
     /// The row.
     pub spec: &'a MetricSpec,
-    /// The element type.
+    /// The element type of the matmuls whose best rate is its roof: fp32 for a kernel.
     pub dtype: &'a str,
-    /// Floating-point operations for each byte of the two operands and the result: 2 · size³ / (3 · size² · width).
+    /// The kernel, where it is one.
+    pub kernel: Option<&'a str>,
+    /// Floating-point operations for each byte: of a matmul, of the two operands and the result,
+    /// 2 · size³ / (3 · size² · width).
     pub intensity: f64,
     /// Floating-point operations a second.
     pub rate: f64,
@@ -77,17 +80,27 @@ pub struct MatmulRate<'a> {
     pub n: usize,
 }
 
-/// The rates of all rows that are square matmuls of a known size and element type.
-pub fn matmul_rates<'a>(lookup: &Lookup<'a>) -> Vec<MatmulRate<'a>> {
-    let is_matmul = |spec: &MetricSpec| spec.work.as_ref().is_some_and(|work| work.limit == Limit::Matmul);
-    let found = lookup.measured_of(is_matmul).filter_map(|metric| {
+/// The rates of all rows that are square matmuls of a known size and element type, or kernels of known bytes and operations.
+pub fn roofline_points<'a>(lookup: &Lookup<'a>) -> Vec<RooflinePoint<'a>> {
+    let found = lookup.measured_of(|spec| spec.work.is_some()).filter_map(|metric| {
         let spec = metric.spec;
         let work = spec.work.as_ref()?;
-        let (dtype, size) = (dtype(spec), spec.parameters.get("size")?.number()?);
+        let number = |name: &str| spec.parameters.get(name)?.number();
+        let stated =
+            number("bytes").zip(number("operations")).filter(|(bytes, operations)| bytes.min(*operations) > 0.0);
+        let (kernel, operations, intensity) = match (spec.parameters.get("kernel"), stated) {
+            (Some(Parameter::Text(kernel)), Some((bytes, operations))) => {
+                (Some(kernel.as_str()), operations, operations / bytes)
+            }
+            _ if work.limit == Limit::Matmul => {
+                (None, work.amount, 2.0 * number("size")? / (3.0 * width(dtype(spec))?))
+            }
+            _ => return None,
+        };
         let estimate = metric.estimate().ok()?;
-        let (rate, interval) = rate_of(&metric, &estimate, work)?;
-        let intensity = 2.0 * size / (3.0 * width(dtype)?);
-        Some(MatmulRate { spec, dtype, intensity, rate, interval, n: estimate.n })
+        let work = Work::matmul(operations, &work.formula);
+        let (rate, interval) = rate_of(&metric, &estimate, &work)?;
+        Some(RooflinePoint { spec, dtype: dtype(spec), kernel, intensity, rate, interval, n: estimate.n })
     });
     found.collect()
 }

@@ -66,6 +66,17 @@ impl Document {
             self.figures.push(DocumentFigure { id, title, caption: String::new(), panels });
             self.tables.extend(tables);
         }
+        let has_place = |spec: &&&MetricSpec| {
+            ["bytes", "kernel", "operations"].iter().all(|name| spec.parameters.contains_key(*name))
+        };
+        if rows.iter().any(|spec| has_place(&spec)) {
+            let (id, title) = ("roofline".to_owned(), "The roofline".to_owned());
+            let panels = vec![Panel { roofline: true, ..Panel::default() }];
+            let caption = "Each mark is a rate by the operations for each byte, below what the memory and the arithmetic \
+                           of this device were measured to give: the bytes and operations of a kernel are those that \
+                           its author states, and its roof is that of fp32.";
+            self.figures.push(DocumentFigure { id, title, caption: caption.to_owned(), panels });
+        }
         self.figures.extend(timelines);
         self.figures.retain(|figure| !figure.panels.is_empty());
         self

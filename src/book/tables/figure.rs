@@ -9,7 +9,9 @@ use super::matrix::matrix;
 use crate::document::{DocumentTable, Lines, Panel, PanelSeries, Shows, Systems, TableCase, TableEntry};
 use crate::in_order::{each_once, grouped};
 use crate::present::{Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Ticks, Value};
-use crate::results::{Lookup, MatmulRate, MissingReason, Parameter, Parameters, Results, matmul_rates, memory_rate};
+use crate::results::{
+    Lookup, MissingReason, Parameter, Parameters, Results, RooflinePoint, memory_rate, roofline_points,
+};
 use crate::units::Unit;
 
 /// What came of a panel.
@@ -298,14 +300,16 @@ pub(super) fn of_system(panel: &Panel, results: &Results, systems: &[&str]) -> S
     }
 }
 
-/// The roofline of a run; `None` where it has no matmul or no copy to draw one of.
+/// The roofline of a run, with the kernels whose bytes and operations are known; `None` where it has no matmul or no copy to draw
+/// one of.
 pub(super) fn roofline(panel: &Panel, machine: &str, results: &Results, systems: &[&str]) -> Option<LinePlot> {
     let lookups: Vec<_> = systems.iter().map(|system| results.lookup_of(system)).collect();
     let memory = lookups.iter().filter_map(memory_rate).reduce(f64::max)?;
-    let rates: Vec<Vec<MatmulRate<'_>>> = lookups.iter().map(matmul_rates).collect();
+    let rates: Vec<Vec<RooflinePoint<'_>>> = lookups.iter().map(roofline_points).collect();
     let mut lines = Vec::new();
     // The best rate of each element type, in the order in which they occur.
-    let peaks = grouped(rates.iter().flatten().map(|rate| (rate.dtype, rate.rate))).into_iter();
+    let matmuls = rates.iter().flatten().filter(|rate| rate.kernel.is_none());
+    let peaks = grouped(matmuls.map(|rate| (rate.dtype, rate.rate))).into_iter();
     let peaks: Vec<(&str, f64)> =
         peaks.map(|(dtype, rates)| (dtype, rates.into_iter().fold(f64::NEG_INFINITY, f64::max))).collect();
     let ridges = peaks.iter().map(|(_, peak)| peak / memory);
@@ -323,17 +327,15 @@ pub(super) fn roofline(panel: &Panel, machine: &str, results: &Results, systems:
         lines.push(Line::new(label, LineRole::Bound, roofs.collect()));
         for ((number, system), rates) in systems.iter().enumerate().zip(&rates) {
             let own = rates.iter().filter(|rate| rate.dtype == dtype);
-            let point = |rate: &MatmulRate<'_>| {
+            let point = |rate: &RooflinePoint<'_>| {
                 let text = Unit::FlopsPerSecond.format(rate.rate, 3);
                 Point { x: rate.intensity, value: (rate.rate, rate.interval.clone().ok()), text }
             };
-            let points: Vec<Point> = own.map(point).collect();
-            if points.is_empty() {
-                continue;
+            for (name, points) in grouped(own.map(|rate| (rate.kernel.unwrap_or(dtype), point(rate)))) {
+                let role = if number == 0 { LineRole::Below(roof) } else { LineRole::OtherBelow(roof) };
+                let label = if systems.len() > 1 { format!("{name}, {system}") } else { name.to_owned() };
+                lines.push(Line::new(label, role, points));
             }
-            let role = if number == 0 { LineRole::Below(roof) } else { LineRole::OtherBelow(roof) };
-            let label = if systems.len() > 1 { format!("{dtype}, {system}") } else { dtype.to_owned() };
-            lines.push(Line::new(label, role, points));
         }
     }
     let title = panel.title.clone().unwrap_or_else(|| "Roofline".to_owned());

@@ -17,6 +17,7 @@ use crate::error::DeviceError;
 pub(crate) const LAUNCH: &str = "launch";
 
 /// The most arguments of a launch.
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "as of `Value`"))]
 pub(crate) const MAX_ARGUMENTS: usize = 32;
 
 /// Code for a device: CUDA C++ that is compiled for the device's own architecture when it is loaded, PTX, or a cubin.
@@ -213,6 +214,7 @@ pub struct Argument<'a>(pub(crate) Value<'a>);
 
 /// What an argument is.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "no other engine runs code of one's own"))]
 pub(crate) enum Value<'a> {
     /// The elements of a tensor of this stream.
     Memory(Region<'a>, &'a Stream),

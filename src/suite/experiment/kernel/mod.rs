@@ -163,7 +163,7 @@ impl Kernel {
         let launches = self.stated.launches.get();
         let parameters = case.parameters.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let amount = |name: &str| case.parameters.get(name).and_then(Parameter::number);
-        let mut group = Group::of(&format!("Kernel {}", self.stated.kernel), parameters)
+        let mut group = Group::of("Kernels", parameters)
             .setup(move |device| Prepared::new(device, &code, &stated, &own).map(Rc::new))
             .device_time_by(Clock::DeviceBatch, "kernel.time", "Time on the device", |own| {
                 own.timed(DeviceClock::behind_gate)
