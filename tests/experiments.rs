@@ -11,7 +11,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use syncscope::device::{Device, FloatType, HostKind, raw};
+use syncscope::device::{Code, Device, FloatType, HostKind, raw};
 use syncscope::error::DeviceError;
 use syncscope::measure::Progress;
 use syncscope_book::document::TableEntry;
@@ -117,7 +117,8 @@ fn lacking(device: &Device) -> Vec<String> {
     let stream = device.stream().unwrap();
     let buffers = [HostKind::Pageable, HostKind::Pinned, HostKind::WriteCombined];
     let buffers = buffers.into_iter().map(|kind| device.host_buffer::<f32>(kind, 1).map(drop));
-    let tried = buffers.chain([raw::launch_loop(&stream, 1).map(drop)]);
+    let code = device.load(&Code::cuda("none.cu", "")).map(drop);
+    let tried = buffers.chain([raw::launch_loop(&stream, 1).map(drop), code]);
     // Some rows have another reason: what is PyTorch's own, the flushing of a cache that the workers do not have, streams
     // that there are not, and calls without one.
     let known = [

@@ -20,7 +20,7 @@ use syncscope_present::units::Unit;
 use syncscope_results::{
     Environment, Measured, Outcome, Parameters, Pass, Piece, Plan, Results, Row, RunOutcome, SYNCSCOPE, Selection,
 };
-use syncscope_suite::experiment::{Experiment, Group, GroupBuilder, Part, Registry, RunObserver};
+use syncscope_suite::experiment::{Experiment, Formula, Group, GroupBuilder, Part, Registry, RunObserver};
 use syncscope_suite::runner::{Session, Suite, empty_results};
 
 const PASSES: usize = 3;
@@ -92,6 +92,8 @@ impl Experiment for Passes {
         let decided = decided.observed("passes.d", "D", Unit::Number, |_| Ok(|| Ok(1.0)));
         let recorded = Group::of("Recorded", []).measured_in(Part::Recorded);
         let recorded = recorded.observed("passes.e", "E", Unit::Number, |_| Ok(|| Ok(1.0)));
+        let late = Formula::of("a + e", [("a", "passes.a"), ("e", "passes.e")]);
+        let recorded = recorded.derived("passes.late", "Late", Unit::Number, late);
         [together, long, apart, decided, recorded].map(GroupBuilder::build).into()
     }
 }
@@ -180,7 +182,12 @@ fn assert_complete(results: &Results) {
         let (samples, passes, stopped_by) = measured(results, id);
         assert_eq!((samples.len(), counts(passes), stopped_by), (SAMPLES, vec![3, 2, 2], StoppedBy::Samples), "{id}");
     }
-    assert_eq!(row(results, "passes.sum").outcome(&run()).unwrap().values().unwrap().len(), SAMPLES);
+    // One of them is computed from rows of an earlier part of the run, too.
+    for id in ["passes.sum", "passes.late"] {
+        let computed = row(results, id).outcome(&run()).unwrap().values().unwrap().to_vec();
+        let expected: Vec<f64> = measured(results, "passes.a").0.iter().map(|a| a + 1.0).collect();
+        assert_eq!(computed, expected, "{id}");
+    }
     assert_eq!(results.run().outcome, RunOutcome::Complete);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("results.json");

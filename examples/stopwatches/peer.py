@@ -5,7 +5,7 @@ import pathlib
 import torch
 from triton.testing import do_bench
 
-SOURCE = (pathlib.Path(__file__).parent / "kernels.cu").read_text()
+SOURCE = (pathlib.Path(__file__).parents[2] / "book/peers/pytorch_system/kernels.cu").read_text()
 
 
 def compiled(name):
@@ -26,7 +26,7 @@ def plain(call, calls=100):
 
 
 def main():
-    saxpy, total, transpose, product = map(compiled, ("saxpy", "total", "transpose", "product"))
+    saxpy, total, transpose, matmul = map(compiled, ("saxpy", "sum", "transpose", "matmul"))
     for n, side, small in zip((1 << 12, 1 << 16, 1 << 20, 1 << 23, 1 << 26), (64, 256, 1024, 2048, 4096), (64, 128, 256, 512, 1024)):
         x, y, out = torch.ones(n, device="cuda"), torch.zeros(n, device="cuda"), torch.zeros(1, device="cuda")
         s, t = torch.ones(side * side, device="cuda"), torch.zeros(side * side, device="cuda")
@@ -34,9 +34,9 @@ def main():
         blocks = lambda count: (max(1, (count + 255) // 256), 1, 1)
         rows = [
             ("saxpy", n, lambda: saxpy(blocks(n), (256, 1, 1), (0.5, x, y, n))),
-            ("total", n, lambda: total(blocks(min(n // 4, 1 << 18)), (256, 1, 1), (x, out, n))),
+            ("sum", n, lambda: total(blocks(min(n // 4, 1 << 18)), (256, 1, 1), (x, out, n))),
             ("transpose", side, lambda: transpose(((side + 31) // 32, (side + 31) // 32, 1), (32, 8, 1), (s, t, side))),
-            ("product", small, lambda: product((small // 16, small // 16, 1), (16, 16, 1), (a, b, c, small))),
+            ("matmul", small, lambda: matmul((small // 16, small // 16, 1), (16, 16, 1), (a, b, c, small))),
         ]
         for name, size, call in rows:
             call()

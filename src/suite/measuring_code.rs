@@ -29,6 +29,8 @@ const OF_ENGINE: [(&str, &[&str]); 2] = [
 ];
 /// The trials of driver calls, and what code that uses them has.
 const CALLS: (&str, &str) = ("src/calls", "calls::");
+/// The kernels that stand beside the other system's script, and what code that embeds them has.
+const KERNELS: (&str, &str) = ("book/peers/pytorch_system/kernels.cu", "kernels.cu");
 /// The experiments: a file or a folder each, but for these.
 const EXPERIMENTS: &str = "src/suite/experiment";
 const NO_EXPERIMENTS: [&str; 5] = ["counts.rs", "formula.rs", "mod.rs", "recorder.rs", "registry.rs"];
@@ -39,6 +41,7 @@ const PEER: [&str; 2] = ["book/peers/pytorch.py", "book/peers/pytorch_system"];
 /// system by its name.
 pub(crate) fn digests(root: &Path) -> Vec<(String, String)> {
     let named = OF_ENGINE.iter().flat_map(|(_, of)| of.iter()).chain(&SHARED).chain(&LEFT_OUT).chain(&PEER);
+    let named = named.chain([&KERNELS.0]);
     if let Some(moved) = named.into_iter().find(|path| !root.join(path).exists()) {
         panic!("{moved} is not there: what measures has moved");
     }
@@ -58,6 +61,7 @@ pub(crate) fn digests(root: &Path) -> Vec<(String, String)> {
         };
         let others = experiments.iter().filter(borrows);
         let uses_calls = own.contains(CALLS.1);
+        let kernels = own.contains(KERNELS.1).then(|| root.join(KERNELS.0));
         for (engine, of_engine) in OF_ENGINE {
             let runs = |file: &PathBuf| {
                 let is_others =
@@ -66,7 +70,11 @@ pub(crate) fn digests(root: &Path) -> Vec<(String, String)> {
                 !is_others && !is_left_out && (uses_calls || !below(file, CALLS.0))
             };
             let shared = SHARED.iter().chain([&CALLS.0]).chain(of_engine).map(|path| root.join(path));
-            let all = shared.chain(others.clone().cloned()).chain([path.clone()]).flat_map(|path| files(&path));
+            let all = shared
+                .chain(others.clone().cloned())
+                .chain(kernels.clone())
+                .chain([path.clone()])
+                .flat_map(|path| files(&path));
             let all: BTreeSet<PathBuf> = all.filter(runs).collect();
             let of_file = |file: &PathBuf| {
                 let own = known.entry(file.clone()).or_insert_with(|| digest([code(file)].into_iter()));
@@ -77,8 +85,12 @@ pub(crate) fn digests(root: &Path) -> Vec<(String, String)> {
         }
     }
     let peer = PEER.iter().flat_map(|path| files(&root.join(path)));
-    let peer = peer.filter(|path| path.extension().is_some_and(|ending| ending == "py"));
-    let digest = digest(peer.map(|path| without_comments(&read(&path), "#")));
+    let peer = peer.filter_map(|path| match path.extension()?.to_str()? {
+        "py" => Some(without_comments(&read(&path), "#")),
+        "cu" => Some(without_comments(&read(&path), "//")),
+        _ => None,
+    });
+    let digest = digest(peer);
     found.push(("PyTorch".to_owned(), format!("{digest:016x}")));
     found
 }
@@ -181,6 +193,8 @@ mod tests {
         let borrowed = of(&|name, _| ["idle-device", "multi-device"].contains(&name));
         assert_eq!(changed("src/suite/experiment/idle_device.rs"), borrowed);
         assert_eq!(changed("book/peers/pytorch.py"), BTreeSet::from(["PyTorch".to_owned()]));
+        let timed = of(&|name, _| name == "self-audit").into_iter().chain(["PyTorch".to_owned()]);
+        assert_eq!(changed(KERNELS.0), timed.collect());
         for file in ["src/suite/runner/length.rs", "src/syncscope/measure/statistics/mod.rs", "src/syncscope/error.rs"]
         {
             assert_eq!(changed(file), BTreeSet::new(), "{file}");

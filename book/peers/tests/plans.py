@@ -13,7 +13,7 @@ VALUES = {
     "memory": ["pageable", "pinned", "write-combined"], "mode": ["blocking", "non-blocking"], "buffers": [1, 2],
     "origin": ["pageable", "pinned"], "kernel_ratio": [0.1, 10], "kernel_seconds": [5e-6, 1e-3], "spin_seconds": [0, 1e-3],
     "busy_seconds": [1e-3], "event_seconds": [0.002], "stream_seconds": [0.004], "device_seconds": [0.008],
-    "device": ["same", "other"], "call": list(pytorch_calls.CALLS), "launches": [3], "nodes": [1, 10], "library": ["NumPy, fp64", "PyTorch on the CPU, fp32", "another library"],
+    "device": ["same", "other"], "call": list(pytorch_calls.CALLS), "kernel": ["saxpy 4096", "sum 4096", "transpose 64", "matmul 64"], "launches": [3], "nodes": [1, 10], "library": ["NumPy, fp64", "PyTorch on the CPU, fp32", "another library"],
 }
 
 

@@ -52,6 +52,7 @@ class Gpu:
         self.traced = 0.0
         self.broken = None
         self.debug_mode = "default"
+        self.compiles = True
         self.calls = []
 
     def tick(self):
@@ -393,6 +394,20 @@ def make(gpu):
         get_device_properties=lambda device: properties, get_device_capability=lambda device: (9, 0),
     )
 
+    def compile_kernel(source, name):
+        if f"void {name}(" not in source:
+            raise RuntimeError(f"there is no kernel {name}")
+
+        def launch(grid, block, args):
+            if not all(isinstance(arg, (Tensor, int)) for arg in args):
+                raise TypeError("Unsupported argument type")
+            gpu.call("cuLaunchKernel", current[0], "kernel", name)
+
+        return launch
+
+    if gpu.compiles:
+        torch.cuda._compile_kernel = compile_kernel
+
     class Profile:
         def __init__(self, activities):
             self.trace = None
@@ -417,6 +432,18 @@ def make(gpu):
     torch.profiler = types.SimpleNamespace(
         profile=Profile, record_function=record_function, ProfilerActivity=ProfilerActivity)
     return torch
+
+
+def make_triton():
+    """The module `triton.testing`."""
+    testing = types.ModuleType("triton.testing")
+
+    def do_bench(fn, warmup=25, rep=100, return_mode="mean"):
+        fn()
+        return 0.01
+
+    testing.do_bench = do_bench
+    return testing
 
 
 class Driver:
@@ -456,5 +483,6 @@ def installed(gpu):
             ("experiments.pytorch_calls.PATIENCE", 60.0), ("gate.Hold", Hold), ("experiments.launch_path.BLOCKED", 0.3),
         ):
             patches.enter_context(unittest.mock.patch(f"pytorch_system.{name}", value))
-        patches.enter_context(unittest.mock.patch.dict(sys.modules, {"torch": torch}))
+        patches.enter_context(unittest.mock.patch.dict(
+            sys.modules, {"torch": torch, "triton": types.ModuleType("triton"), "triton.testing": make_triton()}))
         yield torch

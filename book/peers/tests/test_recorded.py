@@ -9,7 +9,7 @@ from unittest import mock
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from pytorch_system import nvrtc, spin  # noqa: E402
-from pytorch_system.experiments import implementation  # noqa: E402
+from pytorch_system.experiments import implementation, kernels  # noqa: E402
 from pytorch_system.experiments.sync_points import idle_share  # noqa: E402
 from pytorch_system.recording import NotRecorded, trials_of, union  # noqa: E402
 
@@ -103,12 +103,14 @@ class Conclusions(unittest.TestCase):
 
 
 class Kernel(unittest.TestCase):
-    def test_the_spin_compiles_where_nvrtc_is_installed(self):
+    def test_the_kernels_compile_where_nvrtc_is_installed(self):
         try:
             library = nvrtc.load(nvrtc.candidates("/nowhere/torch"))
         except nvrtc.CompileError:
             self.skipTest("NVRTC is not on the loader's path")
         self.assertIn(b"spin", nvrtc.compile_cubin(library, spin.SOURCE, "sm_90").raw)
+        with open(kernels.PATH, encoding="utf-8") as file:
+            self.assertIn(b"transpose", nvrtc.compile_cubin(library, file.read(), "sm_90").raw)
         with self.assertRaisesRegex(nvrtc.CompileError, "nvrtcCompileProgram failed"):
             nvrtc.compile_cubin(library, "not CUDA", "sm_90")
 

@@ -167,6 +167,28 @@ class OneReason(unittest.TestCase):
         self.assertEqual(item["measured"]["samples"], [1.0, 1.0])
 
 
+class KernelsOfOnesOwn(unittest.TestCase):
+    ROWS = [plans.row(f"self-audit.kernel.{name}", {"kernel": "saxpy 4096"}) for name in ("gate", "events", "loop", "cold")]
+
+    def reasons(self, **changes):
+        code, answer, said = answer_of(self.ROWS, **changes)
+        self.assertEqual(code, 0, said)
+        outcomes = {row["id"].rsplit(".")[-1]: row["outcome"] for row in answer["rows"]}
+        # The gate's batches are no way of a program with PyTorch.
+        self.assertEqual(set(outcomes), {"events", "loop", "cold"})
+        return {name: outcome.get("skipped", {}).get("reason") for name, outcome in outcomes.items()}
+
+    def test_without_triton_only_the_row_with_cold_caches_says_so(self):
+        with unittest.mock.patch.object(standin, "make_triton", lambda: None):
+            reasons = self.reasons()
+        self.assertEqual(reasons, {"events": None, "loop": None, "cold": "Triton is not installed beside PyTorch"})
+
+    def test_a_pytorch_that_compiles_no_kernels_says_so_in_each_row(self):
+        gpu = standin.Gpu()
+        gpu.compiles = False
+        self.assertEqual(set(self.reasons(gpu=gpu).values()), {"this version of PyTorch compiles no kernels in CUDA C++"})
+
+
 class OneGpu(unittest.TestCase):
     def test_rows_of_two_gpus_are_skipped_with_the_reason(self):
         parameters = {"size": 8, "iters": 2}

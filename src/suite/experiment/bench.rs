@@ -16,7 +16,7 @@ use super::group::{Group, Part, Repeats};
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Progress, Protocol, Sampler, StoppedBy};
-use crate::results::{MetricSpec, Outcome, Parameters, Piece, Provenance, Results, Row, Selection, Series};
+use crate::results::{MetricSpec, Outcome, Parameters, Piece, Provenance, Results, Row, Selection, Series, titled};
 use crate::tensor::Tensor;
 
 /// Told what a run is doing.
@@ -264,15 +264,18 @@ impl Bench {
         self.rows.push(Row { spec, series: vec![Series { run: self.run.clone(), outcome }] });
     }
 
-    /// What stands here of a row.
+    /// What stands here of a row, or an earlier part of the run left of it.
     pub(super) fn outcome(&self, id: &str, parameters: &Parameters) -> Option<&Outcome> {
         let row = self.rows.iter().find(|row| row.spec.is(id, parameters));
-        row.and_then(|row| row.outcome(&self.run))
+        row.map_or_else(|| self.earlier.get(&titled(id, parameters)), |row| row.outcome(&self.run))
     }
 
-    /// The samples of a row that stands here, or the outcome of one that has none.
+    /// The samples of such a row, or the outcome of one that has none.
     pub(super) fn samples(&self, id: &str, parameters: &Parameters) -> Result<Cow<'_, [f64]>, Box<Outcome>> {
-        let none = || Box::new(Outcome::Failed { reason: format!("there is no row `{id}` to compute it from") });
+        let none = || match self.interrupted {
+            true => Box::new(Outcome::Interrupted),
+            false => Box::new(Outcome::Failed { reason: format!("there is no row `{id}` to compute it from") }),
+        };
         let outcome = self.outcome(id, parameters).ok_or_else(none)?;
         outcome.values().ok_or_else(|| Box::new(outcome.clone()))
     }

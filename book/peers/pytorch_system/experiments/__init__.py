@@ -7,6 +7,7 @@ from . import (  # noqa: F401
     idle_device,
     implementation,
     implicit,
+    kernels,
     launch_path,
     layers,
     overlap,

@@ -9,12 +9,16 @@
 //!   place and with a new tensor, beside the engine's own lowest-level launch of a similar kernel. On CUDA that is a plain
 //!   `cuLaunchKernel`; the library's launch may be cheaper, where kernels can start before the previous one ends.
 //! - `stopwatch`: what each way to time one kernel makes of a kernel of known length.
+//! - `kernel`: what ways to time a kernel on the device make of kernels of the kinds that users bring.
 
+mod kernel;
 mod stopwatch;
 
 use crate::device::raw;
 use crate::experiment::prelude::*;
 use crate::measure::{timer_cost, timer_resolution};
+
+use kernel::SizedKernel;
 
 parameters! {
     /// Resolution and overhead of the clocks, and of the library.
@@ -23,6 +27,8 @@ parameters! {
         calls: Count = count(500),
         /// The lengths of the kernel that all stopwatches time, in seconds.
         spins: Vec<Length> = [2e-6, 5e-6, 2e-5, 2e-4, 2e-3, 2e-2].map(Bounded).to_vec(),
+        /// The kernels that the stopwatches of a device time.
+        kernels: Vec<SizedKernel> = SizedKernel::all().collect(),
     }
 }
 
@@ -31,15 +37,21 @@ impl Experiment for SelfAudit {
     const SUMMARY: &'static str = "Resolution and overhead of the clocks, and what the library adds to a bare launch";
     const ITERATIONS: Option<&'static str> = Some("calls");
 
-    /// On the CPU engine without the longest kernel, which would take most of a short run.
+    /// On the CPU engine without the longest spin, which would take most of a short run, and with one kernel, which it cannot run
+    /// either.
     fn for_cpu() -> Self {
-        Self { spins: [2e-6, 5e-6, 2e-5, 2e-4, 2e-3].map(Bounded).to_vec(), ..Self::default() }
+        Self {
+            spins: [2e-6, 5e-6, 2e-5, 2e-4, 2e-3].map(Bounded).to_vec(),
+            kernels: SizedKernel::all().take(1).collect(),
+            ..Self::default()
+        }
     }
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
         let calls = self.calls.get();
         let mut groups = vec![instruments(calls), launches(calls)];
         groups.extend(self.spins.iter().flat_map(|spin| stopwatch::run(spin.0)));
+        groups.extend(kernel::run(&self.kernels));
         let same = Group::of("The same code twice", [("calls", calls.into())])
             .setup(|device| device.stream()?.zeros::<f32>([1024]))
             .twice(["self-audit.same.a", "self-audit.same.b", "self-audit.same.ratio"], move |x| {
