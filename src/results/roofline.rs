@@ -271,8 +271,26 @@ mod tests {
         };
         let rows = vec![time("fp16"), time("fp32"), time("odd")].into();
         let lookup = Lookup::new(&rows, vec!["1"]);
-        let found: Vec<(f64, f64)> = matmul_rates(&lookup).iter().map(|one| (one.intensity, one.rate)).collect();
+        let found: Vec<(f64, f64)> = roofline_points(&lookup).iter().map(|one| (one.intensity, one.rate)).collect();
         assert_eq!(found, [(4.0, 3e3), (2.0, 3e3)]);
+    }
+
+    #[test]
+    fn a_kernel_has_its_place_by_the_bytes_and_operations_that_are_stated() {
+        let mut kernel = row("kernel.time", "fp32", Unit::Seconds, Some(Work::copy(12.0, "bytes", 6.0)), 2.0);
+        kernel.spec.parameters = [
+            ("kernel".to_owned(), Parameter::Text("saxpy".to_owned())),
+            ("bytes".to_owned(), Parameter::Integer(12)),
+            ("operations".to_owned(), Parameter::Integer(6)),
+        ]
+        .into();
+        let mut unknown = kernel.clone();
+        unknown.spec.parameters.remove("operations");
+        let rows = vec![kernel, unknown].into();
+        let lookup = Lookup::new(&rows, vec!["1"]);
+        let found = roofline_points(&lookup);
+        let [one] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((one.kernel, one.intensity, one.rate), (Some("saxpy"), 0.5, 3.0));
     }
 
     #[test]

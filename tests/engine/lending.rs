@@ -179,7 +179,8 @@ mod cuda {
             context.synchronize()?;
             Ok(line)
         };
-        let regions: [(&str, SyncKind, &dyn Fn() -> Result<u32, Failed>); 4] = [
+        type Region<'a> = &'a dyn Fn() -> Result<u32, Failed>;
+        let regions: [(&str, SyncKind, Region<'_>); 4] = [
             ("cuMemcpyDtoHAsync", SyncKind::Implicit, &copy),
             ("cuStreamSynchronize", SyncKind::Stream, &synchronize),
             ("cuEventSynchronize", SyncKind::Event, &event),
