@@ -307,7 +307,7 @@ impl Gpu {
         lock(&self.streams).push(stream.clone());
     }
 
-    /// Ends streams that nobody has a handle of and whose work is over. Never blocks.
+    /// Ends streams that nobody has a handle of and whose work is over. Waits for no gate.
     pub(crate) fn sweep(&self) {
         // Asked without the lock: the end of the process waits for it. A handle beside the list's and this one is somebody's, and
         // where there is none nobody can make another.
@@ -322,6 +322,9 @@ impl Gpu {
             if over.is_empty() { Vec::new() } else { lock(&self.streams).extract_if(.., is_over).collect() };
         for stream in ended {
             stream.end();
+        }
+        if let Some(_making) = self.may_make() {
+            self.context.release_owners();
         }
         self.sweep_host();
     }

@@ -8,8 +8,9 @@
 use std::collections::VecDeque;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{
     self, CUcontext, CUctx_flags, CUdevice, CUdevice_attribute, CUevent, CUgraphExec, CUresult, CUstream,
 };
@@ -51,6 +52,8 @@ pub(super) struct GivenUp {
     pub(super) streams: VecDeque<CUstream>,
     /// To be destroyed by the next call that makes one.
     pub(super) graphs: Vec<CUgraphExec>,
+    /// Streams of other libraries, to be let go of while no gate is closed.
+    pub(super) owners: Vec<Arc<CudaStream>>,
 }
 
 // Safety: the driver's handles are not bound to a thread; each call binds the context to its own.

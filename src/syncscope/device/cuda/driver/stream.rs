@@ -31,7 +31,7 @@ pub(crate) struct Stream {
     /// Whether others enqueue on it, too. It is not used again then.
     shared: AtomicBool,
     /// What keeps a stream of another library.
-    _owner: Option<Arc<CudaStream>>,
+    owner: Option<Arc<CudaStream>>,
 }
 
 /// A stream of another library.
@@ -67,7 +67,7 @@ impl Stream {
     }
 
     fn own(context: &Arc<Context>, raw: CUstream) -> Self {
-        Self { raw, context: context.clone(), shared: AtomicBool::new(false), _owner: None }
+        Self { raw, context: context.clone(), shared: AtomicBool::new(false), owner: None }
     }
 
     /// A stream of another library.
@@ -83,7 +83,7 @@ impl Stream {
         if of != context.raw() {
             return Err(DeviceError::ForeignObject { what: "a stream", device: context.name().to_owned() });
         }
-        Ok(Self { raw, context: context.clone(), shared: AtomicBool::new(true), _owner: owner })
+        Ok(Self { raw, context: context.clone(), shared: AtomicBool::new(true), owner })
     }
 
     /// Whether others enqueue on it, too.
@@ -380,12 +380,26 @@ fn create(context: &Context) -> Result<CUstream> {
     context.check("cuStreamCreate", status).map(|()| raw)
 }
 
+impl Context {
+    /// Lets go of streams of other libraries, which their last owner ends by a call that may wait for all of the GPU.
+    pub(crate) fn release_owners(&self) {
+        let owners = std::mem::take(&mut self.given_up().owners);
+        if !owners.is_empty() {
+            // No call of the driver while the process ends.
+            let _ = self.bind();
+            drop(owners);
+        }
+    }
+}
+
 impl Drop for Stream {
     /// What was enqueued runs to its end: before the work of the next owner, so that nothing may be pending that a gate holds.
     fn drop(&mut self) {
+        let mut given_up = self.context.given_up();
         if !self.is_shared() {
-            self.context.given_up().streams.push_back(self.raw);
+            given_up.streams.push_back(self.raw);
         }
+        given_up.owners.extend(self.owner.take());
     }
 }
 
