@@ -165,7 +165,10 @@ static void give_place() {
     --placed;
 }
 
+static thread_local void *current = nullptr;
+
 struct Stream {
+    void *const context = current;
     std::shared_ptr<Queue> queue = std::make_shared<Queue>();
     std::mutex mutex;
     std::unique_ptr<Graph> capture;
@@ -231,7 +234,6 @@ static std::multimap<size_t, u64> pieces;
 static size_t in_use = 0, reserved = 0;
 static const size_t TOTAL = (size_t)1 << 32;
 
-static thread_local void *current = nullptr;
 static int context_object;
 
 // SIMULATOR_DEVICES says how many there are: one, where it says nothing. Their memory is that of the host.
@@ -256,9 +258,10 @@ API int cuDeviceGetAttribute(int *value, int attribute, int) {
     *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 4 : 1;
     return OK;
 }
-// A real one takes longer.
+// To make one takes time; a real driver takes longer.
 API int cuDevicePrimaryCtxRetain(void **context, int device) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    static std::once_flag made[16];
+    std::call_once(made[device & 15], [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); });
     *context = &context_objects[device & 15];
     return OK;
 }
@@ -276,6 +279,10 @@ API int cuGetErrorString(int, const char **words) { *words = "of the simulated d
 
 API int cuStreamCreate(Stream **stream, u32) { may_wait("cuStreamCreate"); take_place(); *stream = new Stream; return OK; }
 API int cuStreamDestroy_v2(Stream *stream) { may_wait("cuStreamDestroy"); give_place(); delete stream; return OK; }
+API int cuStreamGetCtx(Stream *stream, void **context) {
+    *context = of(stream) == stream ? stream->context : current;
+    return OK;
+}
 API int cuStreamQuery(Stream *stream) {
     stream = of(stream);
     if (!stream->plain()) return CAPTURING;
@@ -344,6 +351,7 @@ API int cuGraphUpload(Graph *graph, Stream *stream) {
     });
 }
 API int cuGraphLaunch(Graph *graph, Stream *stream) {
+    stream = of(stream);
     if (!stream->plain()) return CAPTURING;
     return stream->push([work = graph->work, ready = graph->ready] {
         if (ready) ready->wait();
@@ -363,6 +371,7 @@ API int cuStreamWaitValue32_v2(Stream *stream, u64 address, u32 value, u32) {
 API int cuEventCreate(Event **event, u32) { may_wait("cuEventCreate"); *event = new Event; return OK; }
 API int cuEventDestroy_v2(Event *event) { delete event; return OK; }
 API int cuEventRecord(Event *event, Stream *stream) {
+    stream = of(stream);
     if (!stream->plain()) return CAPTURING;
     auto mark = std::make_shared<Mark>();
     stream->push([mark] { mark->reach(); });
@@ -371,6 +380,7 @@ API int cuEventRecord(Event *event, Stream *stream) {
     return OK;
 }
 API int cuStreamWaitEvent(Stream *stream, Event *event, u32) {
+    stream = of(stream);
     if (!stream->plain()) return CAPTURING;
     auto mark = event->mark();
     return mark ? stream->push([mark] { mark->wait(); }) : OK;
@@ -417,6 +427,7 @@ API int cuMemGetInfo_v2(size_t *free, size_t *total) {
     return OK;
 }
 API int cuMemAllocFromPoolAsync(u64 *address, size_t bytes, void *, Stream *stream) {
+    stream = of(stream);
     if (!stream->plain()) return CAPTURING;
     std::unique_lock<std::mutex> lock(memory_mutex);
     if (pieces.find(bytes) == pieces.end()) {
@@ -441,6 +452,7 @@ API int cuMemAllocFromPoolAsync(u64 *address, size_t bytes, void *, Stream *stre
     return OK;
 }
 API int cuMemFreeAsync(u64 address, Stream *stream) {
+    stream = of(stream);
     if (!stream->plain()) return CAPTURING;
     return stream->push([=] {
         std::lock_guard<std::mutex> lock(memory_mutex);
@@ -476,11 +488,13 @@ static bool is_page_locked(u64 address) {
 }
 API int cuMemHostGetDevicePointer_v2(u64 *address, void *memory, u32) { *address = (u64)memory; return OK; }
 static int copy(u64 to, u64 from, size_t bytes, Stream *stream) {
+    stream = of(stream);
     return stream->push([=] { memcpy((void *)to, (const void *)from, bytes); });
 }
 API int cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t bytes, Stream *stream) { return copy(to, from, bytes, stream); }
 // A copy that has come when the call returns, which keeps other calls from the stream as long.
 static int copy_in_call(u64 to, u64 from, size_t bytes, Stream *stream) {
+    stream = of(stream);
     pass();
     std::lock_guard<std::mutex> lock(stream->waiting);
     const int status = stream->enqueue([=] { memcpy((void *)to, (const void *)from, bytes); });
@@ -489,6 +503,7 @@ static int copy_in_call(u64 to, u64 from, size_t bytes, Stream *stream) {
 }
 // Of pageable memory, up to 1 MiB are copied aside before the call returns.
 API int cuMemcpyHtoDAsync_v2(u64 to, const void *from, size_t bytes, Stream *stream) {
+    stream = of(stream);
     if (is_page_locked((u64)from)) return copy(to, (u64)from, bytes, stream);
     if (bytes > (1 << 20)) return copy_in_call(to, (u64)from, bytes, stream);
     return stream->push([to, aside = std::string((const char *)from, bytes)] { memcpy((void *)to, aside.data(), aside.size()); });
@@ -497,6 +512,7 @@ API int cuMemcpyDtoHAsync_v2(void *to, u64 from, size_t bytes, Stream *stream) {
     return is_page_locked((u64)to) ? copy((u64)to, from, bytes, stream) : copy_in_call((u64)to, from, bytes, stream);
 }
 API int cuMemsetD8Async(u64 to, unsigned char byte, size_t bytes, Stream *stream) {
+    stream = of(stream);
     return stream->push([=] { memset((void *)to, byte, bytes); });
 }
 
@@ -720,7 +736,7 @@ struct Config {
 };
 API int cuLaunchKernelEx(const Config *config, Function *function, void **arguments, void **) {
     Work work = work_of(function->name, config->grid[0], arguments);
-    return work ? config->stream->push(std::move(work)) : NOT_FOUND;
+    return work ? of(config->stream)->push(std::move(work)) : NOT_FOUND;
 }
 API int cuLaunchKernel(Function *function, u32 x, u32, u32, u32, u32, u32, u32, Stream *stream, void **arguments, void **) {
     Work work = work_of(function->name, x, arguments);
@@ -767,7 +783,7 @@ API int cublasLtMatmulAlgoGetHeuristic(void *, void *, Layout *, Layout *, Layou
 API int cublasLtMatmul(void *, void *, const void *, u64 a, Layout *first, u64 b, Layout *second, const void *, u64, Layout *, u64 out, Layout *, const void *, u64, size_t, Stream *stream) {
     const Layout l = *first, r = *second;
     const Type type = l.type == 2 ? FP16 : l.type == 14 ? BF16 : FP32;
-    return stream->push([=] {
+    return of(stream)->push([=] {
         for (u64 column = 0; column < r.columns; ++column)
             for (u64 row = 0; row < l.rows; ++row) {
                 float sum = 0;

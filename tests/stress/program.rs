@@ -44,6 +44,26 @@ pub(crate) enum Action {
     NewStream {
         device: usize,
     },
+    /// A stream that another library uses, too.
+    SharedStream {
+        device: usize,
+        how: How,
+    },
+    /// Memory of the other library, filled by it.
+    TheirUpload {
+        values: Values,
+    },
+    /// Computed here, copied by the other library, and taken back.
+    TheirCopy {
+        x: Id,
+        scale: i64,
+        shift: i64,
+    },
+    /// Computed here, and read by the other library.
+    TheirRead {
+        x: Id,
+        expected: Values,
+    },
     Full {
         dtype: DType,
         len: usize,
@@ -225,6 +245,17 @@ pub(crate) enum Action {
         device: usize,
         how: usize,
     },
+}
+
+/// How a stream comes to be used by two libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// Another's, wrapped.
+    Wrapped,
+    /// Another's, by its handle alone.
+    Raw,
+    /// One's own, lent.
+    Lent,
 }
 
 /// An elementwise operation.

@@ -1,8 +1,12 @@
 //! Kinds of steps, drawn by their weights.
 
 /// Kinds of steps by their weights.
-const KINDS: [(u8, Draft); 45] = [
+const KINDS: [(u8, Draft); 49] = [
     (2, Draft::NewStream),
+    (2, Draft::SharedStream),
+    (3, Draft::TheirUpload),
+    (3, Draft::TheirCopy),
+    (2, Draft::TheirRead),
     (6, Draft::Full),
     (8, Draft::Upload),
     (1, Draft::LargeUpload),
@@ -53,6 +57,10 @@ const KINDS: [(u8, Draft); 45] = [
 #[derive(Clone, Copy)]
 pub(super) enum Draft {
     NewStream,
+    SharedStream,
+    TheirUpload,
+    TheirCopy,
+    TheirRead,
     Full,
     Upload,
     LargeUpload,

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 use syncscope::device::DType;
 
-use crate::program::{Action, DEVICES, Kind, Program, THREADS, Values};
+use crate::program::{Action, DEVICES, How, Kind, Program, THREADS, Values};
 use draft::Draft;
 use numbers::{LARGE, dtype, is_real, length, numbers, small};
 use state::{Buffer, Oracle, Tensor};
@@ -61,10 +61,39 @@ impl Oracle {
         let device = self.streams[stream].device;
         match draft::draft(kind) {
             Draft::NewStream => {
-                let old = self.streams[stream].id;
                 self.new_stream(device, thread);
-                self.drop_handle(old, thread);
-                self.streams[stream].dropped = true;
+                self.replace(stream, thread);
+            }
+            Draft::SharedStream => {
+                let how = [How::Wrapped, How::Raw, How::Lent][second % 3];
+                let id = self.device_wide(thread, Action::SharedStream { device, how });
+                // To make a stream or an event may keep other calls out: those before the opening of a gate, too.
+                self.program.steps[id].after.extend(&self.opens);
+                self.add_stream(id, device, true);
+                self.replace(stream, thread);
+            }
+            Draft::TheirUpload => {
+                let (stream, len) = (self.choose_shared(first)?, length(third));
+                let values = numbers(second + 31 * third, len, DType::F32);
+                let action = Action::TheirUpload { values: Values(values.clone()) };
+                self.upload_by(thread, stream, DType::F32, values, action);
+            }
+            Draft::TheirCopy => {
+                let stream = self.choose_shared(first)?;
+                let x = self.choose(self.streams[stream].device, second, |x| x.dtype == DType::F32)?;
+                let (scale, shift) = (small(third), small(third / 8));
+                let values: Vec<i64> = self.values(&x).iter().map(|x| x * scale + shift).collect();
+                numbers::fits(x.dtype, &values).then_some(())?;
+                let memory = self.new_memory(self.streams[stream].device, values);
+                let action = Action::TheirCopy { x: x.id, scale, shift };
+                let id = self.device_wide_on(thread, stream, &[x.memory], &[memory], &[x.id], action);
+                self.add_tensor(id, DType::F32, memory);
+            }
+            Draft::TheirRead => {
+                let stream = self.choose_shared(first)?;
+                let x = self.choose(self.streams[stream].device, second, |x| x.dtype == DType::F32)?;
+                let action = Action::TheirRead { x: x.id, expected: Values(self.values(&x)) };
+                self.device_wide_on(thread, stream, &[x.memory], &[], &[x.id], action);
             }
             Draft::Full => {
                 let (dtype, len) = (dtype(second), length(third));
@@ -285,7 +314,9 @@ impl Oracle {
                 self.call(thread, &[], Action::Trim { device });
             }
             Draft::Record => {
-                self.device_wide(thread, Action::Record { device, launches: 1 + second % 30 });
+                let id = self.device_wide(thread, Action::Record { device, launches: 1 + second % 30 });
+                // Of a stream that another library makes: as above.
+                self.program.steps[id].after.extend(&self.opens);
             }
             Draft::Inject => {
                 let nth = 1 + (third % 9) as u64;

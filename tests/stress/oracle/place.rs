@@ -49,11 +49,33 @@ impl Oracle {
         let held: BTreeSet<Id> = self.gates.iter().copied().collect();
         self.open(&held, thread);
         let id = self.call(thread, &[], action);
-        // One at a time, and not beside a capture.
+        self.alone(id);
+        id
+    }
+
+    /// As [`device_wide`](Self::device_wide), on a stream, by calls that may keep others out: those before the opening of a gate, too.
+    pub(super) fn device_wide_on(
+        &mut self,
+        thread: usize,
+        stream: usize,
+        reads: &[usize],
+        writes: &[usize],
+        uses: &[Id],
+        action: Action,
+    ) -> Id {
+        let held: BTreeSet<Id> = self.gates.iter().copied().collect();
+        self.open(&held, thread);
+        let id = self.block(thread, stream, reads, writes, uses, action);
+        self.program.steps[id].after.extend(&self.opens);
+        self.alone(id);
+        id
+    }
+
+    /// One at a time, and not beside a capture.
+    fn alone(&mut self, id: Id) {
         let captures = self.streams.iter().filter_map(|stream| stream.exclusive);
         self.program.steps[id].after.extend(captures.chain(self.device_wide.last().copied()));
         self.device_wide.push(id);
-        id
     }
 
     pub(super) fn drop_handle(&mut self, of: Id, thread: usize) -> Id {

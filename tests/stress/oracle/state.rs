@@ -41,6 +41,8 @@ pub(super) struct Stream {
     /// What all later steps follow: a capture has the stream for itself.
     pub(super) exclusive: Option<Id>,
     pub(super) dropped: bool,
+    /// Whether another library uses it, too.
+    pub(super) shared: bool,
 }
 
 pub(super) struct Graph {
@@ -97,6 +99,12 @@ pub(super) struct Planned<'a> {
 impl Oracle {
     pub(super) fn choose_stream(&self, number: usize) -> Option<usize> {
         let live: Vec<usize> = (0..self.streams.len()).filter(|&s| !self.streams[s].dropped).collect();
+        live.get(number % live.len().max(1)).copied()
+    }
+
+    pub(super) fn choose_shared(&self, number: usize) -> Option<usize> {
+        let shared = |&s: &usize| self.streams[s].shared && !self.streams[s].dropped;
+        let live: Vec<usize> = (0..self.streams.len()).filter(shared).collect();
         live.get(number % live.len().max(1)).copied()
     }
 

@@ -33,9 +33,13 @@ impl Oracle {
     }
 
     pub(super) fn upload(&mut self, thread: usize, stream: usize, dtype: DType, values: Vec<i64>) {
+        let action = Action::Upload { dtype, values: Values(values.clone()) };
+        self.upload_by(thread, stream, dtype, values, action);
+    }
+
+    pub(super) fn upload_by(&mut self, thread: usize, stream: usize, dtype: DType, values: Vec<i64>, action: Action) {
         let blocks = values.len() * dtype.size() > SMALL_UPLOAD;
-        let memory = self.new_memory(self.streams[stream].device, values.clone());
-        let action = Action::Upload { dtype, values: Values(values) };
+        let memory = self.new_memory(self.streams[stream].device, values);
         let writes = &[memory];
         let id = self.place(Planned { thread, stream: Some(stream), reads: &[], writes, uses: &[], blocks, action });
         self.add_tensor(id, dtype, memory);
@@ -77,8 +81,18 @@ impl Oracle {
 
     pub(super) fn new_stream(&mut self, device: usize, thread: usize) {
         let id = self.call(thread, &[], Action::NewStream { device });
+        self.add_stream(id, device, false);
+    }
+
+    pub(super) fn add_stream(&mut self, id: Id, device: usize, shared: bool) {
         let (held, steps) = (BTreeSet::new(), Vec::new());
-        self.streams.push(Stream { id, device, held, steps, exclusive: None, dropped: false });
+        self.streams.push(Stream { id, device, held, steps, exclusive: None, dropped: false, shared });
+    }
+
+    /// Another stream in the place of one.
+    pub(super) fn replace(&mut self, stream: usize, thread: usize) {
+        self.drop_handle(self.streams[stream].id, thread);
+        self.streams[stream].dropped = true;
     }
 
     pub(super) fn drop_something(&mut self, thread: usize, second: usize, third: usize) -> Option<()> {

@@ -12,7 +12,7 @@ use crate::program::{Action, Id, Kind, Part};
 use crate::run::apart::{fill, inject, record};
 use crate::run::behind::{large, outlive, spread};
 use crate::run::leave::{failed_stream, leave};
-use crate::run::{Object, World, lock, text};
+use crate::run::{Object, World, lock, shared, text};
 
 impl World {
     /// An action on a stream.
@@ -87,6 +87,11 @@ impl World {
                 }
                 Held::I64(found)
             }
+            Action::TheirUpload { values } => shared::upload(stream, &values.0)?,
+            Action::TheirCopy { x, scale, shift } => {
+                let Held::F32(x) = tensor(*x)? else { return Err("theirs are of fp32".to_owned()) };
+                shared::copied(stream, x.affine(*scale as f32, *shift as f32).map_err(text)?)?
+            }
             Action::Hold => {
                 let gate = stream.device().gate().map_err(text)?;
                 stream.wait_gate(&gate).map_err(text)?;
@@ -120,6 +125,10 @@ impl World {
             }
             .map_err(text),
             Action::Spin { microseconds } => stream.spin(Duration::from_micros(*microseconds)).map_err(text),
+            Action::TheirRead { x, expected } => {
+                let Held::F32(x) = tensor(*x)? else { return Err("theirs are of fp32".to_owned()) };
+                compare(&shared::read(stream, x.affine(1.0, 0.0).map_err(text)?)?, &expected.0)
+            }
             Action::Read { x, expected } => compare(&tensor(*x)?.read()?, &expected.0),
             Action::Item { x, at, expected } => {
                 let x = tensor(*x)?;
@@ -204,6 +213,11 @@ impl World {
     pub(super) fn on_none(&self, action: &Action) -> Outcome<Option<Object>> {
         Ok(Some(match action {
             Action::NewStream { device } => Object::Stream(self.devices[*device].stream().map_err(text)?),
+            Action::SharedStream { device, how } => {
+                let (stream, raw) = shared::stream(&self.devices[*device], *how)?;
+                lock(&self.raw).extend(raw);
+                Object::Stream(stream)
+            }
             Action::View { x, width, row } => Object::Tensor(self.tensor(*x)?.row(*width, *row).map_err(text)?),
             Action::Share { x } => Object::Tensor(self.tensor(*x)?),
             Action::NewBuffer { device, len, pageable } => {

@@ -10,15 +10,16 @@ use syncscope::tensor::Tensor;
 use syncscope::timeline::Kind;
 
 use crate::Outcome;
+use crate::program::How;
 use crate::run::actions::kind;
-use crate::run::text;
+use crate::run::{shared, text};
 
 /// More than fit into a queue.
 const MANY: usize = 1500;
 
 /// Whatever other threads do meanwhile: the own work is there, each piece with its call, and no work is without one.
 pub(super) fn record(device: &Device, launches: usize) -> Outcome<()> {
-    let stream = device.stream().map_err(text)?;
+    let (stream, _) = shared::stream(device, How::Wrapped)?;
     let x = stream.zeros::<f32>([64]).map_err(text)?;
     let region = || {
         (0..launches).try_for_each(|_| x.affine_in_place(1.0, 1.0))?;

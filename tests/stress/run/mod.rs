@@ -4,6 +4,7 @@ mod actions;
 mod apart;
 mod behind;
 mod leave;
+mod shared;
 mod states;
 mod threads;
 
@@ -44,6 +45,8 @@ struct World {
     events: Vec<OnceLock<Event>>,
     /// With the steps that made them. Open all of them, and no stream is held.
     gates: Mutex<Vec<(Id, Gate)>>,
+    /// Streams that are used by their handle alone.
+    raw: Mutex<Vec<shared::Raw>>,
     progress: Mutex<Progress>,
     advanced: Condvar,
     /// Whether an event is recorded behind every step on a stream, so that the report of a hang says how far each is.
@@ -69,6 +72,7 @@ pub(crate) fn run(program: &Program, devices: &[Device; DEVICES], patience: Dura
         objects: (0..steps).map(|_| Mutex::new(None)).collect(),
         events: (0..steps).map(|_| OnceLock::new()).collect(),
         gates: Mutex::default(),
+        raw: Mutex::default(),
         progress: Mutex::new(Progress { done: vec![false; steps], failed: None, since: Instant::now() }),
         advanced: Condvar::new(),
         marks_all: std::env::var_os("SYNCSCOPE_STRESS_MARKS").is_some(),
@@ -237,6 +241,10 @@ impl World {
         for id in order {
             self.take(id);
             self.progress().since = Instant::now();
+        }
+        let raw = std::mem::take(&mut *lock(&self.raw));
+        if !raw.is_empty() && self.devices.iter().all(|device| device.synchronize().is_ok()) {
+            shared::give_back(raw);
         }
     }
 
