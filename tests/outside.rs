@@ -103,6 +103,23 @@ fn a_crate_with_its_own_experiment_builds_measures_renders_and_judges_its_own_cl
     assert!(folder.join("elsewhere/site/sum.html").is_file(), "the experiment has a chapter without a document");
 }
 
+/// Of the same crate: its kernel, as a suite states it and from Rust.
+#[test]
+fn a_crate_times_its_own_kernel_or_says_that_it_needs_a_gpu() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = init(parent.path(), "outside-kernels");
+    let said = good(cargo(&folder, "run").args(["--example", "saxpy"]), "cargo run --example saxpy");
+    let has_gpu = syncscope::device::Device::cuda_unavailable().is_none();
+    let needs_gpu = said.lines().filter(|line| line.contains("kernels need a GPU")).count();
+    assert_eq!((said.contains("saxpy.cu on cuda:0"), needs_gpu), (has_gpu, usize::from(!has_gpu)), "{said}");
+    assert!(said.contains("x + y on ") && said.contains("device events behind a gate: "), "{said}");
+
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_report"));
+    bench.args(["bench", "kernels/saxpy.cu", "--device", "cpu:0"]).current_dir(&folder);
+    let said = text(&bench.output().unwrap());
+    assert!(said.contains("GPU") && !said.contains("saxpy.cu:"), "its comment is read: {said}");
+}
+
 /// Of the same crate: its benchmarks, built without optimisation so that nothing but they are new.
 #[test]
 fn a_crate_measures_its_own_functions_and_compares_them_with_the_last_time() {

@@ -24,18 +24,20 @@ pub(super) struct Arguments {
     /// The folder: one that is empty, or not there
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// A crate with an example of an experiment, a document with a claim, and a suite, and the same command line
+    /// A crate with an example of an experiment, a document with a claim, a suite, and a kernel, and the same command line
     #[arg(long)]
     rust: bool,
 }
 
 /// The files of a crate, by their path in it. `@NAME@` stands for its name, `@SYNCSCOPE@` for where the library is.
-const CRATE: [(&str, &str); 8] = [
+const CRATE: [(&str, &str); 10] = [
     ("Cargo.toml", include_str!("Cargo.toml.in")),
     ("README.md", include_str!("README.md")),
     (".gitignore", "/target\n"),
     ("src/main.rs", include_str!("main.rs.in")),
     ("src/sum.rs", include_str!("sum.rs.in")),
+    ("examples/saxpy.rs", include_str!("saxpy.rs.in")),
+    ("kernels/saxpy.cu", include_str!("saxpy.cu")),
     ("benches/words.rs", include_str!("bench.rs.in")),
     ("documents/sum.yaml", include_str!("document.yaml")),
     ("suites/sum.yaml", include_str!("suite.yaml")),
@@ -49,6 +51,7 @@ pub(super) fn execute(arguments: Arguments, context: &AppContext) -> anyhow::Res
         say!("crate: {place}");
         say!("to measure and render (in that folder): cargo run --release -- --suite sum");
         say!("to judge its claims: cargo run --release -- claims target/report/results.json");
+        say!("to time its kernel on a GPU: cargo run --release -- bench kernels/saxpy.cu");
         return Ok(End::Well);
     }
     let name = |kind: Kind| kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();

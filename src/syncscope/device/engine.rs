@@ -110,7 +110,7 @@ pub(crate) trait Engine: Send + Sync + Any {
 
     /// Loads code of the user's.
     fn load(&self, code: &Code) -> Result<Arc<dyn EngineModule>> {
-        let why = "its operations are a part of it; a device of CUDA runs kernels";
+        let why = "kernels need a GPU with CUDA";
         Err(DeviceError::not_applicable(format!("`{}`", code.name), &self.properties().name, why))
     }
 
