@@ -64,7 +64,7 @@ fn tiny(registry: &Registry) -> Suite {
         }
     }
     let mut generator = SchemaGenerator::default();
-    let experiments = registry.entries().iter().map(|entry| {
+    let experiments = registry.ready().map(|entry| {
         let schema = entry.schema(&mut generator).to_value();
         let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()).unwrap();
         let properties = generator.definitions()[name]["properties"].as_object().unwrap();
@@ -151,7 +151,7 @@ fn what_experiments_compute_is_what_their_formulas_say() {
 #[test]
 fn every_experiment_measures_each_row_it_declares_on_cpu() {
     let (results, registry) = (whole(), Registry::builtin());
-    let names = registry.entries().iter().map(|entry| entry.name);
+    let names = registry.ready().map(|entry| entry.name);
     assert!(
         results.experiments().into_iter().eq(names),
         "the rows stand in the order of the suite, whatever ran first"
@@ -194,7 +194,7 @@ fn every_scenario_is_recorded_and_named_by_a_row() {
 #[test]
 fn a_plan_needs_no_device_and_names_each_row_of_its_experiment_once() {
     for engine in ["cuda", "cpu"] {
-        for entry in Registry::builtin().entries() {
+        for entry in Registry::builtin().ready() {
             let plan = entry.default_for(engine).plan(engine);
             assert!(!plan.is_empty(), "{} declares no row on {engine}", entry.name);
             let mut titles = HashSet::new();
@@ -282,7 +282,7 @@ fn the_peak_rates_come_with_a_suite_that_does_not_name_them() {
 #[test]
 fn a_suite_of_the_program_measures_what_is_added_to_the_registry() {
     let registry = Registry::builtin().with::<Defective>();
-    let registered: HashSet<&str> = registry.entries().iter().map(|entry| entry.name).collect();
+    let registered: HashSet<&str> = registry.ready().map(|entry| entry.name).collect();
     let project = carried_book();
     for engine in ["cuda", "cpu"] {
         let mut of_any = HashSet::new();
@@ -375,7 +375,7 @@ fn iterations_and_element_types_can_be_chosen_where_an_experiment_has_them() {
     assert_eq!((&loops[0].parameters["iters"], &loops[0].parameters["dtype"]), (&7_usize.into(), &"bf16".into()));
     assert!(registry.get("self-audit").unwrap().element_types.is_none());
     // Each names a parameter that it has.
-    for entry in registry.entries() {
+    for entry in registry.ready() {
         for (parameter, value) in [(entry.iterations, "7"), (entry.element_types, "[\"fp32\"]")] {
             let stated = parameter.map(|name| (name.to_owned(), value.parse().unwrap())).into_iter().collect();
             assert!(entry.suited("cuda", &stated).is_ok(), "{}", entry.name);

@@ -17,7 +17,7 @@ fn renamed_to(experiment: &str) -> String {
 /// The results file of all experiments with each of them renamed, as a person would do it by hand.
 fn renamed() -> Results {
     let mut text = serde_json::to_string(&fixture::run()).unwrap();
-    for entry in Registry::builtin().entries() {
+    for entry in Registry::builtin().ready() {
         text = text.replace(&format!("\"{}", entry.name), &format!("\"{}", renamed_to(entry.name)));
     }
     let results = Results::parse(&text, Path::new("renamed.json")).unwrap();
@@ -51,7 +51,7 @@ fn ends(unit: &str) -> &'static [&'static str] {
 #[test]
 fn unknown_experiments_show_each_row_with_label_and_unit() {
     let results = renamed();
-    for entry in Registry::builtin().entries() {
+    for entry in Registry::builtin().ready() {
         let name = renamed_to(entry.name);
         let chapter = read(book(), &name);
         let headings: HashSet<&str> = chapter.lines().filter_map(|line| line.strip_prefix("## ")).collect();
@@ -77,7 +77,7 @@ fn unknown_experiments_show_each_row_with_label_and_unit() {
 
 #[test]
 fn an_unknown_experiment_has_plots_whose_data_hold_every_row() {
-    for entry in Registry::builtin().entries() {
+    for entry in Registry::builtin().ready() {
         let name = renamed_to(entry.name);
         let chapter = read(book(), &name);
         assert!(chapter.contains("<svg class=\"plot\""), "{name}");
@@ -159,7 +159,7 @@ fn a_row_that_the_document_of_its_experiment_does_not_name_stands_in_its_chapter
 #[test]
 fn the_console_s_summary_of_an_unknown_experiment_holds_every_row() {
     let results = renamed();
-    for entry in Registry::builtin().entries() {
+    for entry in Registry::builtin().ready() {
         let text = summary(&results, &renamed_to(entry.name));
         assert!(text.starts_with(&format!("{}: {}\n", renamed_to(entry.name), entry.summary)), "{text}");
         let rows = rows_of(&results, entry.name);

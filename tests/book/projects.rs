@@ -104,7 +104,7 @@ fn an_experiment_without_a_document_has_a_chapter_with_all_its_rows_plots_and_da
     let results = fixture::run_of(&registry);
     let files = source_as(&project(&folder), std::slice::from_ref(&results));
     let summary = read(&files, "SUMMARY");
-    for entry in registry.entries() {
+    for entry in registry.ready() {
         let chapter = read(&files, entry.name);
         for row in results.rows.iter().filter(|row| row.spec.experiment() == entry.name) {
             assert!(chapter.contains(&format!("data-id=\"{}\"", row.spec.id)), "{}", row.spec.id);

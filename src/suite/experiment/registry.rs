@@ -240,6 +240,11 @@ impl Registry {
         &self.entries
     }
 
+    /// Those that need no file of the user's to have rows.
+    pub fn ready(&self) -> impl Iterator<Item = &RegistryEntry> {
+        self.entries().iter().filter(|entry| entry.files.is_empty())
+    }
+
     /// The experiment with this name.
     pub fn get(&self, name: &str) -> Option<&RegistryEntry> {
         self.entries.iter().find(|entry| entry.name == name)

@@ -269,7 +269,7 @@ fn experiments(suite: &Suite, registry: &Registry, engine: &str) -> Vec<Arc<dyn 
     let unless_named = |entry: &RegistryEntry| (!suite.names(entry.name, engine)).then(|| entry.default_for(engine));
     let [first, last] = OF_EVERY_RUN.map(|name| registry.get(name).and_then(unless_named));
     let is_left_out = |name: &str| OF_EVERY_RUN.contains(&name) || suite.except.iter().any(|own| own == name);
-    let others = registry.entries().iter().filter(|entry| suite.all && !is_left_out(entry.name));
+    let others = registry.ready().filter(|entry| suite.all && !is_left_out(entry.name));
     let named = suite.experiments_on(engine).iter().cloned();
     first.into_iter().chain(named).chain(others.filter_map(unless_named)).chain(last).collect()
 }

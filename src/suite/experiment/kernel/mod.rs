@@ -201,7 +201,10 @@ impl TryFrom<Stated> for Kernel {
 
     /// Computes each combination: what is wrong with one is wrong with the suite.
     fn try_from(stated: Stated) -> Result<Self, String> {
-        let cases = if stated.source.is_some() { stated.cases()? } else { Vec::new() };
+        if stated.source.is_none() {
+            return Err("`source`, the file of the kernel, is missing".to_owned());
+        }
+        let cases = stated.cases()?;
         Ok(Self { stated, cases })
     }
 }
