@@ -42,6 +42,8 @@ mod cuda {
             return Ok(());
         }
         let context = CudaContext::new(0)?;
+        let refused = device.wrap(&context.per_thread_stream());
+        ensure(matches!(refused, Err(DeviceError::InvalidArgument { .. })), || format!("{refused:?}"))?;
         for theirs in [context.new_stream()?, context.default_stream()] {
             let stream = device.wrap(&theirs)?;
             let x = stream.normal::<f32>([100, 100])?;

@@ -44,9 +44,10 @@ impl Device {
     ///
     /// # Errors
     /// [`DeviceError::NotApplicable`] for a device of another engine; [`DeviceError::ForeignObject`] for a stream of another GPU
-    /// or of a context that is not the GPU's primary one.
+    /// or of a context that is not the GPU's primary one; [`DeviceError::InvalidArgument`] for the per-thread default stream, which
+    /// is another one on each thread.
     pub fn wrap(&self, stream: &Arc<CudaStream>) -> Result<Stream> {
-        wrap(self, Foreign::of(stream))
+        wrap(self, Foreign::of(stream)?)
     }
 
     /// A stream of the driver as one of this device; the null stream is the legacy default one.
@@ -59,7 +60,7 @@ impl Device {
     /// As [`wrap`](Self::wrap).
     #[expect(unsafe_code, reason = "the caller promises what a handle cannot")]
     pub unsafe fn wrap_raw(&self, stream: CUstream) -> Result<Stream> {
-        wrap(self, Foreign::raw(stream))
+        wrap(self, Foreign::raw(stream)?)
     }
 }
 

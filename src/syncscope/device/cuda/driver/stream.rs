@@ -40,15 +40,27 @@ pub(crate) struct Foreign {
     owner: Option<Arc<CudaStream>>,
 }
 
+/// `CU_STREAM_PER_THREAD`, which the driver takes for the default stream of the thread that calls.
+const PER_THREAD: usize = 2;
+
 impl Foreign {
     /// One of `cudarc`.
-    pub(crate) fn of(stream: &Arc<CudaStream>) -> Self {
-        Self { raw: stream.cu_stream(), owner: Some(stream.clone()) }
+    pub(crate) fn of(stream: &Arc<CudaStream>) -> Result<Self> {
+        Self::new(stream.cu_stream(), Some(stream.clone()))
     }
 
     /// One that its owner keeps, who has promised so.
-    pub(crate) fn raw(raw: CUstream) -> Self {
-        Self { raw, owner: None }
+    pub(crate) fn raw(raw: CUstream) -> Result<Self> {
+        Self::new(raw, None)
+    }
+
+    fn new(raw: CUstream, owner: Option<Arc<CudaStream>>) -> Result<Self> {
+        if raw.addr() == PER_THREAD {
+            let reason = "the per-thread default stream is another one on each thread: wrap a stream that was created (in \
+                          candle, that of `Device::new_cuda_with_stream`)";
+            return Err(DeviceError::invalid("wrap", reason));
+        }
+        Ok(Self { raw, owner })
     }
 }
 
@@ -457,5 +469,18 @@ impl Drop for Capture {
         if !self.ended {
             let _ = self.graph();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_stream_of_each_thread_is_refused_with_what_to_use_instead() {
+        let wrap =
+            |handle| Foreign::raw(ptr::without_provenance_mut(handle)).map(drop).map_err(|error| error.to_string());
+        assert_eq!([wrap(0), wrap(1)], [Ok(()), Ok(())]);
+        assert!(wrap(PER_THREAD).is_err_and(|error| error.contains("new_cuda_with_stream")));
     }
 }
