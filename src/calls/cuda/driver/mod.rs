@@ -28,7 +28,7 @@ pub(super) mod ranks;
 mod waits;
 mod ways;
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, c_void};
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use cudarc::driver::sys::{
     self, CUctx_flags, CUfunction, CUmodule, CUresult, CUstream, CUstream_flags, CUstreamWaitValue_flags,
 };
 
-use syncscope::device::raw::{Context, Flag};
+use syncscope::device::raw::{Context, Flag, driver_function};
 use syncscope::error::DeviceError;
 
 use crate::catalogue::{Call, Make};
@@ -262,12 +262,9 @@ impl Calls {
 
     /// Fails where the driver lacks a function: it is asked for at its first call, and a missing one would end the program.
     fn require(&self, symbol: &str) -> Result<()> {
-        let name = CString::new(symbol).unwrap_or_default();
-        // Safety: the symbol is only looked for, and never called through this type.
-        match unsafe { sys::culib().get::<unsafe extern "C" fn()>(name.as_bytes_with_nul()) } {
-            Ok(_) => Ok(()),
-            Err(_) => Err(self.missing(symbol, "this driver does not have the call")),
-        }
+        // Safety: the function is only looked for, and never called through this type.
+        let found = unsafe { driver_function::<unsafe extern "C" fn()>(symbol) };
+        found.map(drop).map_err(|_| self.missing(symbol, "this driver does not have the call"))
     }
 
     fn missing(&self, what: &str, reason: &str) -> DeviceError {

@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUdeviceptr, CUstream, CUstream_flags};
-use cudarc::nccl::sys::{ncclComm_t, ncclDataType_t, ncclRedOp_t};
 
 use super::owned::{Block, Owned};
 use super::{Calls, ONE_DEVICE, call, stream};
@@ -197,15 +196,22 @@ impl Drop for Pending {
 /// What a call returns that did what it was asked.
 const SUCCESS: c_int = 0;
 
+/// `ncclFloat32` and `ncclSum`, the same in every version 2.
+const FLOAT: c_int = 7;
+const SUM: c_int = 0;
+
+/// A connected rank, `ncclComm_t`.
+type Comm = *mut c_void;
+
 /// The functions. They return a number of the library's own list, which a later version may extend.
 #[derive(Clone, Copy)]
 struct Nccl {
     get_error_string: unsafe extern "C" fn(c_int) -> *const c_char,
-    comm_init_all: unsafe extern "C" fn(*mut ncclComm_t, c_int, *const c_int) -> c_int,
-    comm_destroy: unsafe extern "C" fn(ncclComm_t) -> c_int,
+    comm_init_all: unsafe extern "C" fn(*mut Comm, c_int, *const c_int) -> c_int,
+    comm_destroy: unsafe extern "C" fn(Comm) -> c_int,
     group_start: unsafe extern "C" fn() -> c_int,
     group_end: unsafe extern "C" fn() -> c_int,
-    all_reduce: unsafe extern "C" fn(*const c_void, *mut c_void, usize, c_int, c_int, ncclComm_t, CUstream) -> c_int,
+    all_reduce: unsafe extern "C" fn(*const c_void, *mut c_void, usize, c_int, c_int, Comm, CUstream) -> c_int,
 }
 
 impl Nccl {
@@ -254,7 +260,7 @@ struct RankMemory {
 /// Connected devices, in the order of their ranks.
 struct Connection {
     nccl: Nccl,
-    ranks: Vec<ncclComm_t>,
+    ranks: Vec<Comm>,
     contexts: Vec<Arc<Context>>,
 }
 
@@ -272,7 +278,6 @@ impl Connection {
 
     /// Enqueues the sum over all ranks of so many `float` elements, within one group.
     fn all_reduce(&self, memory: &[RankMemory], elements: usize) -> Result<()> {
-        let (dtype, sum) = (ncclDataType_t::ncclFloat32 as c_int, ncclRedOp_t::ncclSum as c_int);
         // Safety: has no arguments.
         self.nccl.check("all devices", "ncclGroupStart", unsafe { (self.nccl.group_start)() })?;
         let mut enqueued = Ok(());
@@ -280,7 +285,7 @@ impl Connection {
             let (from, to) = (memory.from as *const c_void, memory.to as *mut c_void);
             // Safety: the rank is connected; both blocks are of its device, hold as many elements, and are kept until the
             // all-reduce is over, as is the stream.
-            let status = unsafe { (self.nccl.all_reduce)(from, to, elements, dtype, sum, *rank, memory.stream) };
+            let status = unsafe { (self.nccl.all_reduce)(from, to, elements, FLOAT, SUM, *rank, memory.stream) };
             enqueued = enqueued.and(self.nccl.check(context.name(), "ncclAllReduce", status));
         }
         // A group that was begun is ended, whatever came of it.

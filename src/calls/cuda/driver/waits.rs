@@ -12,6 +12,7 @@ use super::owned::{Block, Owned};
 use super::{Calls, LEGACY, Status, call, creates, ends, made, plain, ready_or_not, stream};
 use crate::catalogue::{Call, Memory};
 use crate::{On, Result, Steps};
+use syncscope::device::raw::driver_function;
 
 pub(super) fn calls() -> Vec<Call> {
     let untimed = CUevent_flags::CU_EVENT_DISABLE_TIMING;
@@ -111,8 +112,8 @@ type ElapsedTime = unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult;
 fn elapsed(calls: &Arc<Calls>) -> Result<Box<dyn Steps>> {
     const NAME: &str = "cuEventElapsedTime";
     // CUDA 13's bindings know this function only by its second version, which drivers before 12.8 lack.
-    // Safety: the signature is the driver's documented one, and the library is never unloaded.
-    let found = unsafe { sys::culib().get::<ElapsedTime>(NAME.as_bytes()) }.map(|symbol| *symbol);
+    // Safety: the signature is the driver's documented one; the driver has been initialized.
+    let found = unsafe { driver_function::<ElapsedTime>(NAME) };
     let elapsed = found.map_err(|error| calls.missing(NAME, &error.to_string()))?;
     Ok(behind_recording(calls, NAME, CUevent_flags::CU_EVENT_DEFAULT, move |_, event| {
         let mut milliseconds = 0.0;

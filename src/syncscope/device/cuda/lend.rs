@@ -5,8 +5,15 @@
 //! wait for nothing. What its owner enqueues by other ways is in the stream's order like all else. A wrapped stream and others
 //! are put in order as any two are: by an [`Event`](crate::device::Event).
 //!
-//! This library has `cudarc` load CUDA's libraries at run time (`dynamic-loading`); candle has it link them (`dynamic-linking`).
-//! `cudarc` refuses both in one program. `examples/others` in the repository builds candle with the former.
+//! # Beside candle
+//! Both crates go into one program as they are; `examples/others` in the repository has one. This library has `cudarc` load CUDA's
+//! libraries at run time, unless another crate asks for them to be linked, as candle does. A program that links them is built where
+//! the CUDA toolkit is, and starts only where the libraries and a driver of CUDA 12.4 or newer are. This library adds none to those
+//! that candle links, except CUPTI and the runtime by the feature `cupti`. A crate must not ask `cudarc` for `dynamic-loading` beside
+//! one that links: `fallback-dynamic-loading` goes with both.
+//!
+//! Make candle's device by `Device::new_cuda_with_stream`. That of `Device::new_cuda` works on the per-thread default stream, which
+//! is another one on each thread: [`Device::wrap`] refuses it.
 //!
 //! While one library captures a stream ([`Stream::capture`] captures apart, and leaves the stream itself alone), the others must
 //! not use it: the driver has their calls fail, and the capture with them.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use super::driver::context::{Context, device_count};
+pub use super::driver::libraries::driver_function;
 pub use super::driver::nccl::library as nccl;
 use super::engine::CudaEngine;
 use super::kernels::Kernels;

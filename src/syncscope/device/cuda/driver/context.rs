@@ -17,7 +17,7 @@ use cudarc::driver::sys::{
 
 use super::apart::Apart;
 use super::exit;
-use super::libraries::Library;
+use super::libraries::{Library, driver_function};
 use crate::device::cuda::ENGINE;
 use crate::device::engine::Result;
 use crate::device::lock;
@@ -136,9 +136,8 @@ impl Context {
         let (name, device) = (name(index), device(index)?);
         // CUDA 13's bindings know this function only by its second version, which drivers before 12.8 lack; the
         // first is in all of them.
-        // Safety: the signature is the driver's documented one, and the library is never unloaded.
-        let elapsed_time = unsafe { sys::culib().get::<ElapsedTime>(b"cuEventElapsedTime\0") }
-            .map(|symbol| *symbol)
+        // Safety: the signature is the driver's documented one; the driver has been initialized.
+        let elapsed_time = unsafe { driver_function::<ElapsedTime>("cuEventElapsedTime") }
             .map_err(|error| DeviceError::EngineUnavailable { engine: ENGINE, reason: error.to_string() })?;
         let mut raw = ptr::null_mut();
         // Safety: writes one handle, which is released on drop.

@@ -3,6 +3,8 @@
 //! The bindings panic where a library is missing. So every use of one begins with [`Library::require`], whose error
 //! names the library, where it was looked for, and, where a usual folder holds it though the loader does not look
 //! there, what to set. Only the driver is needed to open a device; the others fail the operations that need them.
+//!
+//! The bindings link the libraries instead where another crate of the program asks for that: candle does. All are there then.
 
 use std::env;
 use std::fmt::Write as _;
@@ -63,15 +65,29 @@ impl Library {
     }
 
     /// Whether the loader finds the library. Loads and unloads it: for set-up, not for every call.
+    #[allow(unused_imports, reason = "without loading there is no such function to import")]
     pub(crate) fn is_present(self) -> bool {
+        // Each block calls the bindings' function of this name, or the one of this module where the bindings have none.
         // Safety: loading runs the library's initialisers; these are NVIDIA's own, which expect to be loaded so.
         unsafe {
             match self {
-                Self::Driver => driver::sys::is_culib_present(),
-                Self::Nvrtc => nvrtc::sys::is_culib_present(),
-                Self::CublasLt => cublaslt::sys::is_culib_present(),
+                Self::Driver => {
+                    use driver::sys::*;
+                    is_culib_present()
+                }
+                Self::Nvrtc => {
+                    use nvrtc::sys::*;
+                    is_culib_present()
+                }
+                Self::CublasLt => {
+                    use cublaslt::sys::*;
+                    is_culib_present()
+                }
                 #[cfg(feature = "cupti")]
-                Self::Cupti => cupti::sys::is_culib_present(),
+                Self::Cupti => {
+                    use cupti::sys::*;
+                    is_culib_present()
+                }
             }
         }
     }
@@ -128,6 +144,27 @@ impl Library {
         }
         text
     }
+}
+
+/// In place of the bindings' function where another crate has them link the libraries: a program that has started has them.
+#[allow(dead_code, reason = "called without loading only")]
+unsafe fn is_culib_present() -> bool {
+    true
+}
+
+/// A function of the driver by its name in the library, for what the bindings do not have.
+///
+/// # Safety
+/// The function has this type. The driver has been initialized, and so stays loaded.
+///
+/// # Errors
+/// The driver has no function of this name.
+pub unsafe fn driver_function<F: Copy>(name: &str) -> std::result::Result<F, libloading::Error> {
+    // Safety: it is loaded already.
+    let open = |file| unsafe { libloading::Library::new(file) };
+    let driver = open("libcuda.so.1").or_else(|_| open("libcuda.so")).or_else(|_| open("nvcuda.dll"))?;
+    // Safety: the caller knows the type.
+    unsafe { driver.get::<F>(name) }.map(|function| *function)
 }
 
 /// Where toolkits usually lie.
