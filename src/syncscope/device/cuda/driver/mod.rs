@@ -38,6 +38,10 @@ pub(crate) mod nccl;
 mod pool;
 mod stream;
 
+// What streams and memory are lent to another library as.
+pub(crate) use cudarc::driver::sys::CUstream;
+pub(crate) use cudarc::driver::{CudaSlice, CudaStream};
+
 pub(crate) use context::Context;
 pub(crate) use event::Event;
 pub(crate) use graph::Executable;

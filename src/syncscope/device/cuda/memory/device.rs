@@ -8,10 +8,8 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use cudarc::driver::{CudaSlice, CudaStream};
-
 use crate::device::DType;
-use crate::device::cuda::driver::PoolSpan;
+use crate::device::cuda::driver::{CudaSlice, CudaStream, PoolSpan};
 use crate::device::cuda::stream::guard::StreamInner;
 use crate::device::cuda::stream::limbo::{Content, Kept, LimboState};
 use crate::device::engine::{DeviceMemory, Result};

@@ -18,10 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use cudarc::driver::CudaStream;
-use cudarc::driver::sys::CUstream;
-
-use crate::device::cuda::driver::{Allocation, Capture, Foreign, Stream, exit};
+use crate::device::cuda::driver::{Allocation, CUstream, Capture, CudaStream, Foreign, Stream, exit};
 use crate::device::cuda::gpu::{Gpu, now, within};
 use crate::device::cuda::memory::free_list::{self, FreeList};
 use crate::device::cuda::opened::Opened;
