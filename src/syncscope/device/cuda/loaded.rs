@@ -128,8 +128,14 @@ impl CudaKernel {
         // Most kernels take few: what is not used costs time, too.
         match arguments.len() {
             0..=FEW => kernel.launch_with::<FEW>(stream, launch, arguments),
-            _ => kernel.launch_with::<MAX_ARGUMENTS>(stream, launch, arguments),
+            _ => kernel.launch_with_many(stream, launch, arguments),
         }
+    }
+
+    /// Apart, so that its room on the stack costs the others nothing.
+    #[inline(never)]
+    fn launch_with_many(&self, stream: &Arc<StreamInner>, launch: &Launch, arguments: &[Argument<'_>]) -> Result<()> {
+        self.launch_with::<MAX_ARGUMENTS>(stream, launch, arguments)
     }
 
     /// Enqueues a launch with at most `N` arguments.
@@ -152,7 +158,7 @@ impl CudaKernel {
             };
         }
         let mut places = driver::Argument::of_words(&words);
-        let mut guard = stream.enter()?;
+        let mut guard = stream.enter_inlined()?;
         self.allow(launch.shared_bytes)?;
         let outcome = guard.launch_own(self.function, launch, &mut places[..arguments.len()]);
         keep(&mut guard, arguments, &outcome);

@@ -152,7 +152,7 @@ impl<'a> StreamGuard<'a> {
     }
 
     /// Enqueues a kernel of the user's, whose arguments and bounds are checked.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn launch_own(&self, function: Function, launch: &Launch, arguments: &mut [Argument<'_>]) -> Result<()> {
         self.may_fail(Injected::Launch, "launch")?;
         self.target().launch_own(function, launch, arguments)

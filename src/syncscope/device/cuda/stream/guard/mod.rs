@@ -148,6 +148,12 @@ impl StreamInner {
     /// The device is lost; work of this stream has failed.
     #[inline]
     pub(crate) fn enter(self: &Arc<Self>) -> Result<StreamGuard<'_>> {
+        self.enter_inlined()
+    }
+
+    /// As [`enter`](Self::enter), for the shortest of calls.
+    #[inline(always)]
+    pub(crate) fn enter_inlined(self: &Arc<Self>) -> Result<StreamGuard<'_>> {
         let gpu = &self.device.gpu;
         let enqueueing = if gpu.is_held() { gpu.lock_enqueue() } else { None };
         let state = lock(&self.state);
