@@ -266,7 +266,7 @@ impl<'a> Case<'a> {
         Self { event: Some(event), ..self }
     }
 
-    /// A case timed on a device, of whatever the region enqueues there: by a [`DeviceClock`], or by two events on a `&stream`.
+    /// A case timed on a device, of whatever the region enqueues there: by a [`DeviceClock`](super::DeviceClock), or by two events on a `&stream`.
     ///
     /// # Errors
     /// Where the device gives no event.
