@@ -21,6 +21,8 @@ pub(crate) enum Kept {
     Slot { _slot: Slot },
     /// Memory of another stream.
     Memory { _memory: Arc<LimboState> },
+    /// Memory of another library, whose own drop calls the driver.
+    Other { _owner: Box<dyn Any + Send + Sync> },
 }
 
 /// What holds memory.
@@ -36,7 +38,7 @@ impl Content {
     pub(crate) fn free(self, home: &StreamInner) {
         match self {
             Self::Own(allocation) => home.free(allocation),
-            Self::Other(owner) => drop(owner),
+            Self::Other(owner) => home.keep(Kept::Other { _owner: owner }),
         }
     }
 }
