@@ -16,9 +16,10 @@
 //! let x = stream.ones::<f32>([n])?;
 //! let launch = || scale.launch(&stream, Launch::over(n, 256), (&x, 1.5_f32, n as u32));
 //!
-//! println!("{}", Sampler::default().stopwatches(&DeviceClock::new(&stream)?, launch)?); // on the device, by three stopwatches
-//! println!("{}", Sampler::default().time(("launch", launch))?); // on the host
-//! println!("{}", stream.device().audit(launch)?.1); // where the host waits for the device
+//! // On the device, by three stopwatches; on the host; where the host waits for the device.
+//! println!("{}", Sampler::default().stopwatches(&DeviceClock::new(&stream)?, launch)?);
+//! println!("{}", Sampler::default().time(("launch", launch))?);
+//! println!("{}", stream.device().audit(launch)?.1);
 //! # Ok(())
 //! # }
 //! ```
@@ -30,12 +31,17 @@
 //! | take the stream or the memory of another library | [`Device::wrap`](device::Device::wrap), [`Tensor::of_slice`](tensor::Tensor::of_slice) |
 //! | time and compare functions | [`Sampler`](measure::Sampler), [`Case`](measure::Case) |
 //! | time work on a device | [`DeviceClock`](measure::DeviceClock), [`Sampler::stopwatches`](measure::Sampler::stopwatches) |
+//! | hold a rate to what the device can do | [`Peaks`](measure::Peaks) |
 //! | see host and device on one clock, and what waits | [`Device::record`](device::Device::record), [`Device::audit`](device::Device::audit), [`assert_no_sync!`] |
 //! | plot in a notebook | `notebook`, by the feature of that name |
 //!
 //! [`prelude`] has what most programs need. The modules, each of which imports only from those before it: `error`, `affinity`,
 //! [`device`], [`tensor`], [`measure`], [`timeline`], `notebook`. Units, tables and plots are those of the crate
 //! `syncscope-present`.
+//!
+//! Of the features, `cupti` takes the device's times and other libraries' calls from CUPTI, `sensors` reads clocks and their reasons
+//! from NVML, `notebook` shows results in cells, `pinned` keeps the thread that measures on one processor, and `serde` writes and
+//! reads what was measured.
 
 // Allowed in the wrappers of the driver, `device::cuda::driver`, and in the CUPTI recorder alone.
 #![deny(unsafe_code)]

@@ -436,8 +436,8 @@ mod tests {
     #[test]
     fn the_line_of_a_stack_is_the_first_of_the_program_itself() {
         let stack = "   0: syncscope::device::cuda::called\n             at ./src/syncscope/device/cuda/calls.rs:40:9\n   \
-             1: cuMemcpyDtoHAsync_v2\n   2: cudarc::driver::result::memcpy_dtoh_async\n             \
-             at /home/a/.cargo/registry/src/index-1/cudarc-0.19.10/src/driver/result.rs:7:5\n   3: decode::token\n             \
+             1: cuMemcpyDtoHAsync_v2\n   2: binding::memcpy_dtoh_async\n             \
+             at /home/a/.cargo/registry/src/index-1/binding-0.1.0/src/lib.rs:7:5\n   3: decode::token\n             \
              at ./src/main.rs:57:18\n   4: core::ops::function::FnOnce::call_once\n             \
              at /rustc/5980761/library/core/src/ops/function.rs:250:5\n   5: decode::main\n             at ./src/main.rs:80:5\n";
         assert_eq!(own_line(stack).as_deref(), Some("src/main.rs:57"));
