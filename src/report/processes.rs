@@ -195,8 +195,7 @@ impl Runs<'_> {
 
     /// Measures the next run of this program, the `number`th, in a process of its own.
     fn next_own(&mut self, number: usize) -> anyhow::Result<()> {
-        let id = format!("{SYNCSCOPE}-{number}");
-        let before = finished(&self.results, &id);
+        let before = finished(&self.results);
         let (results, keeper) = (&mut self.results, &mut *self.keeper);
         let mut whole: Option<String> = None;
         let unread = |error: &dyn Display| alert!("a part of what run {number} left cannot be read: {error}");
@@ -221,8 +220,7 @@ impl Runs<'_> {
         }
         let how = how_it_ended(status);
         // Its device was lost: the rows by which that happened have failed, and the next process goes on with the others.
-        let measured = finished(&self.results, &id);
-        if status.success() && measured > before && self.results.runs.iter().any(|run| !run.is_over()) {
+        if status.success() && finished(&self.results) > before && self.results.runs.iter().any(|run| !run.is_over()) {
             alert!("run {number}: the device was lost; another process goes on with the rows that are left");
             return Ok(());
         }
@@ -265,9 +263,9 @@ fn over(results: &Results, system: &str) -> usize {
     results.runs_of(system).filter(|run| run.is_over()).count()
 }
 
-/// How many rows are measured, or known to fail, in a run.
-fn finished(results: &Results, run: &str) -> usize {
-    results.rows.iter().filter_map(|row| row.outcome(run)).filter(|outcome| outcome.is_finished()).count()
+/// How many rows are measured, or known to fail, in all runs together.
+fn finished(results: &Results) -> usize {
+    results.rows.iter().flat_map(|row| &row.series).filter(|series| series.outcome.is_finished()).count()
 }
 
 /// Begins a process of this program that measures the next run of `file`, and sends what it left.

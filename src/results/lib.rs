@@ -71,7 +71,7 @@ pub use metric::{Metric, share_interval};
 pub use missing::{Lacking, MissingReason};
 pub use provenance::{code_of, code_of_system, declare_code};
 pub use recompute::{Contradiction, Recomputation};
-pub use roofline::{PeakShare, RooflinePoint, memory_rate, roofline_points, share_of_peak};
+pub use roofline::{PeakShare, RooflinePoint, memory_rate, roofline_points, share_of_peak, stated_kernel};
 pub use row::{
     Derivation, Measured, MetricSpec, Outcome, Parameter, Parameters, Pass, Provenance, Row, Sample, Series, begins,
     by_size, grouped, in_another_unit, in_words, titled,

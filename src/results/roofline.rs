@@ -80,22 +80,25 @@ pub struct RooflinePoint<'a> {
     pub n: usize,
 }
 
+/// The kernel that a row is of, with the bytes and the operations of a launch, where all of them are stated.
+pub fn stated_kernel(spec: &MetricSpec) -> Option<(&str, [f64; 2])> {
+    let Some(Parameter::Text(kernel)) = spec.parameters.get("kernel") else { return None };
+    let above_0 = |name: &str| spec.parameters.get(name)?.number().filter(|number| *number > 0.0);
+    Some((kernel, [above_0("bytes")?, above_0("operations")?]))
+}
+
 /// The rates of all rows that are square matmuls of a known size and element type, or kernels of known bytes and operations.
 pub fn roofline_points<'a>(lookup: &Lookup<'a>) -> Vec<RooflinePoint<'a>> {
     let found = lookup.measured_of(|spec| spec.work.is_some()).filter_map(|metric| {
         let spec = metric.spec;
         let work = spec.work.as_ref()?;
-        let number = |name: &str| spec.parameters.get(name)?.number();
-        let stated =
-            number("bytes").zip(number("operations")).filter(|(bytes, operations)| bytes.min(*operations) > 0.0);
-        let (kernel, operations, intensity) = match (spec.parameters.get("kernel"), stated) {
-            (Some(Parameter::Text(kernel)), Some((bytes, operations))) => {
-                (Some(kernel.as_str()), operations, operations / bytes)
+        let (kernel, operations, intensity) = match stated_kernel(spec) {
+            Some((kernel, [bytes, operations])) => (Some(kernel), operations, operations / bytes),
+            None if work.limit == Limit::Matmul => {
+                let size = spec.parameters.get("size")?.number()?;
+                (None, work.amount, 2.0 * size / (3.0 * width(dtype(spec))?))
             }
-            _ if work.limit == Limit::Matmul => {
-                (None, work.amount, 2.0 * number("size")? / (3.0 * width(dtype(spec))?))
-            }
-            _ => return None,
+            None => return None,
         };
         let estimate = metric.estimate().ok()?;
         let work = Work::matmul(operations, &work.formula);

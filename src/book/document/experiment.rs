@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::{Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, PanelSeries, TableCase};
 use crate::in_order::{each_once, grouped};
 use crate::present::{Spacing, escape};
-use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words};
+use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words, stated_kernel};
 use crate::units::capitalized;
 
 /// How many lines and how many bars a plot has room for.
@@ -66,10 +66,7 @@ impl Document {
             self.figures.push(DocumentFigure { id, title, caption: String::new(), panels });
             self.tables.extend(tables);
         }
-        let has_place = |spec: &&&MetricSpec| {
-            ["bytes", "kernel", "operations"].iter().all(|name| spec.parameters.contains_key(*name))
-        };
-        if rows.iter().any(|spec| has_place(&spec)) {
+        if rows.iter().any(|spec| stated_kernel(spec).is_some()) {
             let (id, title) = ("roofline".to_owned(), "The roofline".to_owned());
             let panels = vec![Panel { roofline: true, ..Panel::default() }];
             let caption = "Each mark is a rate by the operations for each byte, below what the memory and the arithmetic \

@@ -46,8 +46,7 @@ impl Oracle {
     /// A call that may wait for all of its device: no stream is held while it runs, of neither device, since two openings of
     /// one GPU are waited for together.
     pub(super) fn device_wide(&mut self, thread: usize, action: Action) -> Id {
-        let held: BTreeSet<Id> = self.gates.iter().copied().collect();
-        self.open(&held, thread);
+        self.open_all(thread);
         let id = self.call(thread, &[], action);
         self.alone(id);
         id
@@ -63,8 +62,7 @@ impl Oracle {
         uses: &[Id],
         action: Action,
     ) -> Id {
-        let held: BTreeSet<Id> = self.gates.iter().copied().collect();
-        self.open(&held, thread);
+        self.open_all(thread);
         let id = self.block(thread, stream, reads, writes, uses, action);
         self.program.steps[id].after.extend(&self.opens);
         self.alone(id);
@@ -82,6 +80,11 @@ impl Oracle {
         let mut uses = self.users[of].clone();
         uses.push(of);
         self.call(thread, &uses, Action::Drop { of })
+    }
+
+    fn open_all(&mut self, thread: usize) {
+        let held: BTreeSet<Id> = self.gates.iter().copied().collect();
+        self.open(&held, thread);
     }
 
     /// Opens those of some gates that are closed, by another thread than the one that is about to block.
