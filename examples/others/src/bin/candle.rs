@@ -15,13 +15,7 @@ const LAYERS: usize = 4;
 const TOKENS: usize = 32;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    syncscope_others::ended(run())
 }
 
 fn run() -> std::result::Result<(), CaseError> {

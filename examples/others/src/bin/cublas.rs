@@ -13,13 +13,7 @@ use syncscope::tensor::Tensor;
 const SIDE: usize = 1024;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    syncscope_others::ended(run())
 }
 
 fn run() -> Result<(), CaseError> {

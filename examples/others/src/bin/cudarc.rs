@@ -19,13 +19,7 @@ const SOURCE: &str = r#"extern "C" __global__ void scale(float* x, float by, uns
 const ELEMENTS: usize = 1 << 20;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    syncscope_others::ended(run())
 }
 
 fn run() -> Result<(), CaseError> {
