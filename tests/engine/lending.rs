@@ -19,6 +19,7 @@ mod cuda {
         ("a_stream_of_another_library_is_used_as_any_other", wrapped),
         ("a_stream_that_is_lent_knows_the_work_of_others", lent),
         ("memory_goes_to_another_library_and_back_without_a_copy", slices),
+        ("memory_for_another_library_carries_what_is_pending", carried),
         ("memory_of_another_library_outlives_its_use_on_held_streams", guests),
         ("calls_of_another_library_are_recorded_with_their_waits_and_lines", audited),
         ("a_wrapped_stream_that_is_dropped_with_work_pending_ends_it", dropped),
@@ -107,6 +108,34 @@ mod cuda {
         ensure(Tensor::of_slice(&elsewhere, slice, [1]).is_err(), || "of another stream".to_owned())?;
         let slice = theirs.clone_htod(&[1.0_f32; 3])?;
         ensure(Tensor::of_slice(&stream, slice, [2]).is_err(), || "of another size".to_owned())
+    }
+
+    fn carried(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        const LEN: usize = 1 << 16;
+        let context = CudaContext::new(0)?;
+        let (theirs, reader) = (context.new_stream()?, context.new_stream()?);
+        for stream in [device.wrap(&theirs)?, device.stream()?] {
+            let own = stream.zeros::<f32>([LEN])?;
+            let lent = stream.lend()?;
+            let other = Tensor::of_slice(&stream, lent.clone_htod(&vec![0.0_f32; LEN])?, [LEN])?;
+            stream.synchronize()?;
+            let gate = device.gate()?;
+            stream.wait_gate(&gate)?;
+            for x in [own, other] {
+                x.affine_in_place(1.0, 5.0)?;
+                let slice = x.into_slice()?;
+                let (copy, _use) = slice.device_ptr(&reader);
+                ensure(copy != 0, || "memory has an address".to_owned())?;
+                let pending = reader.record_event(None)?;
+                ensure(!pending.is_complete(), || format!("{stream:?}: the reader waits for what is pending"))?;
+            }
+            gate.open();
+            reader.synchronize()?;
+        }
+        Ok(())
     }
 
     fn guests(device: &Device) -> Result<(), Failed> {

@@ -138,6 +138,7 @@ impl Gpu {
         self.pinned.reserve()?;
         Event::reserve(&self.context, EVENTS)?;
         self.context.reserve_streams(STREAMS)?;
+        self.context.lending()?;
         let cell = self.pinned.take_cell(Purpose::Gate)?;
         let reserved = self.context.reserve_graphs(GRAPHS, cell.span());
         self.pinned.return_cell(cell, Purpose::Gate);

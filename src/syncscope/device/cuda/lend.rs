@@ -130,16 +130,20 @@ impl<T: Element> Tensor<T> {
 
     /// The tensor's memory for `cudarc`, without a copy; the other way round of [`of_slice`](Self::of_slice).
     ///
+    /// It carries an event behind what is pending on its stream, for which `cudarc` has other streams wait. Where the event tracking
+    /// of its context is off ([`CudaContext::disable_event_tracking`](cudarc::driver::CudaContext::disable_event_tracking)), as in
+    /// candle, it carries none: order the other stream behind this one before it uses the memory.
+    ///
     /// # Errors
     /// [`DeviceError::InvalidArgument`] where something else uses the memory: another handle of the tensor, a part of it, or another
-    /// stream.
+    /// stream; a failure of the stream.
     pub fn into_slice(self) -> Result<CudaSlice<T>> {
         let stream = self.stream().lend()?;
         let shared = || DeviceError::invalid("into_slice", "another tensor or stream uses the memory, too");
         let (memory, len) = self.into_memory().ok_or_else(shared)?;
         let memory: Arc<dyn Any + Send + Sync> = memory;
         let memory = memory.downcast::<CudaMemory>().ok().and_then(Arc::into_inner).ok_or_else(shared)?;
-        memory.into_slice(&stream, len).ok_or_else(shared)
+        memory.into_slice(&stream, len)?.ok_or_else(shared)
     }
 
     /// The address of the tensor's first element, for a C library: valid for what is enqueued on the tensor's

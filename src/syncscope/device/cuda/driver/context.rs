@@ -35,6 +35,8 @@ pub struct Context {
     name: String,
     elapsed_time: ElapsedTime,
     lost: OnceLock<DeviceError>,
+    /// A stream of the context by which streams are lent: see [`Context::lending`].
+    pub(super) lending: OnceLock<Arc<CudaStream>>,
     given_up: Mutex<GivenUp>,
     pub(super) apart: Apart,
     /// For how many executable graphs and streams the driver has memory of its own, at least: see [`Context::reserve_graphs`].
@@ -148,6 +150,7 @@ impl Context {
             name,
             elapsed_time,
             lost: OnceLock::new(),
+            lending: OnceLock::new(),
             given_up: Mutex::default(),
             apart: Apart::default(),
             room: Mutex::default(),

@@ -110,14 +110,12 @@ impl Stream {
         self.raw
     }
 
-    /// It for `cudarc`, and for what is built on it.
+    /// It for `cudarc`, and for what is built on it; one of `cudarc` as its owner has it.
     pub(crate) fn lend(&self) -> Result<Arc<CudaStream>> {
-        let ordinal = usize::try_from(self.context.device()).unwrap_or_default();
-        let failed = |error: DriverError| self.context.check("cuDevicePrimaryCtxRetain", error.0).err();
-        let context = CudaContext::new(ordinal).map_err(|error| {
-            failed(error)
-                .unwrap_or_else(|| DeviceError::call_failed(self.context.name(), "cuCtxSetCurrent", error.to_string()))
-        })?;
+        if let Some(owner) = &self.owner {
+            return Ok(owner.clone());
+        }
+        let context = self.context.lending()?;
         // Safety: streams of a context are never destroyed, and one that was lent is not used again.
         Ok(unsafe { context.wrap_borrowed_stream(self.lend_raw()) })
     }
@@ -371,6 +369,30 @@ impl Context {
             self.given_up().streams.push_back(raw);
         }
         Ok(())
+    }
+
+    /// The context of `cudarc` whose streams are lent. It has a stream of its own: `cudarc` orders memory between streams, by events,
+    /// from the first that a context makes. That can wait for a closed gate, so one is made before any closes.
+    pub(crate) fn lending(&self) -> Result<&Arc<CudaContext>> {
+        if self.lending.get().is_none() {
+            let made = self.new_lending().map_err(|error| {
+                let failed = self.check("cuDevicePrimaryCtxRetain", error.0).err();
+                failed.unwrap_or_else(|| DeviceError::call_failed(self.name(), "cuStreamCreate", error.to_string()))
+            })?;
+            let _ = self.lending.set(made);
+        }
+        let made = self.lending.get().map(|stream| stream.context());
+        made.ok_or_else(|| DeviceError::call_failed(self.name(), "cuStreamCreate", "no stream was made".to_owned()))
+    }
+
+    fn new_lending(&self) -> std::result::Result<Arc<CudaStream>, DriverError> {
+        let context = CudaContext::new(usize::try_from(self.device()).unwrap_or_default())?;
+        // Safety: no memory is of the context yet. With events on, its first stream waits for the whole device.
+        unsafe { context.disable_event_tracking() };
+        let stream = context.new_stream();
+        // Safety: as above.
+        unsafe { context.enable_event_tracking() };
+        stream
     }
 }
 

@@ -8,6 +8,8 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use cudarc::driver::DevicePtrMut;
+
 use crate::device::DType;
 use crate::device::cuda::driver::{CudaSlice, CudaStream, PoolSpan};
 use crate::device::cuda::stream::guard::StreamInner;
@@ -62,16 +64,32 @@ impl CudaMemory {
         Self { content: Some(Content::Other(owner)), span, dtype, len, home, guests: Mutex::default() }
     }
 
-    /// Its content as memory of `cudarc`, of `len` elements; `None` where other streams than its home use it.
-    pub(crate) fn into_slice<T: 'static>(mut self, stream: &Arc<CudaStream>, len: usize) -> Option<CudaSlice<T>> {
+    /// Its content as memory of `cudarc`, of `len` elements, with an event behind what is pending; `None` where other streams than
+    /// its home use it.
+    ///
+    /// # Errors
+    /// Work of its home has failed.
+    pub(crate) fn into_slice<T: 'static>(
+        mut self,
+        stream: &Arc<CudaStream>,
+        len: usize,
+    ) -> Result<Option<CudaSlice<T>>> {
         if len != self.len || !lock(&self.guests).is_empty() || stream.cu_stream() != self.home.handle() {
-            return None;
+            return Ok(None);
         }
-        match self.content.take() {
+        let home = self.home.clone();
+        let _guard = home.enter()?;
+        let slice = match self.content.take() {
             Some(Content::Own(allocation)) => Some(allocation.into_slice(stream, len)),
             Some(Content::Other(owner)) => owner.downcast().ok().map(|slice| *slice),
             None => stream.null().ok(),
-        }
+        };
+        Ok(slice.map(|mut slice: CudaSlice<T>| {
+            let own = slice.stream().clone();
+            // `cudarc` takes this for a use that writes: it records the event where the use ends.
+            drop(slice.device_ptr_mut(&own));
+            slice
+        }))
     }
 
     /// Where a region lies, for work on `stream`, which is remembered as a user. An empty region lies nowhere.
