@@ -101,7 +101,7 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
 
 /// Refuses what no node could measure, so that it is found out once and before it is submitted. Whether a task needs a GPU.
 fn needs_gpu(choice: &Choice, suite: &Suite, context: &AppContext) -> anyhow::Result<bool> {
-    let selection = choice.selection(context)?;
+    let selection = choice.selection(suite, context)?;
     let named = choice.device.as_deref();
     if let Some(refusal) = named.and_then(Suite::refuse_device) {
         return Err(UsageError(refusal).into());

@@ -15,7 +15,7 @@ use super::processes::{self, FinishedRuns};
 use super::{AppContext, End, UsageError, argument, invocation};
 use crate::book::BookProject;
 use crate::results::{Environment, MetricSpec, Plan, Results, Selection};
-use crate::runner::{Suite, empty_results, planned};
+use crate::runner::{ENGINES, Suite, empty_results, planned};
 
 /// Run a suite and write its results file
 #[derive(Args)]
@@ -59,15 +59,16 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// The rows that are asked for. A name that stands for none is refused.
-    pub(super) fn selection(&self, carried: &AppContext) -> Result<Selection, UsageError> {
+    /// The rows that are asked for. A name that stands for none, of the suite or of any experiment, is refused.
+    pub(super) fn selection(&self, suite: &Suite, carried: &AppContext) -> Result<Selection, UsageError> {
         let selection = Selection { only: self.only.clone(), skip: self.skip.clone() };
         if selection.is_all() {
             return Ok(selection);
         }
-        match carried.registry.refuse(&selection) {
+        let own: Vec<_> = ENGINES.iter().flat_map(|engine| planned(suite, &carried.registry, engine)).collect();
+        match carried.registry.refuse(&selection, own.clone()) {
             Some(refusal) => Err(UsageError(format!("{refusal}; see `{} experiments`", invocation()))),
-            None => Ok(selection.with_operands(carried.registry.catalog("cuda").specs())),
+            None => Ok(selection.with_operands(carried.registry.catalog("cuda").with(own).specs())),
         }
     }
 
@@ -161,7 +162,7 @@ pub(super) fn measure(
 ) -> anyhow::Result<FinishedRuns> {
     let choice = &what.choice;
     let suite = course.suite(&choice.suite, book, carried)?;
-    let selection = choice.selection(carried)?;
+    let selection = choice.selection(&suite, carried)?;
     let with = what.with.iter().map(|peer| peer.name().to_owned()).collect();
     if let Some(refusal) = choice.runs.and_then(Suite::refuse_runs) {
         return Err(UsageError(format!("--runs: {refusal}")).into());

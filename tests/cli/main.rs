@@ -399,6 +399,19 @@ fn rows_are_chosen_by_name_and_an_unknown_name_is_refused() {
 }
 
 #[test]
+fn rows_that_only_the_suite_has_are_chosen_by_name() {
+    let folder = folder_with(
+        "title: T\nsampling: { samples: 3 }\nexperiments:\n  - kernel: { source: k.cu, kernel: k }\n",
+    );
+    fs::write(folder.path().join("k.cu"), "extern \"C\" __global__ void k() {}").unwrap();
+    let run = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--only", "kernel", "--skip", "kernel.time"];
+    let ran = report(&[&run[..], &["--out", "r.json"]].concat(), folder.path());
+    assert!(folder.path().join("r.json").exists(), "{}", stderr(&ran));
+    let unknown = report(&["run", "--suite", "suite.yaml", "--only", "kernel.tiem"], folder.path());
+    assert!(stderr(&unknown).contains("did you mean `kernel.time`?"), "{}", stderr(&unknown));
+}
+
+#[test]
 fn a_choice_of_nothing_measures_nothing_says_so_and_overwrites_nothing() {
     let folder = folder_with(TINY);
     fs::create_dir(folder.path().join("out")).unwrap();

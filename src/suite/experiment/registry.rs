@@ -273,9 +273,10 @@ impl Registry {
         Catalog::default().with_together(self.plan(engine)).with_together(self.plan(other))
     }
 
-    /// The first name of a selection that stands for no row of any experiment, as what is wrong with it.
-    pub fn refuse(&self, selection: &Selection) -> Option<String> {
-        let catalog = self.catalog("cuda");
+    /// The first name of a selection that stands for no row of any experiment, nor for one of `more`, as what is wrong with it:
+    /// an experiment may have rows only where a suite states its parameters.
+    pub fn refuse(&self, selection: &Selection, more: Vec<MetricSpec>) -> Option<String> {
+        let catalog = self.catalog("cuda").with(more);
         let unknown = selection.unknown(catalog.ids());
         unknown.map(|name| {
             // A name is an identifier or its beginning up to a dot.
