@@ -50,12 +50,12 @@ impl CudaModule {
     }
 }
 
-/// The cubin of a source, from the cache where nothing beside the source decides what that is.
+/// The cubin of a source, from the cache where it is known what decides what that is.
 fn compiled(code: &Code, text: &str, architecture: &str) -> Result<Vec<u8>> {
     let (compiler, cache) = (Compiler::load()?, Cache::from_environment());
     let source = Source::of_user(&code.name, text, &code.options);
     let compile = || compiler.compile(&source, architecture);
-    if text.lines().any(|line| line.trim_start().starts_with('#') && line.contains("include")) {
+    if source.may_read_files() {
         return compile();
     }
     let inputs = compiler.inputs(&source, architecture);

@@ -34,6 +34,17 @@ impl<'a> Source<'a> {
         Self { file, text, options: OPTIONS.map(str::to_owned).to_vec(), is_own: true }
     }
 
+    /// Whether what it is compiled to may depend on other files. An include need not be spelled as one (`%:include`, a comment or
+    /// the end of a line within it), so the word anywhere counts, also of `#embed` and `import`.
+    pub(crate) fn may_read_files(&self) -> bool {
+        // A directive goes on behind a backslash at the end of a line, which `??/` is, too.
+        let text: String = self.text.chars().filter(|c| !c.is_whitespace() && !"\\?/".contains(*c)).collect();
+        // Folders alone bring nothing in.
+        let options = self.options.iter().filter(|option| !option.starts_with("--include-path="));
+        let reads = |option: &String| ["include", "pch", "options-file", "optf"].iter().any(|word| option.contains(word));
+        ["include", "embed", "import"].iter().any(|word| text.contains(word)) || options.into_iter().any(reads)
+    }
+
     /// A user's source, with options of the user's. It may include the toolkit's headers, where there are any.
     pub(crate) fn of_user(file: &'a str, text: &'a str, options: &[String]) -> Self {
         let is_stated = |usual: &str| usual.starts_with("--std") && options.iter().any(|own| own.contains("-std="));
@@ -84,10 +95,10 @@ impl Compiler {
     }
 
     /// All that decides what [`compile`](Self::compile) gives.
-    pub(crate) fn inputs(self, source: &Source<'_>, architecture: &str) -> [String; 5] {
+    pub(crate) fn inputs(self, source: &Source<'_>, architecture: &str) -> Vec<String> {
         let header = if source.is_own { HEADER.1 } else { "" };
-        let (version, options) = (self.version(), source.options.join(" "));
-        [source.text.to_owned(), header.to_owned(), architecture.to_owned(), version, options]
+        let all = [source.file, source.text, header, architecture, &self.version()].map(str::to_owned);
+        all.into_iter().chain(source.options.iter().cloned()).collect()
     }
 }
 
@@ -172,5 +183,32 @@ mod tests {
         assert_ne!(inputs, inputs_of("source", "sm_80"));
         assert_ne!(inputs, Compiler { version: (12, 9) }.inputs(&Source::own("a.cu", "source"), "sm_90"));
         assert_ne!(inputs, compiler.inputs(&Source::of_user("a.cu", "source", &[]), "sm_90"));
+        let with = |options: &[&str]| {
+            let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+            compiler.inputs(&Source::of_user("a.cu", "source", &options), "sm_90")
+        };
+        assert_ne!(with(&["-DA=1 -DB=2"]), with(&["-DA=1", "-DB=2"]));
+    }
+
+    #[test]
+    fn a_source_that_may_read_other_files_is_known_however_it_spells_that() {
+        let is_known =
+            |text: &str, option: &str| !Source::of_user("a.cu", text, &[option.to_owned()]).may_read_files();
+        assert!(is_known("int a;", "-DA=1") && is_known("int a;", "--include-path=."));
+        for option in ["--pre-include=w.h", "-include", "--use-pch=w.pch", "--options-file=o", "-optf"] {
+            assert!(!is_known("int a;", option), "{option}");
+        }
+        for text in [
+            "#include \"w.h\"",
+            "/* */ # include \"w.h\"",
+            "%:include \"w.h\"",
+            "#inc\\\nlude \"w.h\"",
+            "??=inc??/\nlude \"w.h\"",
+            "#define W \"w.h\"\n#include W",
+            "_Pragma(\"include_alias(a, b)\")",
+            "#embed \"w.h\"",
+        ] {
+            assert!(!is_known(text, "-DA=1"), "{text}");
+        }
     }
 }
