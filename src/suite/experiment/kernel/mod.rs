@@ -12,6 +12,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Number;
+
 use crate::device::{Argument, Code, Kernel as Loaded, Launch};
 use crate::experiment::prelude::*;
 use crate::measure::DeviceClock;
@@ -19,7 +21,7 @@ use crate::results::{Expression, nearest};
 
 mod operand;
 
-use operand::{Given, Operand};
+use operand::{Exact, Found, Given, Operand};
 
 /// A kernel of one's own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -65,7 +67,7 @@ struct Stated {
 
 impl Default for Stated {
     fn default() -> Self {
-        let (one, none) = (Amount::Number(1.0), Amount::Number(0.0));
+        let (one, none) = (Amount::Number(1.into()), Amount::Number(0.into()));
         Self {
             source: None,
             kernel: String::new(),
@@ -95,7 +97,7 @@ struct Source {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a number, or a formula of the axes")]
 enum Amount {
-    Number(f64),
+    Number(Number),
     Formula(String),
 }
 
@@ -113,10 +115,11 @@ enum Sides {
 struct Check {
     /// The number of the argument, from 1.
     argument: usize,
-    /// The value of each of its elements.
+    /// The value of each of its elements, rounded to their type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Amount>,
-    /// A kernel of the same source that leaves the same, from the same arguments.
+    /// A kernel of the same source that leaves the same, from the same arguments. Infinity is the same as itself alone; a check of
+    /// what is no number (NaN) fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     kernel: Option<String>,
     /// By how much of its size, or of 1 where that is more, a value may be another.
@@ -131,10 +134,10 @@ struct Launched {
     parameters: Parameters,
     launch: [[u32; 3]; 2],
     shared_bytes: u32,
-    /// Of each argument how many elements a tensor has, or the value of a number.
-    amounts: Vec<f64>,
+    /// Of each argument how many elements a tensor has, or the bits of a number.
+    amounts: Vec<u64>,
     /// What the check expects of each element.
-    expected: Option<f64>,
+    expected: Option<Found>,
 }
 
 /// The most combinations of axes.
@@ -244,7 +247,7 @@ impl Stated {
         let amount = |(place, argument): (usize, &Given)| {
             argument.amount(&axes).map_err(|why| format!("argument {}: {why}", place + 1))
         };
-        let amounts: Vec<f64> = self.arguments.iter().enumerate().map(amount).collect::<Result<_, _>>()?;
+        let amounts: Vec<u64> = self.arguments.iter().enumerate().map(amount).collect::<Result<_, _>>()?;
         let launch = [self.grid.of(&axes, "grid")?, self.block.of(&axes, "block")?];
         let shared_bytes =
             self.shared_bytes.whole(&axes, u32::MAX.into()).map_err(|why| format!("shared_bytes: {why}"))?;
@@ -255,8 +258,11 @@ impl Stated {
         let mut parameters = axes.clone();
         for (name, amount) in [("bytes", &self.bytes), ("operations", &self.operations)] {
             if let Some(amount) = amount {
-                let amount = amount.of(&axes).map_err(|why| format!("{name}: {why}"))?;
-                parameters.insert(name.to_owned(), amount.into());
+                let number = amount.of(&axes).map_err(|why| format!("{name}: {why}"))?;
+                if number < 0.0 {
+                    return Err(format!("{name}: {amount} comes to {number}: it has to be at least 0"));
+                }
+                parameters.insert(name.to_owned(), number.into());
             }
         }
         Ok(Launched { parameters, launch, shared_bytes: shared_bytes as u32, amounts, expected })
@@ -267,7 +273,7 @@ impl Amount {
     /// The number, where the axes have these values.
     fn of(&self, axes: &Parameters) -> Result<f64, String> {
         let number = match self {
-            Amount::Number(number) => *number,
+            Amount::Number(number) => number.as_f64().unwrap_or(f64::NAN),
             Amount::Formula(text) => {
                 let formula = Expression::parse(text).map_err(|error| error.message)?;
                 let value = |name: &str| axes.get(name).and_then(Parameter::number);
@@ -282,6 +288,14 @@ impl Amount {
             Ok(number)
         } else {
             Err(format!("{self} has no finite value: it divides by 0, or comes to too large a number"))
+        }
+    }
+
+    /// The number as it is written, where it is whole: a floating-point number holds not every one. A formula computes with those.
+    fn exact(&self, axes: &Parameters) -> Result<Exact, String> {
+        match self {
+            Amount::Number(number) => Ok(Exact::of(number)),
+            Amount::Formula(_) => self.of(axes).map(Exact::of_computed),
         }
     }
 
@@ -330,16 +344,16 @@ impl Sides {
 
 impl Check {
     /// What each element has to be, where that is one value.
-    fn expected(&self, axes: &Parameters, arguments: &[Given]) -> Result<Option<f64>, String> {
+    fn expected(&self, axes: &Parameters, arguments: &[Given]) -> Result<Option<Found>, String> {
         let argument = self.argument.checked_sub(1).and_then(|place| arguments.get(place));
-        if !argument.is_some_and(Given::is_tensor) {
+        let Some(dtype) = argument.and_then(Given::elements_type) else {
             return Err(format!("argument {} is no tensor", self.argument));
-        }
+        };
         if !(0.0..=1.0).contains(&self.tolerance) {
             return Err(format!("a tolerance is between 0 and 1, not {}", self.tolerance));
         }
         match (&self.value, &self.kernel) {
-            (Some(value), None) => value.of(axes).map(Some),
+            (Some(value), None) => value.exact(axes)?.held(dtype).map(Some),
             (None, Some(_)) => Ok(None),
             _ => Err("expected either `value` or `kernel`".to_owned()),
         }
@@ -381,11 +395,9 @@ impl Prepared {
             let wanted = reference.as_ref().map(left).transpose()?;
             let wanted = |place: usize| wanted.as_ref().map_or(case.expected, |all| all.get(place).copied());
             for (place, found) in left(&own)?.into_iter().enumerate() {
-                let wanted = wanted(place).unwrap_or(f64::NAN);
-                let is_near = (found - wanted).abs() <= check.tolerance * wanted.abs().max(1.0);
-                if !is_near && found != wanted {
-                    let argument = check.argument;
-                    let why = format!("element {place} of argument {argument} is {found} after a launch, not {wanted}");
+                let why = wanted(place).and_then(|wanted| found.differs(wanted, check.tolerance));
+                if let Some(why) = why {
+                    let why = format!("element {place} of argument {} is {why}", check.argument);
                     return Err(DeviceError::invalid("kernel", format!("`{}`: {why}", stated.kernel)));
                 }
             }

@@ -25,7 +25,7 @@ fn each_combination_of_the_axes_has_its_rows_and_its_launch() {
     let kernel = stated(|_| ()).unwrap();
     assert_eq!(kernel.cases.len(), 6);
     let case = kernel.cases.iter().find(|case| case.parameters["elements"] == 1000_usize.into()).unwrap();
-    assert_eq!((case.launch, &case.amounts[..]), ([[4, 1, 1], [256, 1, 1]], &[1000.0, 1.0][..]));
+    assert_eq!((case.launch, &case.amounts[..]), ([[4, 1, 1], [256, 1, 1]], &[1000, 1][..]));
     assert_eq!(case.parameters["bytes"].number(), Some(8000.0));
     let rows = (&kernel as &dyn AnyExperiment).plan("cuda");
     assert_eq!(rows.iter().filter(|row| row.id == "kernel.rate").count(), 6);
@@ -64,6 +64,12 @@ fn what_cannot_be_launched_is_refused_in_words() {
         ("block", json!([1, 1, 1, 1]), "block: expected one number, or up to three"),
         ("block", json!({}), "expected one number, or a list of up to three"),
         ("bytes", json!("1 / (step - step)"), "bytes: `1 / (step - step)` has no finite value: it divides by 0"),
+        (
+            "bytes",
+            json!("2 * (elements - 2000)"),
+            "bytes: `2 * (elements - 2000)` comes to -2000: it has to be at least 0",
+        ),
+        ("operations", json!(-1), "operations: -1 comes to -1: it has to be at least 0"),
         ("kernel", json!(""), "`kernel`, the name of the kernel in the source, is missing"),
         ("axes", json!({ "bytes": [1] }), "an axis cannot be called `bytes`"),
         ("axes", json!({ "a b": [1] }), "an axis cannot be called `a b`"),
@@ -82,6 +88,65 @@ fn what_cannot_be_launched_is_refused_in_words() {
         let said = refused(key, value);
         assert!(said.starts_with(says), "{said}");
     }
+}
+
+#[test]
+fn a_number_that_its_type_does_not_hold_is_refused_and_every_other_arrives_as_it_is() {
+    let argument = |argument: Value| stated(|kernel| kernel["arguments"] = json!([argument]));
+    for (value, kind) in [
+        (json!(300), "u8"),
+        (json!(-1), "u8"),
+        (json!(1.5), "i64"),
+        (json!("index"), "u8"),
+        (json!(1e6), "fp16"),
+        (json!("index"), "fp16"),
+        (json!(1e39), "fp32"),
+        (json!(1e-9), "fp16"),
+        (json!((1_u64 << 53) + 1), "i64"),
+    ] {
+        let said = argument(json!({ "tensor": 100_000, "type": kind, "fill": value })).err();
+        assert!(
+            said.as_ref().is_some_and(|said| said.starts_with("argument 1: fill: ")),
+            "{value} of {kind}: {said:?}"
+        );
+    }
+    for (value, kind) in [
+        (json!(1_u64 << 32), "u32"),
+        (json!(-1), "u64"),
+        (json!(1e6), "fp16"),
+        (json!(1e39), "bf16"),
+        (json!("2 ** 53 * 2"), "u64"),
+        (json!(1e19), "i64"),
+    ] {
+        let said = argument(json!({ "scalar": value, "type": kind })).err();
+        assert!(said.as_ref().is_some_and(|said| said.starts_with("argument 1: ")), "{value} of {kind}: {said:?}");
+    }
+    for (value, kind, bits) in [
+        (json!(u64::MAX), "u64", u64::MAX),
+        (json!(i64::MIN), "i64", i64::MIN as u64),
+        (json!(-2), "i32", -2_i64 as u64),
+        (json!((1_u64 << 53) + 1), "u64", (1 << 53) + 1),
+        (json!(0.1), "fp32", 0.1_f32.to_bits().into()),
+        (json!(1), "fp16", 0x3c00),
+        (json!("elements / 8"), "fp64", 125.0_f64.to_bits()),
+    ] {
+        assert_eq!(argument(json!({ "scalar": value, "type": kind })).unwrap().cases[0].amounts, [bits], "{value}");
+    }
+}
+
+#[test]
+fn a_check_expects_the_value_as_its_type_rounds_it() {
+    let expected = |value: Value, kind: &str| {
+        let kernel = stated(|kernel| {
+            kernel["arguments"] = json!([{ "tensor": 4, "type": kind }]);
+            kernel["check"] = json!({ "argument": 1, "value": value });
+        });
+        kernel.map(|kernel| kernel.cases[0].expected.unwrap())
+    };
+    assert_eq!(expected(json!(0.1), "fp32"), Ok(Found::Float(0.1_f32.into())));
+    assert_eq!(expected(json!(0.1), "fp16"), Ok(Found::Float(half::f16::from_f64(0.1).into())));
+    assert_eq!(expected(json!(i64::MAX), "i64"), Ok(Found::Whole(i64::MAX)));
+    assert!(expected(json!(1.5), "u8").is_err_and(|said| said.starts_with("check: 1.5 is no whole number")));
 }
 
 #[test]
