@@ -3,8 +3,8 @@
 //! # Method
 //! What stays is listed field by field. Each structure is taken apart by all of its fields, so that a new field does not compile
 //! before somebody has decided on it. Of further facts, those stay that [`FACTS`] names. What was measured stays: rows with
-//! their names, parameters and samples, names of systems and experiments, times, sensors, and the suite but for its title. Of
-//! processor, device, system and program stay what they are. The name of the machine, the command, environment variables' values,
+//! their names, parameters and samples, names of systems and experiments, times, sensors, and the suite but for its title and the
+//! folders of its files. Of processor, device, system and program stay what they are. The name of the machine, the command, environment variables' values,
 //! flags of the compiler, places in a program, and reasons why something failed or was skipped go: they may hold anything.
 //!
 //! The fingerprint of a GPU is put through a hash with a key that is nowhere kept: two runs of one file still show that they
@@ -14,6 +14,9 @@
 //! Who names an experiment, a row, a parameter or a system after a person hands that name on.
 
 use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+
+use serde_json::Value;
 
 use super::environment::{DeviceDescription, Environment, Host, Program};
 use super::provenance::names_of_variables;
@@ -40,11 +43,26 @@ impl Results {
         let key = RandomState::new();
         let Self { schema_version: _, suite, selection: _, plan: _, runs, rows, timelines, samples_sha256 } = &mut all;
         suite.get_mut("title").into_iter().for_each(|title| *title = WITHHELD.into());
+        change_files(suite);
         runs.iter_mut().for_each(|run| change_run(run, &key));
         rows.iter_mut().for_each(change_row);
         timelines.iter_mut().for_each(change_timeline);
         *samples_sha256 = None;
         all
+    }
+}
+
+/// Takes the folder from the name of each file that a suite holds, `{ file, text }`.
+fn change_files(value: &mut Value) {
+    match value {
+        Value::Object(map) if map.contains_key("text") => {
+            if let Some(Value::String(file)) = map.get_mut("file") {
+                *file = Path::new(file).file_name().unwrap_or_default().to_string_lossy().into_owned();
+            }
+        }
+        Value::Object(map) => map.values_mut().for_each(change_files),
+        Value::Array(list) => list.iter_mut().for_each(change_files),
+        _ => {}
     }
 }
 
@@ -101,7 +119,8 @@ fn withhold(text: &mut String) {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::path::Path;
+
+    use serde_json::json;
 
     use super::*;
 
@@ -113,6 +132,8 @@ mod tests {
         .unwrap();
         let secret = || "sekret".to_owned();
         results.suite["title"] = "sekret".into();
+        let kernel = json!({ "source": { "file": "/home/sekret/k.cu", "text": "" } });
+        results.suite["experiments"] = json!([{ "kernel": kernel }]);
         for run in &mut results.runs {
             let Environment { host, program, cuda_unavailable, .. } = &mut run.environment;
             host.name_machine("sekret-node7");

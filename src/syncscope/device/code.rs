@@ -83,8 +83,14 @@ impl Code {
         }
         let source = String::from_utf8(bytes)
             .map_err(|error| DeviceError::invalid("Code::read", format!("{name} is no UTF-8: {error}")))?;
-        let beside = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        Ok(Self::cuda(name, source).including(beside))
+        Ok(Self::cuda(name, source).beside(path))
+    }
+
+    /// With what it includes looked for beside a file, as [`read`](Self::read) does.
+    #[must_use]
+    pub fn beside(self, file: impl AsRef<Path>) -> Self {
+        let folder = file.as_ref().parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        self.including(folder)
     }
 
     /// With an option of NVRTC: `--use_fast_math`, `-DWIDTH=4`.

@@ -153,7 +153,7 @@ impl Experiment for Kernel {
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
         let Some(source) = &self.stated.source else { return Vec::new() };
-        let code = Code::cuda(&source.file, &source.text);
+        let code = Code::cuda(&source.file, &source.text).beside(&source.file);
         let code = self.stated.options.iter().fold(code, |code, option| code.option(option));
         self.cases.iter().map(|case| self.group(&code, case)).collect()
     }

@@ -161,7 +161,8 @@ fn the_source_travels_with_its_suite_and_lies_beside_it() {
         Suite::read(&path, &Registry::builtin()).map_err(|error| error.to_string())
     };
     let suite = read("k.cu").unwrap();
-    assert_eq!(suite.source["experiments"][0]["kernel"]["source"], json!({ "file": "k.cu", "text": "the source" }));
+    let file = folder.path().join("k.cu").display().to_string();
+    assert_eq!(suite.source["experiments"][0]["kernel"]["source"], json!({ "file": file, "text": "the source" }));
     let again = Suite::of_results(&suite.source, "r.json", &Registry::builtin()).unwrap();
     assert_eq!(again.experiments_on("cuda")[0].plan("cuda").len(), 4);
     for (outside, says) in [

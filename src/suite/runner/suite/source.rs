@@ -1,5 +1,5 @@
 //! Files that a suite names, such as the source of a kernel: their text takes the place of the name, so that the results of a run
-//! hold all that it was made with.
+//! hold all that it was made with. The name has the folder of the suite before it, in which the file's own includes are found.
 
 use std::path::{Component, Path};
 
@@ -22,7 +22,7 @@ pub(super) fn read(suite: &mut Value, folder: Option<&Path>, registry: &Registry
                 let files = registry.get(name).map_or(&[][..], |entry| entry.files);
                 for file in files {
                     let Some(Value::String(path)) = parameters.get(file) else { continue };
-                    let text = text_of(path, folder)
+                    let (path, text) = named(path, folder)
                         .map_err(|why| Fault::at(way.item(place).key(name).key(file), format!("{path}: {why}")))?;
                     parameters[file] = json!({ "file": path, "text": text });
                 }
@@ -32,12 +32,14 @@ pub(super) fn read(suite: &mut Value, folder: Option<&Path>, registry: &Registry
     Ok(())
 }
 
-fn text_of(path: &str, folder: Option<&Path>) -> Result<String, String> {
+/// Where the file lies, and its text.
+fn named(path: &str, folder: Option<&Path>) -> Result<(String, String), String> {
     let Some(folder) = folder else { return Err("only a suite that is a file names others".to_owned()) };
     let outside = "the files of a suite lie in its folder or below";
     if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
         return Err(outside.to_owned());
     }
+    let named = folder.join(path).display().to_string();
     let folder = if folder == Path::new("") { Path::new(".") } else { folder };
     let whole = |path: &Path| path.canonicalize().map_err(|error| error.to_string());
     let (inside, file) = (whole(folder)?, whole(&folder.join(path))?);
@@ -47,5 +49,6 @@ fn text_of(path: &str, folder: Option<&Path>) -> Result<String, String> {
     if !file.is_file() {
         return Err("it is no file".to_owned());
     }
-    read_text(&file, MAX_BYTES).map_err(|error| error.to_string())
+    let text = read_text(&file, MAX_BYTES).map_err(|error| error.to_string())?;
+    Ok((named, text))
 }
