@@ -47,13 +47,16 @@ impl Sampler {
     /// ```
     ///
     /// # Errors
-    /// That of `cases`; as [`sample`](Self::sample).
+    /// That of `cases`; as [`sample`](Self::sample); [`MeasureError::Plan`] for an axis without values.
     pub fn sweep<'a, V: fmt::Display, C: Cases<'a>>(
         &self,
         axis: Axis<V>,
         mut cases: impl FnMut(&V) -> Result<C, CaseError>,
     ) -> Result<Swept, MeasureError> {
         let Axis { name, values } = axis;
+        if values.is_empty() {
+            return Err(MeasureError::Plan(format!("the axis `{name}` has no values")));
+        }
         let point = |value: &V| {
             let at = format!("{name} {value}");
             let cases = cases(value).map_err(|cause| MeasureError::Case { case: at, cause })?;
@@ -65,14 +68,23 @@ impl Sampler {
 }
 
 impl Swept {
-    /// A row for each value, a column for each case.
+    /// A row for each value, a column for each case, whichever values have it.
     pub fn table(&self) -> Table {
-        let cases = self.points.first().into_iter().flat_map(|(_, sets)| sets);
-        let measured = cases.map(|set| Column::new(Role::Measured, set.name()));
-        let cell = |set: &Samples| {
-            Cell::Value(Box::new(Value::estimated(&set.estimate(), Unit::Seconds, Precision::Interval)))
+        let mut cases: Vec<&str> = Vec::new();
+        for set in self.points.iter().flat_map(|(_, sets)| sets) {
+            if !cases.contains(&set.name()) {
+                cases.push(set.name());
+            }
+        }
+        let cell = |set: Option<&Samples>| match set {
+            Some(set) => Cell::Value(Box::new(Value::estimated(&set.estimate(), Unit::Seconds, Precision::Interval))),
+            None => Cell::Text("–".to_owned()),
         };
-        let row = |(value, sets): &(String, Vec<Samples>)| TableRow::new(value, sets.iter().map(cell).collect());
+        let row = |(value, sets): &(String, Vec<Samples>)| {
+            let of = |case: &&str| cell(sets.iter().find(|set| set.name() == *case));
+            TableRow::new(value, cases.iter().map(of).collect())
+        };
+        let measured = cases.iter().map(|case| Column::new(Role::Measured, *case));
         let columns = std::iter::once(Column::new(Role::Label, &self.axis)).chain(measured).collect();
         Table::new(format!("Times by {}", self.axis), columns, self.points.iter().map(row).collect())
     }
@@ -82,5 +94,23 @@ impl Swept {
 impl fmt::Display for Swept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.table().to_console().trim_end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Case, Protocol};
+
+    #[test]
+    fn a_case_of_some_values_has_a_column_and_no_value_is_an_error() {
+        let sampler = Sampler::new(Protocol::samples(3));
+        let case = |name: String| Case::observed(name, || 1.0);
+        let swept =
+            sampler.sweep(axis("n", [1, 3]), |n| Ok((0..*n).map(|i| case(format!("case {i}"))).collect::<Vec<_>>()));
+        let text = swept.map(|swept| swept.to_string()).unwrap_or_default();
+        assert!(["case 0", "case 1", "case 2", "–"].iter().all(|part| text.contains(part)), "{text}");
+        let none = sampler.sweep(axis("n", Vec::<usize>::new()), |_| Ok([case("a".to_owned())]));
+        assert!(matches!(none, Err(MeasureError::Plan(_))), "{none:?}");
     }
 }
