@@ -20,7 +20,7 @@ use crate::experiment::counts::Count;
 use crate::experiment::{Experiment, Kernel, Registry, RegistryEntry, RunObserver, has_scenarios};
 use crate::files::begins_with;
 use crate::measure::Protocol;
-use crate::results::{Plan, Recorded, Results, Selection};
+use crate::results::{Outcome, Plan, Recorded, Results, Selection};
 use crate::runner::{Session, Suite, empty_results};
 use crate::timeline::{TRACE_BEGIN, to_trace};
 use crate::yaml;
@@ -105,21 +105,41 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
         interrupt: Arc::clone(&interrupt.flag),
         has_timelines: trace.is_some(),
     };
-    let results = session.next(results, environment);
+    let mut results = session.next(results, environment);
     bar.finish();
     interrupt.ended();
+    let is_interrupted = interrupt.flag.load(Ordering::Relaxed);
+    if device.is_lost() && !is_interrupted {
+        // No other process goes on with the rows that are left.
+        results.end_open_run("not reached: the device was lost before");
+    }
     job::print_summary(&results, &book, context)?;
     say_failures(&results);
 
-    let is_interrupted = interrupt.flag.load(Ordering::Relaxed);
     if let Some(file) = trace.filter(|_| !is_interrupted) {
         file.write(trace_of(&results).as_bytes())?;
     }
     Ok(match (is_interrupted, results.has_failures()) {
         (true, _) => End::Interrupted,
         (_, true) => End::Failed,
-        _ => End::Well,
+        _ => match unmeasured(&results) {
+            Some(why) => {
+                alert!("error: {name}: nothing was measured: {why}");
+                End::Failed
+            }
+            None => End::Well,
+        },
     })
+}
+
+/// Why no row has a measured value, if none has.
+fn unmeasured(results: &Results) -> Option<String> {
+    let mut outcomes = results.rows.iter().flat_map(|row| &row.series).map(|series| &series.outcome).peekable();
+    let why = match outcomes.peek() {
+        Some(Outcome::NotApplicable { reason } | Outcome::Skipped { reason }) => reason.clone(),
+        _ => format!("it has no rows on {}", results.environment().device.name),
+    };
+    (!outcomes.any(|outcome| matches!(outcome, Outcome::Measured { .. }))).then_some(why)
 }
 
 /// The parameters that the command line names.

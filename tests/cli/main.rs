@@ -155,6 +155,15 @@ fn one_experiment_is_summed_up_with_what_its_document_makes_of_it() {
 }
 
 #[test]
+fn a_bench_that_measured_nothing_is_a_failure_that_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = "// syncscope: { kernel: k }\nextern \"C\" __global__ void k() {}\n";
+    fs::write(folder.path().join("k.cu"), kernel).unwrap();
+    let ran = report(&["bench", "k.cu", "--device", "cpu:0", "--samples", "2"], folder.path());
+    assert!(code(&ran) == 1 && stderr(&ran).contains("nothing was measured: kernels need a GPU"), "{}", stderr(&ran));
+}
+
+#[test]
 fn a_book_is_rendered_from_a_results_file_alone_and_twice_alike() {
     let folder = folder_with(TINY);
     let run = report(&["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"], folder.path());
