@@ -15,7 +15,7 @@ use super::Result;
 use super::group::{Group, Part, Repeats};
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
-use crate::measure::{Progress, Protocol, Sampler, StoppedBy};
+use crate::measure::{Clock, Progress, Protocol, Sampler, StoppedBy};
 use crate::results::{MetricSpec, Outcome, Parameters, Piece, Provenance, Results, Row, Selection, Series, titled};
 use crate::tensor::Tensor;
 
@@ -149,17 +149,36 @@ impl Bench {
 
     /// Samples the rows of a group at these places.
     fn outcomes(&mut self, group: &Group, due: &[usize]) -> Vec<(usize, Outcome)> {
-        let all = |places: &[usize], outcome: Outcome| places.iter().map(|place| (*place, outcome.clone())).collect();
         // What a lost device does not measure another process can.
         self.interrupted |= self.sampler.is_interrupted() || self.device.is_lost();
         if self.interrupted {
-            return all(due, Outcome::Interrupted);
+            return due.iter().map(|place| (*place, Outcome::Interrupted)).collect();
         }
         let ids: Vec<&str> = due.iter().map(|place| group.rows[*place].id.as_str()).collect();
         self.observer.group(&ids, &group.rows[due[0]].parameters);
+        let (mut left, mut outcomes) = (due.to_vec(), Vec::new());
+        while !left.is_empty() {
+            match self.sampled(group, &left) {
+                Ok(sampled) => {
+                    outcomes.extend(sampled);
+                    break;
+                }
+                Err((place, reason)) => {
+                    left.retain(|own| *own != place);
+                    outcomes.push((place, Outcome::Failed { reason }));
+                }
+            }
+        }
+        outcomes
+    }
+
+    /// Samples the rows of a group at these places together, or says which of them cannot be launched behind a gate: others may be
+    /// timed all the same.
+    fn sampled(&mut self, group: &Group, due: &[usize]) -> std::result::Result<Vec<(usize, Outcome)>, (usize, String)> {
+        let all = |places: &[usize], outcome: Outcome| places.iter().map(|place| (*place, outcome.clone())).collect();
         let made = match group.cases(&self.device, due) {
             Ok(made) => made,
-            Err(error) => return all(due, unmade(&error)),
+            Err(error) => return Ok(all(due, unmade(&error))),
         };
         let (mut cases, mut places, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
         for (place, case) in due.iter().copied().zip(made) {
@@ -172,7 +191,7 @@ impl Bench {
             }
         }
         if cases.is_empty() {
-            return outcomes;
+            return Ok(outcomes);
         }
         let stride = self.stride(places.iter().map(|place| &group.rows[*place]));
         let sampler = self.sampler.changed(|stated| match group.repeats {
@@ -194,9 +213,14 @@ impl Bench {
                 self.interrupted = true;
                 all(&places, Outcome::Interrupted)
             }
-            Err(error) => all(&places, Outcome::Failed { reason: error.to_string() }),
+            Err(error) => {
+                if let Some(place) = places.iter().find(|place| is_batch(&group.rows[**place], &error)) {
+                    return Err((*place, error.to_string()));
+                }
+                all(&places, Outcome::Failed { reason: error.to_string() })
+            }
         });
-        outcomes
+        Ok(outcomes)
     }
 
     fn computed(&self, spec: &MetricSpec) -> Outcome {
@@ -283,6 +307,12 @@ impl Bench {
 
 fn skipped(reason: &str) -> Outcome {
     Outcome::Skipped { reason: reason.to_owned() }
+}
+
+/// Whether an error is of the case of this row, which is timed in batches behind a gate.
+fn is_batch(spec: &MetricSpec, error: &MeasureError) -> bool {
+    let is_behind_gate = matches!(spec.provenance, Provenance::Measured { clock: Clock::DeviceBatch, .. });
+    is_behind_gate && matches!(error, MeasureError::Case { case, .. } if *case == spec.title())
 }
 
 /// What a case could not be made for.

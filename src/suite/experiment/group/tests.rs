@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -52,6 +52,27 @@ fn what_a_row_declares_of_its_clock_and_iterations_is_what_its_case_does() {
         assert_eq!(spec.provenance, Provenance::Measured { clock: case.clock(), iterations }, "{}", spec.id);
         assert_eq!(case.name(), spec.id);
     }
+}
+
+#[test]
+fn what_cannot_be_launched_behind_a_gate_fails_alone() {
+    let group = Group::of("G", [])
+        .setup(|device| device.stream())
+        .device_time_by(Clock::DeviceBatch, "a.batch", "Batch", |stream| {
+            let own = stream.clone();
+            Ok((DeviceClock::new(stream)?.behind_gate(), move || {
+                own.spin(Duration::ZERO).and_then(|()| own.synchronize())
+            }))
+        })
+        .device_time("a.events", "Events", |stream| {
+            let own = stream.clone();
+            Ok((stream.clone(), move || own.spin(Duration::ZERO)))
+        });
+    let bench = measured(group.build());
+    let parameters = Parameters::new();
+    let failed = bench.outcome("a.batch", &parameters);
+    assert!(matches!(failed, Some(Outcome::Failed { reason }) if reason.contains("time it by events")), "{failed:?}");
+    assert!(bench.samples("a.events", &parameters).is_ok_and(|samples| samples.len() == 2));
 }
 
 #[test]
