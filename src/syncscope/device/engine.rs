@@ -212,6 +212,9 @@ pub(crate) trait EngineStream: Send + Sync + Any {
     /// Ends a capture whose work is of no use; nothing where there is none.
     fn give_up_capture(&self);
 
+    /// A number that grows with all that is enqueued; none where others enqueue, too, without being counted.
+    fn enqueued(&self) -> Option<u64>;
+
     /// Whether a capture is in progress.
     fn is_capturing(&self) -> bool;
 

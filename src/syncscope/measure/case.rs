@@ -266,7 +266,8 @@ impl<'a> Case<'a> {
         Self { event: Some(event), ..self }
     }
 
-    /// A case timed on a device, of whatever the region enqueues there: by a [`DeviceClock`](super::DeviceClock), or by two events on a `&stream`.
+    /// A case timed on a device, of whatever the region enqueues there: by a [`DeviceClock`](super::DeviceClock), or by two events on
+    /// a `&stream`. A region that enqueues nothing on the clock's streams is an error.
     ///
     /// # Errors
     /// Where the device gives no event.
@@ -276,7 +277,7 @@ impl<'a> Case<'a> {
         mut region: impl FnMut() -> R + 'a,
     ) -> Result<Self, DeviceError> {
         let mut clock = clock.into_clock()?;
-        let mut region = move || region().checked();
+        let mut region = clock.checked(move || region().checked());
         let way = clock.clock();
         Ok(match way {
             Clock::DeviceBatch => Self::by(way, name, Measure::Batch(Batch::of_device(clock, region))),

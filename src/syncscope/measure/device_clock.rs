@@ -26,7 +26,7 @@ use super::blocking::hold_for;
 use super::clock::Clock;
 use crate::device::recording::{Log, Recording};
 use crate::device::{Event, Stream};
-use crate::error::DeviceError;
+use crate::error::{CaseError, DeviceError};
 use crate::tensor::Tensor;
 
 /// How long what is launched behind a gate may take before the gate is opened for it.
@@ -164,6 +164,25 @@ impl DeviceClock {
         (0..calls).try_fold(0.0, |seconds, _| Ok(seconds + self.behind(1, region)?))
     }
 
+    /// `region`, where it enqueues something on the streams that are timed, as far as that is known: times of nothing are those of
+    /// the clock.
+    pub(super) fn checked<'a, R>(
+        &self,
+        mut region: impl FnMut() -> Result<R, CaseError> + 'a,
+    ) -> impl FnMut() -> Result<R, CaseError> + 'a {
+        let streams = self.streams.clone();
+        let enqueued = move || streams.iter().map(|stream| stream.raw().enqueued()).sum::<Option<u64>>();
+        move || {
+            let before = enqueued();
+            let result = region()?;
+            if before.is_some() && before == enqueued() {
+                let reason = "the device did nothing: the region enqueues nothing on the streams that are timed";
+                return Err(DeviceError::EventNotReady { reason }.into());
+            }
+            Ok(result)
+        }
+    }
+
     fn behind<R, E: From<DeviceError>>(
         &self,
         calls: usize,
@@ -281,7 +300,6 @@ mod tests {
 
     use super::*;
     use crate::device::Device;
-    use crate::error::CaseError;
     use crate::measure::{Case, Protocol, Sampler};
 
     const SPIN: Duration = Duration::from_millis(2);
@@ -319,6 +337,25 @@ mod tests {
         let waits = clock.time_batch(1, &mut || stream.synchronize());
         assert!(waits.is_err_and(|error| error.to_string().contains("time it by events")));
         assert!(clock.cold().is_err_and(|error| matches!(error, DeviceError::NotApplicable { .. })));
+        Ok(())
+    }
+
+    #[test]
+    fn a_region_that_enqueues_nothing_is_an_error_by_each_stopwatch() -> Result<(), CaseError> {
+        let device = Device::open("cpu:0")?;
+        let (stream, other) = (device.stream()?, device.stream()?);
+        let clock = DeviceClock::new(&stream)?;
+        for clock in [clock.clone(), clock.clone().behind_gate(), clock.by_records()] {
+            let said =
+                |case| Sampler::new(Protocol::samples(3)).sample(vec![case]).err().map(|error| error.to_string());
+            let nothing = said(Case::on_device("nothing", clock.clone(), || ())?);
+            assert!(
+                nothing.as_ref().is_some_and(|said| said.contains("the device did nothing")),
+                "{clock:?}: {nothing:?}"
+            );
+            let waits = said(Case::on_device("waits", clock.clone().by_events(), || other.synchronize())?);
+            assert!(waits.is_some_and(|said| said.contains("the device did nothing")), "{clock:?}");
+        }
         Ok(())
     }
 

@@ -16,7 +16,7 @@ mod stopwatch;
 
 use crate::device::raw;
 use crate::experiment::prelude::*;
-use crate::measure::{timer_cost, timer_resolution};
+use crate::measure::{DeviceClock, timer_cost, timer_resolution};
 
 use kernel::SizedKernel;
 
@@ -91,8 +91,9 @@ fn instruments(calls: usize) -> Group {
             Ok(record(stream, device.timing_event()?))
         })
         .per(calls)
-        .device_time("self-audit.event.gap", "Two events with nothing in between", |(_, stream)| {
-            Ok((stream.clone(), || Ok(())))
+        .time_by(Clock::DeviceEvents, "self-audit.event.gap", "Two events with nothing in between", |(_, stream)| {
+            let mut clock = DeviceClock::new(stream)?;
+            Ok(move || clock.time(|| Ok(())).map(|((), seconds)| seconds))
         })
         .floor_of(Clock::DeviceEvents)
         .host_time_of("self-audit.synchronize.device", "Device synchronize, nothing pending", move |(device, _)| {

@@ -13,7 +13,7 @@
 //! A loop has 100 iterations, or as many as take [`LOOP`] seconds.
 
 use crate::experiment::prelude::*;
-use crate::measure::held;
+use crate::measure::{DeviceClock, held};
 
 /// How long a loop may take.
 const LOOP: f64 = 0.02;
@@ -49,10 +49,15 @@ pub(super) fn run(seconds: f64) -> [Group; 2] {
             let own = stream.clone();
             Ok((stream.clone(), move || own.spin(spin)))
         })
-        .device_time("self-audit.stopwatch.events-wrong-stream", "Events on another stream", move |(stream, other)| {
-            let stream = stream.clone();
-            Ok((other.clone(), move || stream.spin(spin)))
-        })
+        .time_by(
+            Clock::DeviceEvents,
+            "self-audit.stopwatch.events-wrong-stream",
+            "Events on another stream",
+            move |(stream, other)| {
+                let (stream, mut clock) = (stream.clone(), DeviceClock::new(other)?);
+                Ok(move || clock.time(|| stream.spin(spin)).map(|((), seconds)| seconds))
+            },
+        )
         .host_time_of("self-audit.stopwatch.loop", "Loop divided by its iterations", move |(stream, _)| {
             (0..iterations).try_for_each(|_| stream.spin(spin))?;
             stream.device().synchronize()

@@ -273,6 +273,11 @@ impl StreamInner {
         state
     }
 
+    /// How many jobs were enqueued.
+    pub(super) fn enqueued(&self) -> u64 {
+        lock(&self.state).enqueued
+    }
+
     /// Whether everything enqueued so far has completed.
     pub(super) fn is_complete(&self) -> Result<bool> {
         self.device.check()?;

@@ -145,6 +145,10 @@ impl EngineStream for CpuStream {
         self.inner.is_capturing()
     }
 
+    fn enqueued(&self) -> Option<u64> {
+        Some(self.inner.enqueued())
+    }
+
     fn is_complete(&self) -> Result<bool> {
         self.inner.is_complete()
     }

@@ -167,6 +167,10 @@ impl EngineStream for CudaStream {
         self.inner.give_up_capture();
     }
 
+    fn enqueued(&self) -> Option<u64> {
+        self.inner.enqueued()
+    }
+
     fn is_capturing(&self) -> bool {
         self.inner.is_capturing()
     }

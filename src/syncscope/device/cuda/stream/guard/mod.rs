@@ -188,6 +188,11 @@ impl StreamInner {
         self.left.load(Ordering::Acquire)
     }
 
+    /// As [`left`](Self::left); nothing where others enqueue, too.
+    pub(crate) fn enqueued(&self) -> Option<u64> {
+        (!self.raw.is_shared()).then(|| self.left())
+    }
+
     #[inline]
     fn is_there(&self) -> Result<()> {
         if self.device.injection.strikes(Injected::DeviceLoss) {
