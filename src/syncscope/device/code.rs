@@ -78,7 +78,7 @@ impl Code {
         let name = path.display().to_string();
         let bytes =
             std::fs::read(path).map_err(|error| DeviceError::invalid("Code::read", format!("{name}: {error}")))?;
-        if path.extension().is_none_or(|ending| ending != "cu") {
+        if path.extension().is_none_or(|ending| !ending.eq_ignore_ascii_case("cu")) {
             return Ok(Self::image(name, bytes));
         }
         let source = String::from_utf8(bytes)
@@ -137,7 +137,7 @@ impl Module {
         self.raw.kernels()
     }
 
-    /// A kernel by its name: the mangled one, or that of the source where one kernel alone has it.
+    /// A kernel by its name: the mangled one, or that of the source, `space::kernel`, where one kernel alone has it.
     ///
     /// # Errors
     /// [`DeviceError::InvalidArgument`] names the kernels that there are.
@@ -145,11 +145,18 @@ impl Module {
         let known = self.kernels()?;
         let fits: Vec<&String> = match known.iter().find(|kernel| *kernel == name) {
             Some(kernel) => vec![kernel],
-            None => known.iter().filter(|kernel| is_mangled_from(kernel, name)).collect(),
+            None => known.iter().filter(|kernel| unmangled(kernel).as_deref() == Some(name)).collect(),
         };
         match fits.as_slice() {
             [kernel] => Ok(Kernel { raw: self.raw.kernel(kernel)?, name: name.into() }),
-            [] => Err(invalid(format!("{} has no kernel `{name}`; it has: {}", self.name, known.join(", ")))),
+            [] => {
+                let named = |kernel: &String| match unmangled(kernel) {
+                    Some(name) => format!("{name} ({kernel})"),
+                    None => kernel.clone(),
+                };
+                let known: Vec<String> = known.iter().map(named).collect();
+                Err(invalid(format!("{} has no kernel `{name}`; it has: {}", self.name, known.join(", "))))
+            }
             _ => {
                 let fits: Vec<&str> = fits.into_iter().map(String::as_str).collect();
                 Err(invalid(format!("{} has several kernels `{name}`: {}", self.name, fits.join(", "))))
@@ -163,9 +170,18 @@ impl Module {
     }
 }
 
-/// Whether a name of the Itanium C++ ABI (section 5.1.2) is that of a function `name` outside of a namespace.
-fn is_mangled_from(mangled: &str, name: &str) -> bool {
-    mangled.strip_prefix(&format!("_Z{}{name}", name.len())).is_some()
+/// The name of a function in its source, with its namespaces, where it is mangled by the Itanium C++ ABI (section 5.1.2).
+fn unmangled(mangled: &str) -> Option<String> {
+    let rest = mangled.strip_prefix("_Z")?;
+    let (is_nested, mut rest) = rest.strip_prefix('N').map_or((false, rest), |rest| (true, rest));
+    let mut names = Vec::new();
+    while names.is_empty() || is_nested && rest.starts_with(|c: char| c.is_ascii_digit()) {
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let end = digits.checked_add(rest[..digits].parse().ok()?)?;
+        names.push(rest.get(digits..end)?);
+        rest = &rest[end..];
+    }
+    Some(names.join("::"))
 }
 
 impl fmt::Debug for Module {
@@ -381,10 +397,11 @@ mod tests {
 
     #[test]
     fn a_mangled_name_is_that_of_its_function_and_of_no_other() {
-        assert!(is_mangled_from("_Z5saxpyPfS_fj", "saxpy"));
-        assert!(is_mangled_from("_Z5saxpyIfEvPT_", "saxpy"));
-        assert!(!is_mangled_from("_Z6saxpy2Pf", "saxpy"));
-        assert!(!is_mangled_from("saxpy", "axpy"));
+        let named = |mangled| unmangled(mangled).unwrap_or_default();
+        assert_eq!([named("_Z5saxpyPfS_fj"), named("_Z5saxpyIfEvPT_")], ["saxpy", "saxpy"]);
+        assert_eq!([named("_Z6saxpy2Pf"), named("saxpy")], ["saxpy2", ""]);
+        assert_eq!([named("_ZN1a2bc5saxpyEPf"), named("_ZN1a5saxpyIfEEvPT_")], ["a::bc::saxpy", "a::saxpy"]);
+        assert_eq!([named("_Z"), named("_Z9"), named("_Z99999999999999999999999x"), named("_ZNK")], [""; 4]);
     }
 
     #[test]
