@@ -56,7 +56,7 @@ pub(super) struct Arguments {
 }
 
 /// How the comment in a kernel's source begins that says how to launch it; lines of comments behind it go on with it.
-const HEADER: &str = "// syncscope:";
+const HEADER: &str = "syncscope:";
 
 /// As many iterations as a suite may ask for.
 fn iterations(text: &str) -> Result<Count, String> {
@@ -70,7 +70,14 @@ fn element_type() -> impl TypedValueParser<Value = FloatType> {
 
 pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let (name, stated) = match Path::new(&arguments.experiment) {
-        file if file.extension().is_some_and(|ending| ending == "cu") => (Kernel::NAME, of_source(file)?),
+        file if file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("cu")) => {
+            (Kernel::NAME, of_source(file)?)
+        }
+        file if file.is_file() && context.registry.get(&arguments.experiment).is_none() => {
+            let message =
+                format!("{}: a kernel is given as its source in CUDA C++, a file that ends in `.cu`", file.display());
+            return Err(UsageError(message).into());
+        }
         _ => (arguments.experiment.as_str(), Map::new()),
     };
     let entry = context.registry.get(name).ok_or_else(|| UsageError(context.registry.unknown(name)))?;
@@ -159,22 +166,38 @@ fn chosen(
 
 /// What the comment in a kernel's source states of it, and the source itself.
 fn of_source(file: &Path) -> anyhow::Result<Map<String, Value>> {
-    let (text, origin) = (yaml::read(file)?, file.display().to_string());
-    // Each line stays where it is, so that an error has its place.
-    let (mut header, mut is_begun) = (String::new(), false);
-    for line in text.lines() {
-        let (begins, goes_on) = (line.strip_prefix(HEADER), line.strip_prefix("//").filter(|_| is_begun));
-        is_begun = begins.or(goes_on).is_some();
-        if let Some(rest) = begins.or(goes_on) {
-            header.extend([&" ".repeat(line.len() - rest.len()), rest]);
-        }
-        header.push('\n');
+    let origin = file.display().to_string();
+    // To read another could wait for who writes it.
+    if file.exists() && !file.is_file() {
+        return Err(UsageError(format!("{origin}: it is no file")).into());
     }
-    if header.trim().is_empty() {
+    let text = yaml::read(file)?;
+    let text = text.trim_start_matches('\u{feff}');
+    // Each line stays where it is, so that an error has its place.
+    let (mut header, mut is_begun) = (Vec::new(), false);
+    for line in text.lines() {
+        let comment = line.trim_start().strip_prefix("//");
+        let begins = comment.and_then(|comment| comment.trim_start().strip_prefix(HEADER));
+        let stated = begins.or(comment.filter(|_| is_begun));
+        is_begun = stated.is_some();
+        header.push(stated.map_or_else(String::new, |stated| " ".repeat(line.len() - stated.len()) + stated));
+    }
+    if header.iter().all(|line| line.trim().is_empty()) {
         let example = "// syncscope: { kernel: saxpy, grid: 4, block: 256, arguments: [{ tensor: 1024 }] }";
         return Err(UsageError(format!("{origin}: no comment says how to launch it, such as `{example}`")).into());
     }
-    let mut stated: Map<String, Value> = yaml::parse_filled(&header, &origin, None)?;
+    let read = |lines: &[String]| yaml::parse_filled::<Map<String, Value>>(&lines.join("\n"), &origin, None);
+    let mut stated = read(&header).map_err(|error| {
+        let begin = header.iter().position(|line| !line.trim().is_empty()).unwrap_or_default();
+        let is_whole_before = (begin + 1..header.len()).any(|end| read(&header[..end]).is_ok());
+        match is_whole_before {
+            true => {
+                UsageError(format!("{error}; an empty line ends what states the launch: put one before other comments"))
+                    .into()
+            }
+            false => anyhow::Error::from(error),
+        }
+    })?;
     stated.insert("source".to_owned(), json!({ "file": origin, "text": text }));
     Ok(stated)
 }

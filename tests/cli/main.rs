@@ -164,6 +164,33 @@ fn a_bench_that_measured_nothing_is_a_failure_that_says_why() {
 }
 
 #[test]
+fn the_comment_that_states_a_launch_is_read_however_it_is_set_and_what_it_is_not_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let bench = |name: &str, text: &str| {
+        fs::write(folder.path().join(name), text).unwrap();
+        let ran = report(&["bench", name, "--device", "cpu:0", "--samples", "2"], folder.path());
+        (code(&ran), stderr(&ran))
+    };
+    for (name, text) in [
+        ("bom.cu", "\u{feff}// syncscope: { kernel: k }\n"),
+        ("indented.cu", "    // syncscope:\n    //   kernel: k\n    //   grid: 1\n"),
+        ("narrow.cu", "//syncscope: { kernel: k }\n"),
+        ("upper.CU", "// syncscope: { kernel: k }\n"),
+        ("empty.cu", "// syncscope: { kernel: k, arguments: [], options: [] }\n"),
+    ] {
+        let (code, said) = bench(name, text);
+        assert!(code == 1 && said.contains("nothing was measured: kernels need a GPU"), "{name}: {said}");
+    }
+    let (code, said) = bench("prose.cu", "// syncscope: { kernel: k }\n// It does: nothing, \"much\n");
+    assert!(code == 2 && said.contains("an empty line ends what states the launch"), "{said}");
+    let (code, said) = bench("k.ptx", ".version 8.0");
+    assert!(code == 2 && said.contains("a kernel is given as its source in CUDA C++"), "{said}");
+    fs::create_dir(folder.path().join("folder.cu")).unwrap();
+    let ran = report(&["bench", "folder.cu"], folder.path());
+    assert!(stderr(&ran).contains("folder.cu: it is no file"), "{}", stderr(&ran));
+}
+
+#[test]
 fn a_book_is_rendered_from_a_results_file_alone_and_twice_alike() {
     let folder = folder_with(TINY);
     let run = report(&["run", "--suite", "suite.yaml", "--device", "cpu:0", "--out", "r.json"], folder.path());
@@ -409,9 +436,8 @@ fn rows_are_chosen_by_name_and_an_unknown_name_is_refused() {
 
 #[test]
 fn rows_that_only_the_suite_has_are_chosen_by_name() {
-    let folder = folder_with(
-        "title: T\nsampling: { samples: 3 }\nexperiments:\n  - kernel: { source: k.cu, kernel: k }\n",
-    );
+    let folder =
+        folder_with("title: T\nsampling: { samples: 3 }\nexperiments:\n  - kernel: { source: k.cu, kernel: k }\n");
     fs::write(folder.path().join("k.cu"), "extern \"C\" __global__ void k() {}").unwrap();
     let run = ["run", "--suite", "suite.yaml", "--device", "cpu:0", "--only", "kernel", "--skip", "kernel.time"];
     let ran = report(&[&run[..], &["--out", "r.json"]].concat(), folder.path());

@@ -64,7 +64,7 @@ impl Way {
     }
 
     /// It in words: `entry 1, read[2]`, where it begins at a list, or `read[2].name`.
-    fn in_words(&self) -> String {
+    pub fn in_words(&self) -> String {
         self.0.iter().enumerate().fold(String::new(), |words, (place, step)| match step {
             Step::Item(item) if place == 0 => format!("entry {}", item + 1),
             Step::Item(item) => format!("{words}[{item}]"),

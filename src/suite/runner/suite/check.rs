@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::super::OF_EVERY_RUN;
 use super::{ENGINES, Suite};
 use crate::device::cpu;
-use crate::experiment::AnyExperiment;
+use crate::experiment::{AnyExperiment, Experiment, Kernel};
 use crate::results::nearest;
 use crate::yaml::{Fault, Way};
 
@@ -32,7 +32,11 @@ pub(super) fn check(suite: &Suite) -> Option<Fault> {
     if let Some(message) = Suite::refuse_runs(suite.runs) {
         return Some(Fault::at(Way::default().key("runs"), message));
     }
-    let is_empty = |_: &Way, value: &Value| value.as_array().is_some_and(Vec::is_empty);
+    // A kernel may have no parameters, and be compiled as it is.
+    let may_be_empty = ["arguments", "options"].map(|list| format!(".{}.{list}", Kernel::NAME));
+    let is_empty = |way: &Way, value: &Value| {
+        value.as_array().is_some_and(Vec::is_empty) && !may_be_empty.iter().any(|end| way.in_words().ends_with(end))
+    };
     if let Some(way) = Way::default().first(&suite.source, &is_empty) {
         return Some(Fault::at(way, "an empty list measures nothing: name an item, or leave the parameter out"));
     }
