@@ -41,7 +41,8 @@ impl<'a> Source<'a> {
         let text: String = self.text.chars().filter(|c| !c.is_whitespace() && !"\\?/".contains(*c)).collect();
         // Folders alone bring nothing in.
         let options = self.options.iter().filter(|option| !option.starts_with("--include-path="));
-        let reads = |option: &String| ["include", "pch", "options-file", "optf"].iter().any(|word| option.contains(word));
+        let reads =
+            |option: &String| ["include", "pch", "options-file", "optf"].iter().any(|word| option.contains(word));
         ["include", "embed", "import"].iter().any(|word| text.contains(word)) || options.into_iter().any(reads)
     }
 
@@ -192,8 +193,7 @@ mod tests {
 
     #[test]
     fn a_source_that_may_read_other_files_is_known_however_it_spells_that() {
-        let is_known =
-            |text: &str, option: &str| !Source::of_user("a.cu", text, &[option.to_owned()]).may_read_files();
+        let is_known = |text: &str, option: &str| !Source::of_user("a.cu", text, &[option.to_owned()]).may_read_files();
         assert!(is_known("int a;", "-DA=1") && is_known("int a;", "--include-path=."));
         for option in ["--pre-include=w.h", "-include", "--use-pch=w.pch", "--options-file=o", "-optf"] {
             assert!(!is_known("int a;", option), "{option}");
