@@ -5,7 +5,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::file::Fields;
@@ -93,6 +93,9 @@ unsafe impl Send for Cupti {}
 
 /// How often streams may have ended.
 static ENDED: AtomicU32 = AtomicU32::new(0);
+
+/// What CUPTI knows this library by.
+static SUBSCRIBER: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
 static CUPTI: OnceLock<Cupti> = OnceLock::new();
 
@@ -204,10 +207,8 @@ impl Cupti {
         // Safety: the callbacks live as long as the process; the rest are numbers.
         unsafe {
             check("cuptiSubscribe", (self.subscribe)(&mut subscriber, callback, std::ptr::null_mut()))?;
-            for function in functions {
-                // A function that this version of CUPTI does not have is not called either.
-                (self.watch)(1, subscriber, DRIVER_CALLS, function);
-            }
+            SUBSCRIBER.store(subscriber, Ordering::Release);
+            functions.for_each(|function| self.call_back(true, function));
             if !with_activity {
                 return Ok(());
             }
@@ -218,6 +219,13 @@ impl Cupti {
             (self.period)(PERIOD);
         }
         Ok(())
+    }
+
+    /// Has the callback called for this function, or not any more. CUPTI asks for one caller at a time.
+    pub(crate) fn call_back(&self, on: bool, function: u32) {
+        let subscriber = SUBSCRIBER.load(Ordering::Acquire);
+        // Safety: a subscriber that is there. A function that this version of CUPTI does not have is not called either.
+        unsafe { (self.watch)(u32::from(on), subscriber, DRIVER_CALLS, function) };
     }
 
     /// Has all records handed over; how many CUPTI dropped.

@@ -6,7 +6,7 @@
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::format::{HEADER, MAGIC, VERSION, header};
@@ -18,11 +18,12 @@ const PART: usize = 1 << 20;
 pub(crate) const TEXT: usize = 1024;
 
 static WRITER: Mutex<Option<Writer>> = Mutex::new(None);
+/// The process that the file is of, beside the lock: in a child of a fork another thread may hold that for ever.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// The one file of this process.
 pub(crate) struct Writer {
     path: PathBuf,
-    process: u32,
     header: *mut u8,
     part: *mut u8,
     /// Where the part begins in the file.
@@ -42,7 +43,7 @@ pub(crate) fn open(folder: &Path, process: u32, parent: u32, start: u64, most: u
     let path = folder.join(format!("{process}-{start:x}.audit"));
     let Some(header) = map(&path, true, 0, HEADER) else { return false };
     let Some(part) = map(&path, false, HEADER, PART) else { return false };
-    let mut writer = Writer { path, process, header, part, begin: HEADER, at: HEADER, most, full: false };
+    let mut writer = Writer { path, header, part, begin: HEADER, at: HEADER, most, full: false };
     for (place, number) in [(header::VERSION, VERSION), (header::PROCESS, process), (header::PARENT, parent)] {
         writer.put(place, &number.to_le_bytes());
     }
@@ -50,6 +51,7 @@ pub(crate) fn open(folder: &Path, process: u32, parent: u32, start: u64, most: u
     // Last: a file without it is none.
     writer.put(0, &MAGIC);
     *lock() = Some(writer);
+    PROCESS.store(process, Ordering::Relaxed);
     true
 }
 
@@ -61,7 +63,7 @@ fn map(path: &Path, is_new: bool, offset: usize, length: usize) -> Option<*mut u
 
 /// Whether the file is that of this process. One that was cloned without the C library's knowledge has it mapped as well.
 pub(crate) fn is_of(process: u32) -> bool {
-    lock().as_ref().is_some_and(|writer| writer.process == process)
+    PROCESS.load(Ordering::Relaxed) == process
 }
 
 /// Gives up the file: it is another process's.

@@ -37,6 +37,8 @@ pub(crate) mod header {
     pub(crate) const MISSED: usize = 72;
     /// `u64`: how many activity records CUPTI dropped.
     pub(crate) const DROPPED: usize = 80;
+    /// `u64`: how long the first touch of a page of memory takes here, in picoseconds; 0 where it was not measured.
+    pub(crate) const FAULT: usize = 88;
 }
 
 /// The kinds of records.
@@ -59,6 +61,34 @@ pub(crate) mod tag {
     pub(crate) const MARKER: u16 = 7;
     /// What is to be said of the process: `u32` code, text.
     pub(crate) const NOTE: u16 = 8;
+    /// What a thread was doing at one moment: `u64` asked (before the interpreter's lock was asked for), `u64` had (when the
+    /// stack was read; equal to `asked` where there is none), `u32` thread, `u32` stack, `u32` holder (the thread that held
+    /// the interpreter's lock meanwhile), `u32` stack of the holder, `u8` what it was [`doing`](super::doing), `u8` 0, 0, 0,
+    /// `u32` 0, and four sums since the thread began: `u64` nanoseconds that it ran, `u64` nanoseconds that it could have run
+    /// and had no processor, `u64` page faults, `u64` nanoseconds that its control group was throttled.
+    pub(crate) const SAMPLE: u16 = 9;
+    /// A launch within a window: `u64` enter, `u64` exit, `u32` correlation, `u32` thread, `u32` stack, `u32` 0.
+    pub(crate) const LAUNCH: u16 = 10;
+    /// A time in which launches were watched: `u64` from, `u64` to. A launch that lies in it in part has no record.
+    pub(crate) const WINDOW: u16 = 11;
+}
+
+/// What a thread of a sample was doing.
+pub(crate) mod doing {
+    /// Not known.
+    pub(crate) const UNKNOWN: u8 = 0;
+    /// It ran, or could have run.
+    pub(crate) const RUNNING: u8 = 1;
+    /// It slept for a time that it had asked for.
+    pub(crate) const SLEEPING: u8 = 2;
+    /// It waited for input or output.
+    pub(crate) const INPUT_OUTPUT: u8 = 3;
+    /// It waited for a lock, or for another thread by one.
+    pub(crate) const LOCK: u8 = 4;
+    /// It waited for the interpreter's lock.
+    pub(crate) const INTERPRETER: u8 = 5;
+    /// It waited in another call of the system.
+    pub(crate) const SYSTEM: u8 = 6;
 }
 
 /// Kinds of work.

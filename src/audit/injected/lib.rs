@@ -1,13 +1,15 @@
 //! The library that `report audit` has the CUDA driver load into a program, by `CUDA_INJECTION64_PATH`.
 //!
 //! It subscribes to CUPTI's callbacks for the driver's calls in which a host can wait, has the device's activity recorded,
-//! and writes both, with the place in the program, to a file of the process (`format`). The analysis is done by whoever
+//! and writes both, with the place in the program, to a file of the process (`format`). Beside that it takes samples of the
+//! threads that make these calls (`samples`), and watches launches for short times (`launches`). The analysis is done by whoever
 //! reads the file: here nothing is judged.
 //!
 //! # Rules
 //! * The program runs on as it would have: nothing is printed, no signal is taken, and what fails here is noted in the file.
 //! * Nothing is held across a call of the driver: between enter and exit there are 8 bytes that CUPTI keeps.
-//! * No thread waits for the interpreter's lock without an end: `python` says how a stack is taken all the same.
+//! * No thread of the program waits for the interpreter's lock without an end: `python` says how a stack is taken all the same.
+//! * One thread is the library's own, the `watcher`. It takes no signals and has no descriptors.
 //! * No dependencies: `build.rs` compiles these files with `rustc` alone.
 //!
 //! # Limits
@@ -18,15 +20,21 @@
 // As a test it has no user beside itself.
 #![cfg_attr(test, allow(unreachable_pub))]
 
+mod asks;
 mod calls;
 mod cupti;
+mod feeders;
 mod file;
 #[allow(dead_code, reason = "the analysis reads by it, too")]
 mod format;
+mod launches;
 mod python;
+mod samples;
 mod sampling;
 mod stacks;
 mod system;
+mod threads;
+mod watcher;
 
 use std::env;
 use std::ffi::{CStr, c_int, c_void};
@@ -100,7 +108,7 @@ fn begin(folder: &Path) {
     };
     WHICH.store(which, Ordering::Relaxed);
     if let Some(patience) = env::var(PATIENCE).ok().and_then(|patience| patience.parse().ok()) {
-        python::be_patient(patience);
+        asks::be_patient(patience);
     }
     // It is the main thread that most programs call CUDA from first.
     python::begin();
@@ -115,6 +123,8 @@ fn begin(folder: &Path) {
     if let Err((reason, status)) = cupti.begin(called, watched, with_activity) {
         RECORDING.store(false, Ordering::Release);
         say(if cupti::TAKEN.contains(&status) { note::TAKEN } else { note::REFUSED }, &reason);
+    } else if which != 0 {
+        watcher::start();
     }
 }
 
@@ -129,6 +139,8 @@ extern "C" fn ended() {
     if !file::is_of(std::process::id()) {
         return;
     }
+    watcher::end();
+    launches::close(cupti.now());
     let dropped = cupti.flush();
     let numbers = [
         (header::DROPPED, dropped),
@@ -151,6 +163,7 @@ unsafe extern "C" fn called(_: *mut c_void, _: u32, function: u32, call: *const 
         return;
     }
     let now = cupti.now();
+    feeders::calls(now, python::own_state());
     if call.site == 0 {
         // Safety: CUPTI keeps 8 bytes for each call.
         unsafe { *call.kept = now };
@@ -165,13 +178,21 @@ unsafe extern "C" fn called(_: *mut c_void, _: u32, function: u32, call: *const 
         return;
     }
     let _ = WITHIN.try_with(|within| within.set(true));
-    left(cupti, function, call, enter, now);
+    match launches::has(function) {
+        true => launches::left(cupti, call, enter, now),
+        false => left(cupti, function, call, enter, now),
+    }
     let _ = WITHIN.try_with(|within| within.set(false));
+    if launches::has(function) {
+        return;
+    }
     COUNT.fetch_add(1, Ordering::Relaxed);
     OWN.fetch_add(cupti.now().saturating_sub(now), Ordering::Relaxed);
 }
 
+/// At the exit of a watched call.
 fn left(cupti: &cupti::Cupti, function: u32, call: &cupti::Call, enter: u64, exit: u64) {
+    launches::left_call(exit);
     let arguments = calls::arguments(function);
     // Safety: the arguments of this function.
     let given = unsafe { arguments.read(call.arguments) };

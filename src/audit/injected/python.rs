@@ -3,8 +3,10 @@
 //! # Method
 //! A thread that holds the interpreter's lock reads its own frames. A thread that has let go of it, as PyTorch does before
 //! it waits, must not take it here: whoever holds it may wait for a lock of this very thread. So another thread, the
-//! reader, takes the lock and reads the frames of the calling thread, which cannot change meanwhile, as running Python needs
-//! the lock. The calling thread waits for that up to 15 ms ([`be_patient`]), and goes on without a stack where it is not enough.
+//! watcher, takes the lock and reads the frames of the calling thread, which cannot change meanwhile, as running Python needs
+//! the lock (`asks`).
+//!
+//! No garbage is collected meanwhile: what that ends would be ended by another thread than without an audit.
 //!
 //! A thread of a library in C++ that runs no Python, such as one of PyTorch's backward pass, works for a line of another
 //! thread: the main thread's frames are taken in place of its own, and are marked as such.
@@ -13,29 +15,30 @@
 //! Interpreters beside the main one, and builds without the lock, have no stack where the thread has let go of it.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::format::NONE;
 use crate::stacks::{self, DEPTH};
-use crate::system;
+use crate::{asks, system};
 
-/// How long a call waits for its stack, in milliseconds. A thread that runs Python lets go of the lock within 5 ms when it is
-/// asked.
-static PATIENCE: AtomicU64 = AtomicU64::new(15);
-/// After so many stacks in a row that were not taken in time, this many are not asked for.
-const FAILURES: u32 = 3;
-const PAUSE: u32 = 64;
-
-type Object = *mut c_void;
+pub(crate) type Object = *mut c_void;
 
 macro_rules! functions {
     ($($field:ident: $($name:literal)|+, fn($($argument:ty),*) -> $result:ty;)+) => {
-        struct Python {
+        /// The interpreter.
+        pub(crate) struct Python {
             $($field: unsafe extern "C" fn($($argument),*) -> $result,)+
             /// Whether there is one lock, which says that frames do not change.
-            has_lock: bool,
+            pub(crate) has_lock: bool,
+            /// What ends and allows the collection of garbage, and says whether it was allowed; not before 3.10, where reading
+            /// frames makes nothing that could be garbage.
+            collection: Option<[unsafe extern "C" fn() -> c_int; 2]>,
+            /// Whether code has qualified names, and states have the system's numbers of their threads: from 3.11 on.
+            is_recent: bool,
+            /// Where the main interpreter's lock lies.
+            pub(crate) lock: Range<usize>,
         }
 
         impl Python {
@@ -51,6 +54,16 @@ macro_rules! functions {
                         }
                     },)+
                     has_lock: system::symbol(all, c"PyUnstable_Module_SetGIL").is_none(),
+                    collection: system::symbol(all, c"PyGC_Disable").zip(system::symbol(all, c"PyGC_Enable")).map(
+                        // Safety: both have this signature in all versions that have them.
+                        |(end, allow)| unsafe {
+                            [end, allow].map(|found| {
+                                std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(found)
+                            })
+                        },
+                    ),
+                    is_recent: system::symbol(all, c"Py_Version").is_some(),
+                    lock: system::extent(c"_PyRuntime").unwrap_or_default(),
                 })
             }
         }
@@ -96,11 +109,10 @@ static PYTHON: OnceLock<Python> = OnceLock::new();
 /// The state of the main thread, once it was seen.
 static MAIN: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static MISSED: AtomicU64 = AtomicU64::new(0);
-static IN_A_ROW: AtomicU32 = AtomicU32::new(0);
 
-/// Has calls wait for their stacks up to so many milliseconds.
-pub(crate) fn be_patient(milliseconds: u64) {
-    PATIENCE.store(milliseconds, Ordering::Relaxed);
+/// The main thread has this state: it may make no watched call itself.
+pub(crate) fn remember_main(state: Object) {
+    MAIN.store(state, Ordering::Release);
 }
 
 /// How many stacks were not taken in time.
@@ -109,7 +121,7 @@ pub(crate) fn missed() -> u64 {
 }
 
 /// The interpreter, if it runs. It may be loaded later.
-fn running() -> Option<&'static Python> {
+pub(crate) fn running() -> Option<&'static Python> {
     let python = match PYTHON.get() {
         Some(python) => python,
         None => {
@@ -118,6 +130,11 @@ fn running() -> Option<&'static Python> {
         }
     };
     python.runs().then_some(python)
+}
+
+/// The state of this thread, 0 where it has none. It costs next to nothing, and misses an interpreter that nobody looked for yet.
+pub(crate) fn own_state() -> usize {
+    PYTHON.get().filter(|python| python.runs()).map_or(0, |python| python.own() as usize)
 }
 
 /// Remembers the state of this thread if it is the main one.
@@ -135,9 +152,9 @@ pub(crate) fn stack() -> Taken {
     let taken = match own {
         _ if own.is_null() => return Taken::NoPython,
         // Safety: this thread holds the lock, and the state is its own.
-        _ if own == current => unsafe { python.frames(own) },
+        _ if own == current => Some(unsafe { python.frames(own) }),
         _ if !python.has_lock => None,
-        _ => ask(own),
+        _ => asks::ask(own as usize),
     };
     match taken {
         Some(NONE) => Taken::NoPython,
@@ -165,43 +182,109 @@ impl Python {
         own
     }
 
-    /// The state of the main thread, where that is another one, and is still there.
+    /// Takes the lock, has `then` done, and lets go of it. `own` is this thread's state, null at the first time.
+    ///
+    /// An interpreter that ends may end this thread here: the caller has no destructors on its stack.
+    pub(crate) fn with_lock<R: Copy>(&self, own: &mut Object, then: impl FnOnce(Object) -> R) -> R {
+        // Safety: this thread's own state, made at the first time and kept; the lock is let go of below.
+        unsafe {
+            match own.is_null() {
+                true => _ = (self.ensure)(),
+                false => (self.restore)(*own),
+            }
+        }
+        // Safety: the lock is held. What was allowed before is allowed again.
+        unsafe {
+            let collection = self.collection.filter(|[end, _]| end() != 0);
+            let done = then((self.current_state)());
+            collection.iter().for_each(|[_, allow]| _ = allow());
+            *own = (self.save)();
+            done
+        }
+    }
+
+    /// The states of all threads of the main interpreter.
+    ///
+    /// # Safety
+    /// The caller holds the lock as long as it goes on.
+    pub(crate) unsafe fn states(&self) -> impl Iterator<Item = Object> {
+        // Safety: states are put first and taken out with the lock held.
+        let is_there = |state: Object| (!state.is_null()).then_some(state);
+        // Safety: as above.
+        let first = unsafe { (self.first)((self.main)()) };
+        // Safety: as above.
+        std::iter::successors(is_there(first), move |state| is_there(unsafe { (self.next)(*state) }))
+    }
+
+    /// A state, where it is still there.
     ///
     /// # Safety
     /// The caller holds the lock.
-    unsafe fn main_beside(&self, state: Object) -> Option<Object> {
-        let main = MAIN.load(Ordering::Acquire);
-        if !self.has_lock || main.is_null() || main == state {
+    pub(crate) unsafe fn known(&self, state: Object) -> Option<Object> {
+        // Safety: the caller's promise.
+        unsafe { self.states() }.find(|known| *known == state)
+    }
+
+    /// Where the system's number of a thread lies in its state, by what this thread's and the main thread's hold. There is no
+    /// function that says it.
+    ///
+    /// # Safety
+    /// The caller holds the lock; `own` is the state of this thread.
+    pub(crate) unsafe fn place_of_number(&self, own: Object) -> Option<usize> {
+        const SEARCHED: usize = 256;
+        if !self.is_recent {
             return None;
         }
-        // Safety: states are put first and taken out with the lock held.
+        // Safety: the caller's promise; a state is longer than what is searched.
         unsafe {
-            let mut known = (self.first)((self.main)());
-            while !known.is_null() && known != main {
-                known = (self.next)(known);
-            }
-            (!known.is_null()).then_some(main)
+            let is_main = |place: usize| self.states().any(|state| number_at(state, place) == std::process::id());
+            let is_own = |place: &usize| number_at(own, *place) == system::thread();
+            let mut places = (0..SEARCHED).step_by(8).filter(is_own).filter(|place| is_main(*place));
+            let place = places.next()?;
+            places.next().is_none().then_some(place)
         }
+    }
+
+    /// The state of the main thread, where that is still there.
+    ///
+    /// # Safety
+    /// The caller holds the lock.
+    pub(crate) unsafe fn main_state(&self) -> Option<Object> {
+        let main = MAIN.load(Ordering::Acquire);
+        // Safety: the caller's promise.
+        if main.is_null() { None } else { unsafe { self.known(main) } }
     }
 
     /// The stack of a thread: that of the main thread where it has no frame, [`NONE`] where that has none either.
     ///
     /// # Safety
-    /// The caller holds the lock, and `state` is a thread of the caller's interpreter.
-    unsafe fn frames(&self, state: Object) -> Option<u32> {
+    /// The caller holds the lock, and `state` is null or a thread of the caller's interpreter.
+    pub(crate) unsafe fn frames(&self, state: Object) -> u32 {
         let mut found = [0; DEPTH];
-        // Safety: the caller's promise, and the main thread is there.
+        // Safety: the caller's promise, and the main thread is there. Without one lock it may change meanwhile.
         let count = unsafe {
-            match self.walk(state, &mut found) {
-                0 => self.main_beside(state).zip(stacks::other_thread()).map_or(0, |(main, mark)| {
-                    found[0] = mark;
-                    let more = self.walk(main, &mut found[1..]);
-                    if more == 0 { 0 } else { more + 1 }
-                }),
+            match if state.is_null() { 0 } else { self.walk(state, &mut found) } {
+                0 => {
+                    let main = self.main_state().filter(|main| self.has_lock && *main != state);
+                    main.zip(stacks::other_thread()).map_or(0, |(main, mark)| {
+                        found[0] = mark;
+                        let more = self.walk(main, &mut found[1..]);
+                        if more == 0 { 0 } else { more + 1 }
+                    })
+                }
                 count => count,
             }
         };
-        Some(if count == 0 { NONE } else { stacks::stack(&found[..count]) })
+        if count == 0 { NONE } else { stacks::stack(&found[..count]) }
+    }
+
+    /// The stack of a thread that has this state and waits in a call; `None` for a thread of another interpreter.
+    ///
+    /// # Safety
+    /// The caller holds the lock, and the state is there.
+    pub(crate) unsafe fn frames_of_main(&self, state: Object) -> Option<u32> {
+        // Safety: the caller's promise.
+        unsafe { ((self.interpreter)(state) == (self.main)()).then(|| self.frames(state)) }
     }
 
     /// Puts the frames of a thread into `found`, the innermost first, and says how many.
@@ -241,8 +324,9 @@ impl Python {
     unsafe fn name(&self, code: Object, line: u32) -> Option<u32> {
         // Safety: the caller's promise; texts live as long as their objects, which are held.
         unsafe {
-            let function = (self.attribute)(code, c"co_qualname".as_ptr());
-            let function = if function.is_null() { (self.attribute)(code, c"co_name".as_ptr()) } else { function };
+            // What a version does not have would leave an error, which is an object that may be garbage.
+            let function = if self.is_recent { c"co_qualname" } else { c"co_name" };
+            let function = (self.attribute)(code, function.as_ptr());
             let file = (self.attribute)(code, c"co_filename".as_ptr());
             let bytes = |object: Object| {
                 let mut length = 0;
@@ -251,127 +335,18 @@ impl Python {
             };
             let number = stacks::frame(code as usize, line, 0, bytes(file), bytes(function));
             (self.hold)(code);
-            // An attribute that an older version does not have leaves an error.
-            let (mut kind, mut value, mut trace) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
-            (self.fetch)(&mut kind, &mut value, &mut trace);
-            [function, file, kind, value, trace].into_iter().for_each(|object| (self.release)(object));
+            [function, file].into_iter().for_each(|object| (self.release)(object));
             number
         }
     }
 }
 
-/// What the reader is asked for.
-#[derive(Clone, Copy, PartialEq)]
-enum State {
-    Idle,
-    /// The frames of the thread with this state.
-    Asked(usize, u64),
-    /// The reader waits for the lock, or reads.
-    Reading(u64),
-    Answered(u64, Option<u32>),
-}
-
-static STATE: Mutex<State> = Mutex::new(State::Idle);
-static CHANGED: Condvar = Condvar::new();
-
-fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Has the reader take the stack of this thread.
-fn ask(own: Object) -> Option<u32> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    static STARTED: OnceLock<bool> = OnceLock::new();
-    static SKIPPED: AtomicU32 = AtomicU32::new(0);
-    if IN_A_ROW.load(Ordering::Relaxed) >= FAILURES && SKIPPED.fetch_add(1, Ordering::Relaxed) % PAUSE != PAUSE - 1 {
-        return None;
-    }
-    if !*STARTED.get_or_init(|| system::start(read)) {
-        return None;
-    }
-    let deadline = Instant::now() + Duration::from_millis(PATIENCE.load(Ordering::Relaxed));
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let mut now = state();
-    let wait = |now: MutexGuard<'static, State>| {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let (now, _) = CHANGED.wait_timeout(now, left).unwrap_or_else(PoisonError::into_inner);
-        now
-    };
-    while *now != State::Idle {
-        if Instant::now() >= deadline {
-            return None;
-        }
-        now = wait(now);
-    }
-    *now = State::Asked(own as usize, number);
-    CHANGED.notify_all();
-    let answer = loop {
-        match *now {
-            State::Answered(answered, stack) if answered == number => break stack,
-            _ if Instant::now() >= deadline => break None,
-            _ => now = wait(now),
-        }
-    };
-    // What the reader still reads is of no use: it sees that it was not waited for.
-    *now = State::Idle;
-    CHANGED.notify_all();
-    match answer {
-        Some(_) => IN_A_ROW.store(0, Ordering::Relaxed),
-        None => _ = IN_A_ROW.fetch_add(1, Ordering::Relaxed),
-    }
-    answer
-}
-
-/// The reader. It has no destructors on its stack: an interpreter that ends may end a thread that asks for its lock.
-extern "C" fn read(_: *mut c_void) -> *mut c_void {
-    let Some(python) = PYTHON.get() else { return std::ptr::null_mut() };
-    let mut own: Object = std::ptr::null_mut();
-    loop {
-        let (thread, number) = next();
-        let stack = match python.runs() {
-            true => {
-                // Safety: this thread's own state, made at the first time and kept; the lock is let go of below.
-                unsafe {
-                    match own.is_null() {
-                        true => _ = (python.ensure)(),
-                        false => (python.restore)(own),
-                    }
-                }
-                let is_waited_for = *state() == State::Reading(number);
-                let stack = match is_waited_for {
-                    // Safety: the lock is held, and the thread waits or cannot run Python: its state is there.
-                    true => unsafe {
-                        let thread = thread as Object;
-                        let is_of_main = (python.interpreter)(thread) == (python.main)();
-                        if is_of_main { python.frames(thread) } else { None }
-                    },
-                    false => None,
-                };
-                // Safety: this thread holds the lock.
-                own = unsafe { (python.save)() };
-                stack
-            }
-            false => None,
-        };
-        answer(number, stack);
-    }
-}
-
-fn next() -> (usize, u64) {
-    let mut now = state();
-    loop {
-        if let State::Asked(thread, number) = *now {
-            *now = State::Reading(number);
-            return (thread, number);
-        }
-        now = CHANGED.wait(now).unwrap_or_else(PoisonError::into_inner);
-    }
-}
-
-fn answer(number: u64, stack: Option<u32>) {
-    let mut now = state();
-    if *now == State::Reading(number) {
-        *now = State::Answered(number, stack);
-        CHANGED.notify_all();
-    }
+/// The number of the system that a state has at a place, by which [`Python::place_of_number`] looks for it.
+///
+/// # Safety
+/// The state is there, and holds 8 bytes at the place.
+pub(crate) unsafe fn number_at(state: Object, place: usize) -> u32 {
+    // Safety: the caller's promise.
+    let number = unsafe { state.cast::<u8>().add(place).cast::<u64>().read_unaligned() };
+    u32::try_from(number).unwrap_or(0)
 }
