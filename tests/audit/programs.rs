@@ -356,3 +356,18 @@ backward()
     assert_eq!(lock.stack[0].file, "<another thread>");
     assert!(lock.thread.is_some() && other.thread.is_some() && lock.thread != other.thread, "{lock:?}");
 }
+
+/// Each case goes on until a sample says it, or for a minute: it takes no certain time.
+#[test]
+fn samples_say_at_which_line_and_why_a_thread_that_feeds_the_device_does_not_run() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/audit/samples.py");
+    let audited = Audited::of(&["python3", script], &[], &[]);
+    let printed = String::from_utf8_lossy(&audited.output.stdout).into_owned();
+    // A system that does not say what threads do.
+    if printed.starts_with("unknown") {
+        return;
+    }
+    let expected = "sleeps 2\nreads 3\ngets 4\nwants_to_run 5\nfeeds 4\nlaunches in windows\n";
+    assert_eq!(printed, expected, "{}", said(&audited.output));
+    assert_eq!(audited.report.warnings, [""; 0]);
+}

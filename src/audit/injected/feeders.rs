@@ -19,9 +19,8 @@ struct Feeder {
     state: AtomicUsize,
 }
 
-static FEEDERS: [Feeder; MAX_FEEDERS] = [const {
-    Feeder { thread: AtomicU32::new(0), last: AtomicU64::new(0), state: AtomicUsize::new(0) }
-}; MAX_FEEDERS];
+static FEEDERS: [Feeder; MAX_FEEDERS] =
+    [const { Feeder { thread: AtomicU32::new(0), last: AtomicU64::new(0), state: AtomicUsize::new(0) } }; MAX_FEEDERS];
 
 /// This thread makes a call now.
 pub(crate) fn calls(now: u64, state: usize) {

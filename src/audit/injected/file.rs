@@ -61,9 +61,9 @@ fn map(path: &Path, is_new: bool, offset: usize, length: usize) -> Option<*mut u
     system::map(file.as_raw_fd(), offset, length)
 }
 
-/// Whether the file is that of this process. One that was cloned without the C library's knowledge has it mapped as well.
-pub(crate) fn is_of(process: u32) -> bool {
-    PROCESS.load(Ordering::Relaxed) == process
+/// The process that the file is of. One that was cloned without the C library's knowledge has it mapped as well.
+pub(crate) fn process() -> u32 {
+    PROCESS.load(Ordering::Relaxed)
 }
 
 /// Gives up the file: it is another process's.

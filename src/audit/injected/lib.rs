@@ -136,7 +136,7 @@ extern "C" fn forked() {
 
 extern "C" fn ended() {
     let Some(cupti) = cupti::get().filter(|_| RECORDING.load(Ordering::Acquire)) else { return };
-    if !file::is_of(std::process::id()) {
+    if file::process() != std::process::id() {
         return;
     }
     watcher::end();

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::format::NONE;
 use crate::stacks::{self, DEPTH};
-use crate::{asks, system};
+use crate::{asks, file, system};
 
 pub(crate) type Object = *mut c_void;
 
@@ -176,7 +176,7 @@ impl Python {
     fn own(&self) -> Object {
         // Safety: this asks for a pointer that the interpreter keeps for each thread.
         let own = unsafe { (self.own_state)() };
-        if system::thread() == std::process::id() {
+        if system::thread() == file::process() {
             MAIN.store(own, Ordering::Release);
         }
         own

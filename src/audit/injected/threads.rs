@@ -115,8 +115,8 @@ mod calls {
     /// recvmsg, fsync, fdatasync, io_getevents, epoll_wait, pselect6, ppoll, splice, epoll_pwait, accept4, preadv, pwritev,
     /// recvmmsg, sendmmsg, copy_file_range, preadv2, pwritev2, io_uring_enter, epoll_pwait2.
     pub(crate) const INPUT_OUTPUT: &[i64] = &[
-        0, 1, 7, 17, 18, 19, 20, 23, 40, 42, 43, 44, 45, 46, 47, 74, 75, 208, 232, 270, 271, 275, 281, 288, 295, 296, 299,
-        307, 326, 327, 328, 426, 441,
+        0, 1, 7, 17, 18, 19, 20, 23, 40, 42, 43, 44, 45, 46, 47, 74, 75, 208, 232, 270, 271, 275, 281, 288, 295, 296,
+        299, 307, 326, 327, 328, 426, 441,
     ];
 }
 
@@ -135,8 +135,8 @@ mod calls {
     /// splice, fsync, fdatasync, accept, connect, sendto, recvfrom, sendmsg, recvmsg, accept4, recvmmsg, sendmmsg,
     /// copy_file_range, preadv2, pwritev2, io_uring_enter, epoll_pwait2.
     pub(crate) const INPUT_OUTPUT: &[i64] = &[
-        4, 22, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 76, 82, 83, 202, 203, 206, 207, 211, 212, 242, 243, 269, 285,
-        286, 287, 426, 441,
+        4, 22, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 76, 82, 83, 202, 203, 206, 207, 211, 212, 242, 243, 269,
+        285, 286, 287, 426, 441,
     ];
 }
 
@@ -214,11 +214,11 @@ mod tests {
         assert_eq!(throttled_in(""), 0);
     }
 
-    /// A thread that waits for input, by what the system says of it.
     #[test]
     fn the_condition_of_a_thread_is_that_of_the_system() {
+        let memory = std::hint::black_box(vec![1_u8; 4 << 20]);
         let own = condition(crate::system::thread(), &LOCK);
-        assert!(own.faults > 0 || own.doing == doing::UNKNOWN, "{} {}", own.faults, own.doing);
+        assert!(own.faults > 0 && memory[0] == 1, "{}", own.faults);
         let none = condition(u32::MAX >> 1, &LOCK);
         assert_eq!((none.doing, none.ran, none.delayed, none.faults), (doing::UNKNOWN, 0, 0, 0));
         assert!(crate::system::ran(u32::MAX >> 1).is_none());

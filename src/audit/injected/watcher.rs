@@ -102,18 +102,19 @@ impl Watcher {
         self.next = Instant::now() + Duration::from_nanos(self.random % (2 * mean.as_nanos() as u64));
     }
 
-    /// Takes a sample, and learns what that costs: waiting for the lock costs nothing.
+    /// Takes a sample, and learns what that costs: this thread's own time, or for how long it held the lock. To wait for the
+    /// lock costs nothing.
     fn sample(&mut self) {
-        let begun = Instant::now();
+        let ran = || Duration::from_nanos(system::ran(system::thread()).unwrap_or(0));
+        let begun = ran();
         let Some(asked) = with_cupti(Cupti::now) else { return };
         let Some(mut sample) = Sample::begin(asked, python::running()) else { return };
-        let waited = self.visit(Some(&mut sample));
+        let held = self.visit(Some(&mut sample));
         sample.write();
-        let cost = begun.elapsed().saturating_sub(waited);
-        self.cost = (3 * self.cost + cost) / 4;
+        self.cost = (3 * self.cost + held.max(ran().saturating_sub(begun))) / 4;
     }
 
-    /// Takes the interpreter's lock, answers whoever asks for a stack, and reads the stacks of a sample; how long it waited.
+    /// Takes the interpreter's lock, answers whoever asks for a stack, and reads the stacks of a sample; how long it held the lock.
     fn visit(&mut self, mut sample: Option<&mut Sample>) -> Duration {
         let Some(python) = python::running().filter(|python| python.has_lock) else {
             asks::answer(|_| None);
@@ -125,16 +126,16 @@ impl Watcher {
         }
         let begun = Instant::now();
         python.with_lock(&mut self.own, |own| {
-            let waited = begun.elapsed();
+            let had = Instant::now();
             answer(python);
             // Safety: the lock is held.
             unsafe {
                 if let Some(sample) = &mut sample {
-                    sample.read(python, lock, waited);
+                    sample.read(python, lock, had - begun);
                 }
                 lock.learn(python, own);
             }
-            waited
+            had.elapsed()
         })
     }
 }
