@@ -2,8 +2,8 @@
 //! never changes its meaning), and where their arguments lie (`generated_cuda_meta.h`).
 //!
 //! # Limits
-//! Launches are not watched: they would pay for it. Nor are queries, stream-ordered allocations and event creation, which
-//! return at once.
+//! Launches are watched for short times only (`launches`): they would pay for it. Queries, stream-ordered allocations and event
+//! creation, which return at once, are never watched.
 
 use std::ffi::c_void;
 

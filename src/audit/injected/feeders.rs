@@ -57,3 +57,29 @@ pub(crate) fn recent(now: u64) -> impl Iterator<Item = (u32, usize)> {
         (thread != 0 && is_recent).then(|| (thread, feeder.state.load(Ordering::Relaxed)))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_feeds_for_a_while_after_its_last_call_and_then_another_has_its_place() {
+        let begin = 10 * RECENT;
+        let numbers: Vec<u32> = (0..2 * MAX_FEEDERS)
+            .map(|number| {
+                let call = move || {
+                    calls(begin, number);
+                    system::thread()
+                };
+                std::thread::spawn(call).join().unwrap_or(0)
+            })
+            .collect();
+        let known = |now| recent(now).collect::<Vec<_>>();
+        let expected: Vec<_> = numbers.iter().copied().zip(0..).take(MAX_FEEDERS).collect();
+        assert_eq!(known(begin + RECENT), expected);
+        let later = begin + RECENT + 1;
+        assert_eq!(known(later), []);
+        calls(later, 7);
+        assert_eq!(known(later), [(system::thread(), 7)]);
+    }
+}

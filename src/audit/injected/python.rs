@@ -132,7 +132,7 @@ pub(crate) fn running() -> Option<&'static Python> {
     python.runs().then_some(python)
 }
 
-/// The state of this thread, 0 where it has none. It costs next to nothing, and misses an interpreter that nobody looked for yet.
+/// The state of this thread, 0 where it has none. It costs next to nothing: an interpreter is not looked for here.
 pub(crate) fn own_state() -> usize {
     PYTHON.get().filter(|python| python.runs()).map_or(0, |python| python.own() as usize)
 }

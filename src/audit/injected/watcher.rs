@@ -7,8 +7,8 @@
 //!
 //! # Safety of the program
 //! The watcher waits for the interpreter's lock with no lock of its own in hand, and the program's threads wait for the watcher
-//! nowhere but in `asks`, where they have an end. An interpreter that ends may end the watcher where it asks for the lock: it has
-//! no destructors on its stack there.
+//! nowhere but in `asks`, for a limited time. An interpreter that ends may end the watcher where it asks for the lock: it has no
+//! destructors on its stack there.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,7 +114,8 @@ impl Watcher {
         self.cost = (3 * self.cost + held.max(ran().saturating_sub(begun))) / 4;
     }
 
-    /// Takes the interpreter's lock, answers whoever asks for a stack, and reads the stacks of a sample; how long it held the lock.
+    /// Takes the interpreter's lock, answers whoever asks for a stack, and reads the stacks of a sample. Returns how long it held
+    /// the lock.
     fn visit(&mut self, mut sample: Option<&mut Sample>) -> Duration {
         let Some(python) = python::running().filter(|python| python.has_lock) else {
             asks::answer(|_| None);
