@@ -82,16 +82,22 @@ pub(crate) fn ask(own: usize) -> Option<u32> {
     answer
 }
 
-/// Waits until a stack is asked for, at most up to this time; whether one is.
-pub(crate) fn are_there(until: Instant) -> bool {
+/// Waits until a stack is asked for, at most up to this time, or until `is_over` after a [`wake`]; whether one is.
+pub(crate) fn are_there(until: Instant, is_over: impl Fn() -> bool) -> bool {
     let mut now = state();
     loop {
         match *now {
             State::Asked(..) => return true,
-            _ if Instant::now() >= until => return false,
+            _ if is_over() || Instant::now() >= until => return false,
             _ => now = wait(now, until),
         }
     }
+}
+
+/// Has the watcher look at whether it has waited long enough.
+pub(crate) fn wake() {
+    let _now = state();
+    CHANGED.notify_all();
 }
 
 /// Answers the thread that asks, if one still does: `read` is given its state of Python.

@@ -64,8 +64,13 @@ pub(crate) mod tag {
     /// What a thread was doing at one moment: `u64` asked (before the interpreter's lock was asked for), `u64` had (when the
     /// stack was read; equal to `asked` where there is none), `u32` thread, `u32` stack, `u32` holder (the thread that held
     /// the interpreter's lock meanwhile), `u32` stack of the holder, `u8` what it was [`doing`](super::doing), `u8` 0, 0, 0,
-    /// `u32` 0, and four sums since the thread began: `u64` nanoseconds that it ran, `u64` nanoseconds that it could have run
-    /// and had no processor, `u64` page faults, `u64` nanoseconds that its control group was throttled.
+    /// `u32` 0, and sums: `u64` nanoseconds that it ran, `u64` nanoseconds that it could have run and had no processor, `u64`
+    /// page faults, `u64` nanoseconds that the nearest control group with a quota was throttled since the recording began,
+    /// `u64` nanoseconds that the thread spent in the kernel. All but the fourth are since the thread began, and the last one
+    /// is as coarse as the system counts it (10 ms, mostly).
+    ///
+    /// Where Python's main thread ran, it read the stacks itself, at the first place where it could: behind the instruction
+    /// at which it was when it was asked, such as a call of a function in C. `had` may then be long after `asked`.
     pub(crate) const SAMPLE: u16 = 9;
     /// A launch within a window: `u64` enter, `u64` exit, `u32` correlation, `u32` thread, `u32` stack, `u32` 0.
     pub(crate) const LAUNCH: u16 = 10;

@@ -9,6 +9,7 @@
 //! * The program runs on as it would have: nothing is printed, no signal is taken, and what fails here is noted in the file.
 //! * Nothing is held across a call of the driver: between enter and exit there are 8 bytes that CUPTI keeps.
 //! * No thread of the program waits for the interpreter's lock without an end: `python` says how a stack is taken all the same.
+//!   For a sample it waits not at all.
 //! * One thread is the library's own, the `watcher`. It takes no signals and has no descriptors.
 //! * No dependencies: `build.rs` compiles these files with `rustc` alone.
 //!
@@ -21,6 +22,7 @@
 #![cfg_attr(test, allow(unreachable_pub))]
 
 mod asks;
+mod breaker;
 mod calls;
 mod cupti;
 mod feeders;
@@ -28,6 +30,7 @@ mod file;
 #[allow(dead_code, reason = "the analysis reads by it, too")]
 mod format;
 mod launches;
+mod pending;
 mod python;
 mod samples;
 mod sampling;
@@ -64,6 +67,23 @@ static OWN: AtomicU64 = AtomicU64::new(0);
 static SAMPLING: Sampling = Sampling::new();
 
 thread_local!(static WITHIN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
+
+/// Whether this process is recorded. A child of a fork is not, even where nothing was told of the fork.
+fn is_recording() -> bool {
+    RECORDING.load(Ordering::Acquire) && file::process() == std::process::id()
+}
+
+/// Whether this thread is at work for this library. What that leads to, such as a collection of garbage, may call the driver.
+fn is_within() -> bool {
+    WITHIN.try_with(std::cell::Cell::get).unwrap_or(true)
+}
+
+/// Does something for this library.
+fn within(then: impl FnOnce()) {
+    let _ = WITHIN.try_with(|within| within.set(true));
+    then();
+    let _ = WITHIN.try_with(|within| within.set(false));
+}
 
 /// What the driver calls when it is initialised. It is never refused: the program would not run.
 #[unsafe(no_mangle)]
@@ -135,10 +155,7 @@ extern "C" fn forked() {
 }
 
 extern "C" fn ended() {
-    let Some(cupti) = cupti::get().filter(|_| RECORDING.load(Ordering::Acquire)) else { return };
-    if file::process() != std::process::id() {
-        return;
-    }
+    let Some(cupti) = cupti::get().filter(|_| is_recording()) else { return };
     watcher::end();
     launches::close(cupti.now());
     let dropped = cupti.flush();
@@ -158,8 +175,7 @@ unsafe extern "C" fn called(_: *mut c_void, _: u32, function: u32, call: *const 
     let Some(cupti) = cupti::get().filter(|_| RECORDING.load(Ordering::Acquire) && !call.is_null()) else { return };
     // Safety: CUPTI's own structure, for the length of the callback.
     let call = unsafe { &*call };
-    // What a stack leads to, such as a collection of garbage, may call the driver itself.
-    if call.kept.is_null() || WITHIN.try_with(std::cell::Cell::get).unwrap_or(true) {
+    if call.kept.is_null() || is_within() {
         return;
     }
     let now = cupti.now();
@@ -177,12 +193,10 @@ unsafe extern "C" fn called(_: *mut c_void, _: u32, function: u32, call: *const 
     if enter == 0 {
         return;
     }
-    let _ = WITHIN.try_with(|within| within.set(true));
-    match launches::has(function) {
+    within(|| match launches::has(function) {
         true => launches::left(cupti, call, enter, now),
         false => left(cupti, function, call, enter, now),
-    }
-    let _ = WITHIN.try_with(|within| within.set(false));
+    });
     if launches::has(function) {
         return;
     }

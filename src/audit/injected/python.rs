@@ -6,7 +6,9 @@
 //! watcher, takes the lock and reads the frames of the calling thread, which cannot change meanwhile, as running Python needs
 //! the lock (`asks`).
 //!
-//! No garbage is collected meanwhile: what that ends would be ended by another thread than without an audit.
+//! A main thread that runs Python reads the stacks of a sample itself (`pending`).
+//!
+//! No garbage is collected meanwhile: what that ends would be ended at another place than without an audit.
 //!
 //! A thread of a library in C++ that runs no Python, such as one of PyTorch's backward pass, works for a line of another
 //! thread: the main thread's frames are taken in place of its own, and are marked as such.
@@ -93,7 +95,13 @@ functions! {
     hold: c"Py_IncRef", fn(Object) -> ();
     fetch: c"PyErr_Fetch", fn(*mut Object, *mut Object, *mut Object) -> ();
     bring: c"PyErr_Restore", fn(Object, Object, Object) -> ();
+    post: c"Py_AddPendingCall", fn(PendingCall, *mut c_void) -> c_int;
+    limit: c"Py_GetRecursionLimit", fn() -> c_int;
+    version: c"Py_GetVersion", fn() -> *const c_char;
 }
+
+/// What the main thread calls between two instructions of Python.
+type PendingCall = unsafe extern "C" fn(*mut c_void) -> c_int;
 
 /// What became of a stack.
 pub(crate) enum Taken {
@@ -193,13 +201,68 @@ impl Python {
                 false => (self.restore)(*own),
             }
         }
-        // Safety: the lock is held. What was allowed before is allowed again.
+        // Safety: the lock is held.
         unsafe {
-            let collection = self.collection.filter(|[end, _]| end() != 0);
-            let done = then((self.current_state)());
-            collection.iter().for_each(|[_, allow]| _ = allow());
+            let done = self.without_collection(|| then((self.current_state)()));
             *own = (self.save)();
             done
+        }
+    }
+
+    /// Has no garbage collected while `then` is done.
+    ///
+    /// # Safety
+    /// The caller holds the lock.
+    unsafe fn without_collection<R>(&self, then: impl FnOnce() -> R) -> R {
+        // Safety: the caller's promise. What was allowed before is allowed again.
+        unsafe {
+            let collection = self.collection.filter(|[end, _]| end() != 0);
+            let done = then();
+            collection.iter().for_each(|[_, allow]| _ = allow());
+            done
+        }
+    }
+
+    /// Which 3.x it is.
+    pub(crate) fn minor_version(&self) -> Option<u32> {
+        // Safety: a text that the interpreter keeps.
+        let version = unsafe { CStr::from_ptr((self.version)()) }.to_str().ok()?;
+        version.strip_prefix("3.")?.split('.').next()?.parse().ok()
+    }
+
+    /// The state of the main interpreter.
+    pub(crate) fn main_interpreter(&self) -> Object {
+        // Safety: asks for a pointer that the interpreter keeps.
+        unsafe { (self.main)() }
+    }
+
+    /// How deep calls of Python may be.
+    ///
+    /// # Safety
+    /// The caller holds the lock.
+    pub(crate) unsafe fn recursion_limit(&self) -> u32 {
+        // Safety: the caller's promise.
+        unsafe { (self.limit)() as u32 }
+    }
+
+    /// Has the main thread call `call` as soon as it finds it (`breaker`); whether there was room for that. The lock is not needed.
+    pub(crate) fn post(&self, call: PendingCall) -> bool {
+        // Safety: any thread may post a call at any time; it lives as long as the process.
+        unsafe { (self.post)(call, std::ptr::null_mut()) == 0 }
+    }
+
+    /// Does what a posted call is for, unless it is made by an interpreter beside the main one.
+    ///
+    /// # Safety
+    /// The caller is a call that was posted: it holds the lock.
+    pub(crate) unsafe fn in_posted_call(&self, then: impl FnOnce()) {
+        // It may be the first time that the main thread is seen.
+        self.own();
+        // Safety: the caller's promise.
+        unsafe {
+            if (self.interpreter)((self.current_state)()) == (self.main)() {
+                self.without_collection(then);
+            }
         }
     }
 

@@ -2,25 +2,27 @@
 //!
 //! # Method
 //! What the system says of the threads is read first, without any lock: reading a stack of Python changes what threads do. Then
-//! the interpreter's lock is taken once for the stacks of all. Where that takes long, another thread holds the lock: it is the
-//! one that ran most meanwhile.
+//! the stacks of all are read at once, with the interpreter's lock held. Python's main thread reads them itself where it runs
+//! (`pending`). Else the watcher takes the lock: where that takes long, another thread holds it, the one that ran most meanwhile.
 //!
 //! # Limits
-//! A thread that runs Python is at most the interpreter's switch interval further at the time of its stack: both times are
-//! written. Which thread holds the lock is known from Python 3.11 on.
+//! The main thread's place is that of the instruction at whose end it looks for pending calls: each loop and each call has one,
+//! an operator has none. Another thread that runs Python is at most the interpreter's switch interval further at the time of its
+//! stack. Both times are written. Which thread holds the lock is known from Python 3.11 on.
 
 use std::time::Duration;
 
+use crate::breaker::Breaker;
 use crate::feeders::{self, MAX_FEEDERS};
 use crate::file::Fields;
-use crate::format::{NONE, tag};
+use crate::format::{NONE, doing, tag};
 use crate::python::{self, Object, Python};
 use crate::threads::{self, Condition};
 use crate::watcher;
 use crate::{cupti::Cupti, system};
 
 /// A wait for the lock that is shorter has no holder: handing it over takes as long.
-const HELD: Duration = Duration::from_millis(1);
+pub(crate) const HELD: Duration = Duration::from_millis(1);
 /// After a longer wait the stacks are no longer those of the sample.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// The most threads of Python that may be found to hold the lock.
@@ -37,6 +39,21 @@ struct Thread {
     condition: Condition,
 }
 
+impl Thread {
+    /// Its state, where it is still there and is no other thread's now.
+    ///
+    /// # Safety
+    /// The caller holds the lock.
+    unsafe fn state(&self, python: &Python, place: Option<usize>) -> Option<Object> {
+        // Safety: the caller's promise.
+        unsafe {
+            let state = python.known(self.state as Object)?;
+            let is_its_own = |place| python::number_at(state, place) == self.number;
+            place.is_none_or(is_its_own).then_some(state)
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 pub(crate) struct Sample {
     asked: u64,
@@ -49,14 +66,15 @@ pub(crate) struct Sample {
 
 impl Sample {
     /// What the system says; `None` where there is no thread to look at.
-    pub(crate) fn begin(asked: u64, python: Option<&Python>) -> Option<Self> {
+    pub(crate) fn begin(python: Option<&Python>) -> Option<Self> {
+        let begun = watcher::with_cupti(Cupti::now)?;
         let main = std::process::id();
         let mut threads = [None; MAX_FEEDERS + 1];
         let new = |number, state, is_beside| {
             let condition = Condition::default();
             Thread { number, state, is_beside, stack: NONE, condition }
         };
-        let feeders = feeders::recent(asked).filter(|(thread, _)| system::ran(*thread).is_some());
+        let feeders = feeders::recent(begun).filter(|(thread, _)| system::ran(*thread).is_some());
         let feeders = feeders.map(|(number, state)| new(number, state, false));
         threads.iter_mut().zip(feeders).for_each(|(place, thread)| *place = Some(thread));
         if python.is_some() && threads.iter().flatten().all(|thread| thread.number != main) {
@@ -66,15 +84,24 @@ impl Sample {
             return None;
         }
         let lock = python.map_or(&(0..0), |python| &python.lock);
+        let throttled = threads::throttled();
         threads.iter_mut().flatten().for_each(|thread| thread.condition = threads::condition(thread.number, lock));
-        Some(Self { asked, had: None, threads, holder: (NONE, NONE), throttled: threads::throttled() })
+        // Last: the stacks are asked for now.
+        let asked = watcher::with_cupti(Cupti::now)?;
+        Some(Self { asked, had: None, threads, holder: (NONE, NONE), throttled })
     }
 
-    /// Reads the stacks, after the lock was waited for so long.
+    /// Whether Python's main thread ran.
+    pub(crate) fn main_runs(&self) -> bool {
+        let main = std::process::id();
+        self.threads.iter().flatten().any(|thread| thread.number == main && thread.condition.doing == doing::RUNNING)
+    }
+
+    /// Reads the stacks and who held the lock, after the lock was waited for so long.
     ///
     /// # Safety
     /// The caller holds the interpreter's lock.
-    pub(crate) unsafe fn read(&mut self, python: &Python, lock: &Lock, waited: Duration) {
+    pub(crate) unsafe fn read_after(&mut self, python: &Python, lock: &Lock, waited: Duration) {
         // Safety: the caller's promise.
         unsafe {
             if waited > HELD
@@ -82,12 +109,22 @@ impl Sample {
             {
                 self.holder = (holder, python.frames(state));
             }
-            if waited > PATIENCE {
-                return;
+            if waited <= PATIENCE {
+                self.read(python, lock.place, watcher::with_cupti(Cupti::now));
             }
-            self.had = watcher::with_cupti(Cupti::now);
+        }
+    }
+
+    /// Reads the stacks now. `place` is where the number of a thread lies in its state.
+    ///
+    /// # Safety
+    /// The caller holds the interpreter's lock.
+    pub(crate) unsafe fn read(&mut self, python: &Python, place: Option<usize>, now: Option<u64>) {
+        self.had = now;
+        // Safety: the caller's promise.
+        unsafe {
             for thread in self.threads.iter_mut().flatten() {
-                let state = if thread.is_beside { python.main_state() } else { lock.state(python, thread) };
+                let state = if thread.is_beside { python.main_state() } else { thread.state(python, place) };
                 thread.stack = match state {
                     None if thread.is_beside => NONE,
                     state => python.frames(state.unwrap_or(std::ptr::null_mut())),
@@ -101,10 +138,11 @@ impl Sample {
         let runs_no_python = |thread: &&Thread| thread.is_beside && self.had.is_some() && thread.stack == NONE;
         for thread in self.threads.iter().flatten().filter(|thread| !runs_no_python(thread)) {
             let had = self.had.filter(|_| thread.stack != NONE).unwrap_or(self.asked);
-            let Condition { doing, ran, delayed, faults } = thread.condition;
+            let Condition { doing, ran, delayed, faults, system } = thread.condition;
             let fields = Fields::new().u64(self.asked).u64(had).u32(thread.number).u32(thread.stack);
             let fields = fields.u32(self.holder.0).u32(self.holder.1).u8s([doing, 0, 0, 0]).u32(0);
-            fields.u64(ran).u64(delayed).u64(faults).u64(self.throttled).write(tag::SAMPLE, &[]);
+            let fields = fields.u64(ran).u64(delayed).u64(faults).u64(self.throttled).u64(system);
+            fields.write(tag::SAMPLE, &[]);
         }
     }
 }
@@ -112,8 +150,10 @@ impl Sample {
 /// What is known of the threads of Python, by the last time that the lock was held.
 #[derive(Clone, Copy)]
 pub(crate) struct Lock {
-    /// Where the number of a thread lies in its state, and whether that was looked for.
-    place: Option<usize>,
+    /// Where the number of a thread lies in its state.
+    pub(crate) place: Option<usize>,
+    /// How the main thread is told that there is a call for it.
+    pub(crate) breaker: Breaker,
     is_looked_for: bool,
     /// The numbers of threads, and for how long each had run before the lock was asked for.
     threads: [(u32, u64); MAX_THREADS],
@@ -122,7 +162,7 @@ pub(crate) struct Lock {
 
 impl Lock {
     pub(crate) fn new() -> Self {
-        Self { place: None, is_looked_for: false, threads: [(0, 0); MAX_THREADS], count: 0 }
+        Self { place: None, breaker: Breaker::Unknown, is_looked_for: false, threads: [(0, 0); MAX_THREADS], count: 0 }
     }
 
     /// Remembers for how long the threads ran, before the lock is asked for.
@@ -139,7 +179,8 @@ impl Lock {
         // Safety: the caller's promise.
         unsafe {
             if !self.is_looked_for {
-                (self.place, self.is_looked_for) = (python.place_of_number(own), true);
+                (self.place, self.breaker) = (python.place_of_number(own), Breaker::find(python));
+                self.is_looked_for = true;
             }
             let Some(place) = self.place else { return };
             let (own, main) = (system::thread(), std::process::id());
@@ -167,18 +208,5 @@ impl Lock {
         let place = self.place?;
         // Safety: the caller's promise.
         unsafe { python.states().find(|state| python::number_at(*state, place) == holder) }.map(|state| (holder, state))
-    }
-
-    /// The state of a thread, where it is still there and is no other thread's now.
-    ///
-    /// # Safety
-    /// The caller holds the lock.
-    unsafe fn state(&self, python: &Python, thread: &Thread) -> Option<Object> {
-        // Safety: the caller's promise.
-        unsafe {
-            let state = python.known(thread.state as Object)?;
-            let is_its_own = |place| python::number_at(state, place) == thread.number;
-            self.place.is_none_or(is_its_own).then_some(state)
-        }
     }
 }

@@ -34,6 +34,7 @@ unsafe extern "C" {
     fn posix_fallocate(file: c_int, offset: i64, length: i64) -> c_int;
     fn madvise(address: *mut c_void, length: usize, advice: c_int) -> c_int;
     fn getpagesize() -> c_int;
+    fn sysconf(name: c_int) -> c_long;
     fn clock_gettime(clock: c_int, time: *mut [i64; 2]) -> c_int;
     fn syscall(number: c_long, ...) -> c_long;
     fn getrlimit(resource: c_int, limits: *mut [u64; 2]) -> c_int;
@@ -81,6 +82,14 @@ pub(crate) fn extent(name: &CStr) -> Option<Range<usize>> {
         (*entry).size as usize
     };
     Some(address as usize..address as usize + size)
+}
+
+/// How long a tick is in which the system counts the time of threads, in nanoseconds.
+pub(crate) fn tick() -> u64 {
+    const TICKS_PER_SECOND: c_int = 2;
+    // Safety: asks for a number.
+    let ticks = unsafe { sysconf(TICKS_PER_SECOND) };
+    1_000_000_000 / u64::try_from(ticks).unwrap_or(0).max(1)
 }
 
 /// How long a thread of this process has run, in nanoseconds; `None` where there is no such thread.

@@ -6,9 +6,11 @@
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::format::doing;
+use crate::system;
 
 /// What a thread is doing, and sums since it began: nanoseconds, and page faults.
 #[derive(Clone, Copy, Default)]
@@ -17,48 +19,74 @@ pub(crate) struct Condition {
     pub(crate) ran: u64,
     pub(crate) delayed: u64,
     pub(crate) faults: u64,
+    /// In the kernel.
+    pub(crate) system: u64,
 }
 
 /// The condition of a thread of this process. `interpreter` is where the interpreter's lock lies.
 pub(crate) fn condition(thread: u32, interpreter: &Range<usize>) -> Condition {
-    let mut room = [0; 512];
-    let mut file = |name: &str| read(&format!("/proc/self/task/{thread}/{name}"), &mut room).map(str::to_owned);
-    let call = file("syscall").unwrap_or_default();
-    let (state, faults) = of_stat(&file("stat").unwrap_or_default());
-    let times = file("schedstat").unwrap_or_default();
+    let (mut room, mut call) = ([0; 512], [0; 256]);
+    let path = |name: &str| format!("/proc/self/task/{thread}/{name}");
+    let times = read(&path("schedstat"), &mut room).unwrap_or_default();
     let mut times = times.split_ascii_whitespace().map(|number| number.parse().unwrap_or(0));
     let (ran, delayed) = (times.next().unwrap_or(0), times.next().unwrap_or(0));
-    Condition { doing: doing_of(&call, state, interpreter), ran, delayed, faults }
+    let stat = of_stat(read(&path("stat"), &mut room).unwrap_or_default());
+    let call = match stat.state {
+        'R' => "",
+        _ => read(&path("syscall"), &mut call).unwrap_or_default(),
+    };
+    let doing = doing_of(call, stat.state, interpreter);
+    Condition { doing, ran, delayed, faults: stat.faults, system: stat.system * system::tick() }
 }
 
-/// For how long the control group of this process was throttled, in nanoseconds. It is not read where the group has no quota.
+/// For how long control groups of this process were throttled since this was asked first, in nanoseconds: of the nearest group up
+/// the path that has a quota, which may change.
 pub(crate) fn throttled() -> u64 {
-    static GROUP: OnceLock<Option<String>> = OnceLock::new();
+    struct Throttle {
+        group: Option<String>,
+        /// When it is looked for again.
+        next: Option<Instant>,
+        /// What the group said last, and the sum.
+        last: Option<u64>,
+        sum: u64,
+    }
+    const AGAIN: Duration = Duration::from_secs(1);
+    static THROTTLE: Mutex<Throttle> = Mutex::new(Throttle { group: None, next: None, last: None, sum: 0 });
+    let mut throttle = THROTTLE.lock().unwrap_or_else(PoisonError::into_inner);
+    if throttle.next.is_none_or(|next| next <= Instant::now()) {
+        let group = group();
+        if group != throttle.group {
+            (throttle.group, throttle.last) = (group, None);
+        }
+        throttle.next = Some(Instant::now() + AGAIN);
+    }
     let mut room = [0; 1024];
-    let Some(path) = GROUP.get_or_init(group) else { return 0 };
-    read(path, &mut room).map_or(0, throttled_in)
+    let now = throttle.group.as_ref().and_then(|path| read(path, &mut room)).map(throttled_in);
+    throttle.sum += now.zip(throttle.last).map_or(0, |(now, last)| now.saturating_sub(last));
+    throttle.last = now;
+    throttle.sum
 }
 
-/// Reads a file as far as there is room.
+/// Reads a file of the system as far as there is room: it is handed over at once.
 fn read<'a>(path: &str, room: &'a mut [u8]) -> Option<&'a str> {
-    let mut file = File::open(path).ok()?;
-    let mut length = 0;
-    while length < room.len() {
-        match file.read(&mut room[length..]).ok()? {
-            0 => break,
-            more => length += more,
-        }
-    }
+    let length = File::open(path).ok()?.read(room).ok()?;
     std::str::from_utf8(&room[..length]).ok()
 }
 
-/// The letter of the thread's state, and its page faults.
-fn of_stat(text: &str) -> (char, u64) {
+/// What `stat` says of a thread: the letter of its state, its page faults, and its time in the kernel in ticks.
+#[derive(Debug, PartialEq)]
+struct Stat {
+    state: char,
+    faults: u64,
+    system: u64,
+}
+
+fn of_stat(text: &str) -> Stat {
     // The name before it may hold anything.
     let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields);
     let field = |number: usize| fields.split_ascii_whitespace().nth(number - 3).unwrap_or("");
-    let faults = |number: usize| field(number).parse().unwrap_or(0);
-    (field(3).chars().next().unwrap_or(' '), faults(10) + faults(12))
+    let number = |place: usize| field(place).parse().unwrap_or(0);
+    Stat { state: field(3).chars().next().unwrap_or(' '), faults: number(10) + number(12), system: number(15) }
 }
 
 /// What a thread is doing, by the call of the system that it is in, else by the letter of its state.
@@ -140,24 +168,31 @@ mod calls {
     ];
 }
 
-/// The file that says for how long the control group of this process was throttled, where the group has a quota. In a container
-/// the group may lie where it is mounted, whatever it is called outside.
+/// The file that says for how long the nearest control group of this process that has a quota was throttled.
 fn group() -> Option<String> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let of_line = |line: &str| {
-        let mut fields = line.splitn(3, ':');
-        let (_, names, group) = (fields.next()?, fields.next()?, fields.next()?);
-        let (folder, quota) = match names {
-            "" => ("/sys/fs/cgroup".to_owned(), "cpu.max"),
-            _ if names.split(',').any(|name| name == "cpu") => (format!("/sys/fs/cgroup/{names}"), "cpu.cfs_quota_us"),
-            _ => return None,
-        };
-        [group, ""].iter().map(|group| format!("{folder}{group}")).find_map(|folder| {
-            let quota = std::fs::read_to_string(format!("{folder}/{quota}")).ok()?;
-            (!quota.starts_with("max") && !quota.starts_with('-')).then(|| format!("{folder}/cpu.stat"))
-        })
+    let has_quota = |(folder, quota): &(String, &str)| {
+        let mut room = [0; 64];
+        read(&format!("{folder}/{quota}"), &mut room)
+            .is_some_and(|quota| !quota.starts_with("max") && !quota.starts_with('-'))
     };
-    groups.lines().find_map(of_line)
+    groups.lines().flat_map(folders).find(has_quota).map(|(folder, _)| format!("{folder}/cpu.stat"))
+}
+
+/// The folders of a line of a process's control groups, the nearest first, and in which of their files a quota stands; none where
+/// the group is of something else than processors. In a container a group may lie where it is mounted, whatever it is called
+/// outside: that is the last folder.
+fn folders(line: &str) -> Vec<(String, &'static str)> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (names, group) = (fields.next().unwrap_or("-"), fields.next().unwrap_or(""));
+    let (folder, quota) = match names {
+        "" => ("/sys/fs/cgroup".to_owned(), "cpu.max"),
+        _ if names.split(',').any(|name| name == "cpu") => (format!("/sys/fs/cgroup/{names}"), "cpu.cfs_quota_us"),
+        _ => return Vec::new(),
+    };
+    let up = |path: &&str| path.rfind('/').map(|at| &group[..at]);
+    let paths = std::iter::successors(Some(group.trim_end_matches('/')), up);
+    paths.map(|path| (format!("{folder}{path}"), quota)).collect()
 }
 
 /// Both versions of control groups, in nanoseconds.
@@ -201,10 +236,19 @@ mod tests {
     }
 
     #[test]
-    fn page_faults_stand_behind_a_name_with_any_letters() {
+    fn faults_and_times_stand_behind_a_name_with_any_letters() {
         let text = "42 (a) R (b) S 1 42 42 0 -1 4194304 1200 7 34 0 5 6";
-        assert_eq!(of_stat(text), ('S', 1234));
-        assert_eq!(of_stat(""), (' ', 0));
+        assert_eq!(of_stat(text), Stat { state: 'S', faults: 1234, system: 6 });
+        assert_eq!(of_stat(""), Stat { state: ' ', faults: 0, system: 0 });
+    }
+
+    #[test]
+    fn a_quota_is_looked_for_from_the_group_up_to_where_groups_are_mounted() {
+        let of = |line| folders(line).into_iter().map(|(folder, _)| folder).collect::<Vec<_>>();
+        assert_eq!(of("0::/a/b"), ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"]);
+        assert_eq!(of("0::/"), ["/sys/fs/cgroup"]);
+        assert_eq!(of("3:cpu,cpuacct:/a"), ["/sys/fs/cgroup/cpu,cpuacct/a", "/sys/fs/cgroup/cpu,cpuacct"]);
+        assert_eq!((of("2:cpuset:/a"), of("")), (vec![], vec![]));
     }
 
     #[test]
@@ -222,7 +266,7 @@ mod tests {
         let own = condition(crate::system::thread(), &LOCK);
         assert!(own.faults > 0 && memory[0] == 1, "{}", own.faults);
         let none = condition(NO_THREAD, &LOCK);
-        assert_eq!((none.doing, none.ran, none.delayed, none.faults), (doing::UNKNOWN, 0, 0, 0));
+        assert_eq!((none.doing, none.ran, none.delayed, none.faults, none.system), (doing::UNKNOWN, 0, 0, 0, 0));
         assert!(crate::system::ran(NO_THREAD).is_none());
     }
 }

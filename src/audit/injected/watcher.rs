@@ -3,11 +3,12 @@
 //!
 //! # How often
 //! The time between two samples is drawn evenly from 0 to twice a mean, so that no loop of the program can run in step with
-//! them. The mean is such that samples take one part of the time in [`SHARE`]: what one takes is measured as it goes on.
+//! them. The mean is such that the program loses one part of its time in [`SHARE`] by samples, and that they take one part in
+//! [`OWN_SHARE`] of a processor: what one takes is measured as it goes on.
 //!
 //! # Safety of the program
 //! The watcher waits for the interpreter's lock with no lock of its own in hand, and the program's threads wait for the watcher
-//! nowhere but in `asks`, for a limited time. An interpreter that ends may end the watcher where it asks for the lock: it has no
+//! nowhere but in `asks`, for a limited time. While the watcher waits for the main thread (`pending`), it answers them. An interpreter that ends may end the watcher where it asks for the lock: it has no
 //! destructors on its stack there.
 
 use std::ffi::c_void;
@@ -19,14 +20,22 @@ use crate::cupti::{self, Cupti};
 use crate::format::header;
 use crate::launches::Windows;
 use crate::python::{self, Object, Python};
-use crate::samples::{Lock, Sample};
+use crate::samples::{HELD, Lock, Sample};
 use crate::sampling::{SEED, SHARE, shuffled};
-use crate::{asks, file, system};
+use crate::{asks, file, pending, system};
 
-/// The mean time between two samples, and what a sample takes before one was taken.
+/// The mean time between two samples.
 const SHORTEST: Duration = Duration::from_millis(4);
 const LONGEST: Duration = Duration::from_millis(100);
-const EXPECTED: Duration = Duration::from_micros(50);
+/// What a sample takes before one was taken.
+const EXPECTED: Cost = Cost { lost: Duration::from_micros(20), own: Duration::from_micros(80) };
+/// Samples take one part in so many of a processor. The program loses nothing by that where it has a processor less than it can
+/// have.
+const OWN_SHARE: u32 = 50;
+/// The main thread is not waited for any longer before the lock is asked for: it is in a long call, which may have let go of it.
+const LONG_CALL: Duration = Duration::from_millis(10);
+/// After this the main thread is not waited for at all.
+const GIVEN_UP: Duration = Duration::from_millis(200);
 
 static IS_THERE: AtomicBool = AtomicBool::new(false);
 /// Whether the process ends.
@@ -71,8 +80,29 @@ struct Watcher {
     windows: Windows,
     /// When the next sample is due.
     next: Instant,
-    cost: Duration,
+    cost: Cost,
     random: u64,
+}
+
+/// What a sample takes, smoothed.
+#[derive(Clone, Copy)]
+struct Cost {
+    /// For how long the program did not run, or could not have the interpreter's lock.
+    lost: Duration,
+    /// The watcher's own time on a processor.
+    own: Duration,
+}
+
+impl Cost {
+    fn then(self, next: Self) -> Self {
+        let smoothed = |before: Duration, now: Duration| (3 * before + now) / 4;
+        Self { lost: smoothed(self.lost, next.lost), own: smoothed(self.own, next.own) }
+    }
+
+    /// The mean time between two samples.
+    fn mean(self) -> Duration {
+        (self.lost * SHARE as u32).max(self.own * OWN_SHARE).clamp(SHORTEST, LONGEST)
+    }
 }
 
 impl Watcher {
@@ -85,57 +115,91 @@ impl Watcher {
     }
 
     fn turn(&mut self) {
-        let is_asked = asks::are_there(self.next.min(self.windows.next()));
+        let is_asked = asks::are_there(self.next.min(self.windows.next()), || false);
         self.windows.turn();
         if Instant::now() >= self.next {
             self.sample();
             self.plan();
         } else if is_asked {
-            self.visit(None);
+            self.visit(|_, _, _| ());
         }
     }
 
     /// Draws the time of the next sample.
     fn plan(&mut self) {
         self.random = shuffled(self.random);
-        let mean = (self.cost * SHARE as u32).clamp(SHORTEST, LONGEST);
-        self.next = Instant::now() + Duration::from_nanos(self.random % (2 * mean.as_nanos() as u64));
+        self.next = Instant::now() + Duration::from_nanos(self.random % (2 * self.cost.mean().as_nanos() as u64));
     }
 
-    /// Takes a sample, and learns what that costs: this thread's own time, or for how long it held the lock. To wait for the
-    /// lock costs nothing.
+    /// Takes a sample, and learns what that costs.
     fn sample(&mut self) {
         let ran = || Duration::from_nanos(system::ran(system::thread()).unwrap_or(0));
         let begun = ran();
-        let Some(asked) = with_cupti(Cupti::now) else { return };
-        let Some(mut sample) = Sample::begin(asked, python::running()) else { return };
-        let held = self.visit(Some(&mut sample));
-        sample.write();
-        self.cost = (3 * self.cost + held.max(ran().saturating_sub(begun))) / 4;
+        let python = python::running();
+        let Some(sample) = Sample::begin(python) else { return };
+        let lost = match python.filter(|python| python.has_lock && sample.main_runs()) {
+            Some(python) if pending::post(python, &sample, &self.lock) => self.wait_for_main(),
+            _ => self.read(sample),
+        };
+        self.cost = self.cost.then(Cost { lost, own: ran().saturating_sub(begun) });
     }
 
-    /// Takes the interpreter's lock, answers whoever asks for a stack, and reads the stacks of a sample. Returns how long it held
-    /// the lock.
-    fn visit(&mut self, mut sample: Option<&mut Sample>) -> Duration {
+    /// Reads a sample with the lock. Returns how long that was held: to wait for it costs nothing.
+    fn read(&mut self, mut sample: Sample) -> Duration {
+        self.lock.before();
+        // Safety: the lock is held.
+        let held = self.visit(|python, lock, waited| unsafe { sample.read_after(python, lock, waited) });
+        sample.write();
+        held
+    }
+
+    /// Waits until the main thread has read a sample, for a limited time. Returns how long that took it.
+    ///
+    /// In a long call it does not come to that. Where the call has let go of the lock, the lock is had at once, and the stacks are
+    /// read here. Else they are not: when the lock is had at last, the call may have ended, and the main thread reads them.
+    fn wait_for_main(&mut self) -> Duration {
+        let begun = Instant::now();
+        self.attend(begun + LONG_CALL);
+        if !pending::is_over() {
+            let held = self.visit(|python, lock, waited| {
+                if waited <= HELD {
+                    // Safety: the lock is held.
+                    pending::take_back(|sample| unsafe { sample.read(python, lock.place, with_cupti(Cupti::now)) });
+                }
+            });
+            self.attend(begun + GIVEN_UP);
+            pending::take_back(|_| ());
+            return held + pending::took();
+        }
+        pending::took()
+    }
+
+    /// Answers whoever asks for a stack until no sample waits for the main thread, at most up to this time.
+    fn attend(&mut self, until: Instant) {
+        while !pending::is_over() && Instant::now() < until {
+            let is_asked = asks::are_there(until.min(self.windows.next()), pending::is_over);
+            self.windows.turn();
+            if is_asked {
+                self.visit(|_, _, _| ());
+            }
+        }
+    }
+
+    /// Takes the interpreter's lock, answers whoever asks for a stack, and has `then` done, which is told how long the lock was
+    /// waited for. Returns how long it was held.
+    fn visit(&mut self, then: impl FnOnce(&Python, &Lock, Duration)) -> Duration {
         let Some(python) = python::running().filter(|python| python.has_lock) else {
             asks::answer(|_| None);
             return Duration::ZERO;
         };
         let lock = &mut self.lock;
-        if sample.is_some() {
-            lock.before();
-        }
         let begun = Instant::now();
         python.with_lock(&mut self.own, |own| {
             let had = Instant::now();
             answer(python);
+            then(python, lock, had - begun);
             // Safety: the lock is held.
-            unsafe {
-                if let Some(sample) = &mut sample {
-                    sample.read(python, lock, had - begun);
-                }
-                lock.learn(python, own);
-            }
+            unsafe { lock.learn(python, own) };
             had.elapsed()
         })
     }
