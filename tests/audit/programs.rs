@@ -367,7 +367,7 @@ fn samples_say_at_which_line_and_why_a_thread_that_feeds_the_device_does_not_run
     if printed.starts_with("unknown") {
         return;
     }
-    let expected = "sleeps 2\nreads 3\ngets 4\nwants_to_run 5\nfeeds 4\nlaunches in windows\n";
+    let expected = "sleeps 2\nreads 3\ngets 4\nwants_to_run 5\ncomputes 1\nfeeds 4\nlaunches in windows\n";
     assert_eq!(printed, expected, "{}", said(&audited.output));
     assert_eq!(audited.report.warnings, [""; 0]);
 }

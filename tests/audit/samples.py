@@ -1,6 +1,7 @@
 """What samples say of threads that wait: each case waits until the record of this process says it, or for a minute."""
 import ctypes
 import glob
+import mmap
 import os
 import queue
 import struct
@@ -91,6 +92,20 @@ def wants_to_run():
     thread.join()
 
 
+def computes():
+    """Never lets go of the interpreter's lock at the line of the inner loop: no other thread can have it there."""
+    [path] = glob.glob(f"{os.environ['SYNCSCOPE_AUDIT_FOLDER']}/{os.getpid()}-*.audit")
+    with open(path, "rb") as file:
+        header = mmap.mmap(file.fileno(), 4096, access=mmap.ACCESS_READ)
+    sys.setswitchinterval(1000)
+    while not has("computes", 1) and time.monotonic() < deadline:
+        before, end = header[24:32], time.monotonic() + 1
+        while header[24:32] == before and time.monotonic() < end:
+            pass
+    sys.setswitchinterval(0.005)
+    until("computes", 1)
+
+
 def other_feeds():
     things = queue.Queue()
 
@@ -127,5 +142,5 @@ try:
 except OSError:
     print("unknown")
     sys.exit()
-for case in (sleeps, reads, gets, wants_to_run, other_feeds, launches):
+for case in (sleeps, reads, gets, wants_to_run, computes, other_feeds, launches):
     case()

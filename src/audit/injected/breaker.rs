@@ -1,10 +1,11 @@
 //! How Python's main thread is told that there is a call for it.
 //!
 //! # Method
-//! A thread that runs Python looks at one flag (`eval_breaker`) for whether there is anything else to do. Before Python 3.13 a call
-//! that another thread posts does not set the flag: the main thread finds the call when it takes the interpreter's lock the next
-//! time. There the flag is set here, as other threads set it that want the lock. The interpreter sets it anew each time that it
-//! made calls. A thread that finds nothing to do goes on.
+//! A thread that runs Python looks at one flag (`eval_breaker`) for whether there is anything else to do. Before
+//! Python 3.13 a call that another thread posts does not set the flag: the main thread finds the call when it takes the
+//! interpreter's lock the next time. So this library sets the flag, as each thread does that wants the lock. The interpreter
+//! computes the flag anew when it has made the calls, and whenever the lock is taken. A thread that finds nothing to do goes
+//! on.
 //!
 //! No function sets the flag, and its place depends on the version (`pycore_interp.h`, `pycore_ceval_state.h`). It is looked for
 //! once, with the lock held, and used only where all that lies around it is what should lie there. Else the main thread is not
@@ -52,7 +53,7 @@ impl Breaker {
             let words: [u64; WORDS] = std::array::from_fn(|place| state.add(place).read_volatile());
             let limit = python.recursion_limit();
             let place = match minor {
-                12 => is_head(&words, limit, |address| python.lock.contains(&(address as usize))).then_some(0),
+                12 => before_lock(&words, limit, |address| python.lock.contains(&(address as usize))),
                 _ => before_calls(&words, limit, nothing as *const c_void as u64, minor == 9),
             };
             place.map_or(Self::Unknown, |place| Self::Flag(AtomicU32::from_ptr(state.cast::<u32>().add(place))))
@@ -80,11 +81,27 @@ fn are_flags(numbers: &[u32]) -> bool {
     numbers.iter().all(|number| *number <= 1)
 }
 
-/// Whether the state begins with the flag, as in 3.12: flag, request for the lock, recursion limit, nothing; the address of the lock;
-/// whether that is its own.
-fn is_head(words: &[u64], limit: u32, is_lock: impl Fn(u64) -> bool) -> bool {
-    let ([flag, request], [found, _], [own, _]) = (halves(words[0]), halves(words[1]), halves(words[3]));
-    are_flags(&[flag, request]) && found == limit && is_lock(words[2]) && own == 1
+/// The one place that fits.
+fn only(mut places: impl Iterator<Item = usize>) -> Option<usize> {
+    let place = places.next()?;
+    places.next().is_none().then_some(place)
+}
+
+/// The place of the flag in 3.12, in halves of words. There lie: flag, request for the lock; recursion limit, nothing; the
+/// address of the lock; whether that is its own, whether garbage is to be collected; whether calls are made, nothing; the
+/// address of a lock; whether there are calls, whether there is an exception.
+fn before_lock(words: &[u64; WORDS], limit: u32, is_lock: impl Fn(u64) -> bool) -> Option<usize> {
+    let fits = |at: &usize| {
+        let [flags, found, lock, owned, made, other, calls] = [0, 1, 2, 3, 4, 5, 6].map(|next| words[at + next]);
+        let [own, collection] = halves(owned);
+        [flags, calls].iter().all(|word| are_flags(&halves(*word)))
+            && halves(found)[0] == limit
+            && is_lock(lock)
+            && own == 1
+            && are_flags(&[collection, halves(made)[0]])
+            && other != 0
+    };
+    only((0..WORDS - 6).filter(fits)).map(|place| 2 * place)
 }
 
 /// The place of the flag, in halves of words, where the last one of the posted calls is `call`. Before 3.12 there lie: recursion
@@ -105,9 +122,7 @@ fn before_calls(words: &[u64; WORDS], limit: u32, call: u64, has_tracing: bool) 
             && end < ROOM
             && words[at + 4 + 2 * ((end + ROOM - 1) % ROOM)] == call
     };
-    let mut places = (0..WORDS - 4 - 2 * ROOM).filter(fits);
-    let place = places.next()?;
-    places.next().is_none().then_some(2 * place + if has_tracing { 2 } else { 1 })
+    only((0..WORDS - 4 - 2 * ROOM).filter(fits)).map(|place| 2 * place + if has_tracing { 2 } else { 1 })
 }
 
 #[cfg(test)]
@@ -137,11 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_begins_with_the_flag_has_the_lock_behind_it() {
-        let words = [word(0, 1), word(1000, 0), 0x55, word(1, 0)];
-        assert!(is_head(&words, 1000, |address| address == 0x55));
-        assert!(!is_head(&words, 1000, |address| address == 0x56));
-        assert!(!is_head(&words, 999, |address| address == 0x55));
-        assert!(!is_head(&[word(0, 2), words[1], words[2], words[3]], 1000, |address| address == 0x55));
+    fn the_flag_of_3_12_is_found_by_what_follows_it() {
+        const AT: usize = 30;
+        let known = [word(0, 1), word(1000, 0), 0x55, word(1, 0), 0, 0x77, word(0, 0)];
+        let place = |words: &[u64; WORDS]| before_lock(words, 1000, |address| address == 0x55);
+        let mut words = [0; WORDS];
+        words[AT..AT + known.len()].copy_from_slice(&known);
+        assert_eq!(place(&words), Some(2 * AT));
+        for (at, other) in [(0, 2), (1, 999), (2, 0x56), (3, 0), (4, 2), (5, 0), (6, word(0, 2))] {
+            let mut words = words;
+            words[AT + at] = other;
+            assert_eq!(place(&words), None, "{at}");
+        }
     }
 }

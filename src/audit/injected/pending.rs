@@ -1,10 +1,10 @@
 //! How Python's main thread reads the stacks of a sample itself, at the place where it runs.
 //!
 //! # Method
-//! The watcher leaves a sample here and posts a pending call of Python. The main thread makes that call at its next check for such
-//! calls: behind a jump to the begin of a loop, or behind a call. It holds the interpreter's lock there. A watcher that asked for
-//! the lock would have it where the thread lets go of it next, which is mostly at a later line: it enters a call of the driver
-//! before it has to let go.
+//! The watcher leaves a sample here and posts a pending call of Python. The main thread makes that call at its next
+//! check for such calls: behind a jump to the begin of a loop, or behind a call. It holds the interpreter's lock there. A
+//! watcher that asked for the lock would have it where the thread lets go of it next, which is mostly at a later line: it
+//! enters a call of the driver before it has to let go.
 //!
 //! At most one call is posted at a time: the interpreter has room for 32, which are the program's. The main thread waits for
 //! nothing, and a call that comes after its sample was given up finds nothing to do.
@@ -21,6 +21,7 @@ use crate::samples::{Lock, Sample};
 use crate::{asks, is_recording, is_within, within};
 
 #[derive(Clone, Copy)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and the main thread allocates little")]
 enum State {
     /// No sample waits for the main thread, which took so long for the last one.
     Idle(Duration),
@@ -38,9 +39,14 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has the main thread read and write a sample; whether it can be asked now.
+/// Has the main thread read and write a sample; whether it can be asked now. One that computes without the lock is not: the
+/// lock is free then, or another thread has it, whom the flag would slow down before 3.12.
 pub(crate) fn post(python: &Python, sample: &Sample, lock: &Lock) -> bool {
-    if matches!(lock.breaker, Breaker::Unknown) || !is_over() || IS_POSTED.swap(true, Ordering::AcqRel) {
+    if matches!(lock.breaker, Breaker::Unknown)
+        || !python.main_may_hold_lock()
+        || !is_over()
+        || IS_POSTED.swap(true, Ordering::AcqRel)
+    {
         return false;
     }
     *state() = State::Waits(*sample, lock.place);

@@ -230,6 +230,15 @@ impl Python {
         version.strip_prefix("3.")?.split('.').next()?.parse().ok()
     }
 
+    /// Whether the main thread may hold the lock. Before 3.12 it is known to the whole process who does; later each thread knows
+    /// it of itself only.
+    pub(crate) fn main_may_hold_lock(&self) -> bool {
+        let main = MAIN.load(Ordering::Acquire);
+        // Safety: asks for a pointer, which is not followed.
+        let is_main = || main.is_null() || unsafe { (self.current_state)() } == main;
+        self.minor_version().is_some_and(|minor| minor >= 12 || is_main())
+    }
+
     /// The state of the main interpreter.
     pub(crate) fn main_interpreter(&self) -> Object {
         // Safety: asks for a pointer that the interpreter keeps.
@@ -245,7 +254,8 @@ impl Python {
         unsafe { (self.limit)() as u32 }
     }
 
-    /// Has the main thread call `call` as soon as it finds it (`breaker`); whether there was room for that. The lock is not needed.
+    /// Has the main thread make a call as soon as it finds it (`breaker`); whether there was room for that. The caller needs
+    /// no lock.
     pub(crate) fn post(&self, call: PendingCall) -> bool {
         // Safety: any thread may post a call at any time; it lives as long as the process.
         unsafe { (self.post)(call, std::ptr::null_mut()) == 0 }

@@ -7,8 +7,9 @@
 //! [`OWN_SHARE`] of a processor: what one takes is measured as it goes on.
 //!
 //! # Safety of the program
-//! The watcher waits for the interpreter's lock with no lock of its own in hand, and the program's threads wait for the watcher
-//! nowhere but in `asks`, for a limited time. While the watcher waits for the main thread (`pending`), it answers them. An interpreter that ends may end the watcher where it asks for the lock: it has no
+//! The watcher waits for the interpreter's lock with no lock of its own in hand, and the program's
+//! threads wait for the watcher nowhere but in `asks`, for a limited time. While the watcher waits for the main thread
+//! (`pending`), it answers them. An interpreter that ends may end the watcher where it asks for the lock: it has no
 //! destructors on its stack there.
 
 use std::ffi::c_void;
@@ -29,8 +30,7 @@ const SHORTEST: Duration = Duration::from_millis(4);
 const LONGEST: Duration = Duration::from_millis(100);
 /// What a sample takes before one was taken.
 const EXPECTED: Cost = Cost { lost: Duration::from_micros(20), own: Duration::from_micros(80) };
-/// Samples take one part in so many of a processor. The program loses nothing by that where it has a processor less than it can
-/// have.
+/// Samples take at most one part in so many of one processor. Where a processor is free, the program loses nothing by that.
 const OWN_SHARE: u32 = 50;
 /// The main thread is not waited for any longer before the lock is asked for: it is in a long call, which may have let go of it.
 const LONG_CALL: Duration = Duration::from_millis(10);
@@ -115,10 +115,11 @@ impl Watcher {
     }
 
     fn turn(&mut self) {
+        let begun = own_time();
         let is_asked = asks::are_there(self.next.min(self.windows.next()), || false);
         self.windows.turn();
         if Instant::now() >= self.next {
-            self.sample();
+            self.sample(begun);
             self.plan();
         } else if is_asked {
             self.visit(|_, _, _| ());
@@ -131,17 +132,15 @@ impl Watcher {
         self.next = Instant::now() + Duration::from_nanos(self.random % (2 * self.cost.mean().as_nanos() as u64));
     }
 
-    /// Takes a sample, and learns what that costs.
-    fn sample(&mut self) {
-        let ran = || Duration::from_nanos(system::ran(system::thread()).unwrap_or(0));
-        let begun = ran();
+    /// Takes a sample, and learns what that costs, by how long this thread had run before it waited for this sample.
+    fn sample(&mut self, begun: Duration) {
         let python = python::running();
         let Some(sample) = Sample::begin(python) else { return };
         let lost = match python.filter(|python| python.has_lock && sample.main_runs()) {
             Some(python) if pending::post(python, &sample, &self.lock) => self.wait_for_main(),
             _ => self.read(sample),
         };
-        self.cost = self.cost.then(Cost { lost, own: ran().saturating_sub(begun) });
+        self.cost = self.cost.then(Cost { lost, own: own_time().saturating_sub(begun) });
     }
 
     /// Reads a sample with the lock. Returns how long that was held: to wait for it costs nothing.
@@ -155,8 +154,9 @@ impl Watcher {
 
     /// Waits until the main thread has read a sample, for a limited time. Returns how long that took it.
     ///
-    /// In a long call it does not come to that. Where the call has let go of the lock, the lock is had at once, and the stacks are
-    /// read here. Else they are not: when the lock is had at last, the call may have ended, and the main thread reads them.
+    /// In a long call it does not come to that. Where the call has let go of the lock, the lock is had at once, and the
+    /// stacks are read here. Else they are not: when the lock is had at last, the call may have ended, and the main thread
+    /// reads them.
     fn wait_for_main(&mut self) -> Duration {
         let begun = Instant::now();
         self.attend(begun + LONG_CALL);
@@ -203,6 +203,11 @@ impl Watcher {
             had.elapsed()
         })
     }
+}
+
+/// How long this thread has run.
+fn own_time() -> Duration {
+    Duration::from_nanos(system::ran(system::thread()).unwrap_or(0))
 }
 
 /// Answers whoever asks for a stack, with the interpreter's lock held.
