@@ -15,6 +15,7 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::chrome::{Category, Trace};
 use super::lanes::THREAD;
+use super::ranks;
 use super::recording::{Process, ProgramRecording, RecordedWork};
 use super::report::AuditReport;
 use super::{kineto, own};
@@ -49,13 +50,15 @@ pub fn read(paths: &[impl AsRef<Path>]) -> Result<ProgramRecording, FileError> {
         all.push(of_reader(BufReader::with_capacity(1 << 20, file), &path.display().to_string())?);
     }
     if let [(alone, _)] = &mut *all {
-        return Ok(std::mem::take(alone));
+        let mut alone = std::mem::take(alone);
+        ranks::align(&mut alone);
+        return Ok(alone);
     }
     let mut stated = HashSet::new();
     let is_ranked = all.iter().all(|(_, rank)| rank.is_some_and(|rank| stated.insert(rank)));
     let mut job = ProgramRecording::default();
     for (place, ((recording, rank), path)) in all.into_iter().zip(paths).enumerate() {
-        let ProgramRecording { source, mut processes, missing, warnings } = recording;
+        let ProgramRecording { source, mut processes, missing, warnings, .. } = recording;
         let rank = rank.filter(|_| is_ranked).unwrap_or(place as u32);
         processes.iter_mut().for_each(|process| process.rank = Some(rank));
         job.source = source;
@@ -65,6 +68,7 @@ pub fn read(paths: &[impl AsRef<Path>]) -> Result<ProgramRecording, FileError> {
         job.warnings.extend(warnings.into_iter().map(of_file));
     }
     job.processes.sort_by_key(|process| process.rank);
+    ranks::align(&mut job);
     Ok(job)
 }
 
@@ -75,7 +79,7 @@ impl AuditReport {
     /// # Errors
     /// It is no such file, lacks what the audit needs, or holds more than any has; the message says where.
     pub fn of_trace(trace: impl AsRef<[u8]>, origin: &str) -> Result<Self, FileError> {
-        Ok(Self::of(&of_reader(trace.as_ref(), origin)?.0, origin).0)
+        Ok(Self::of(&of_reader(trace.as_ref(), origin)?.0, origin, None).0)
     }
 }
 

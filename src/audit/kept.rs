@@ -43,7 +43,8 @@ impl AuditReport {
 
 fn of_place(place: &WaitPlace) -> Option<String> {
     let is_ordered = place.median_ns <= place.longest_ns && place.longest_ns <= place.total_ns && place.count > 0;
-    (!is_ordered).then(|| format!("the times of the place `{}` are not those of calls", place.name()))
+    let is_part = place.steady.is_none_or(|own| own.count <= place.count && own.total_ns <= place.total_ns);
+    (!is_ordered || !is_part).then(|| format!("the times of the place `{}` are not those of calls", place.name()))
 }
 
 /// The shares of a process's host and of each of its devices add up to its time.

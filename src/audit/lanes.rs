@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::class::Class;
 use super::evidence::{CallJudgement, Cause};
 use super::places;
-use super::recording::{Frame, Process, ProgramRecording, Range, WorkKind};
+use super::recording::{Frame, Process, ProgramRecording, Range, RecordedWork, WorkKind};
 use super::report::JudgedCalls;
 use crate::timeline::{Kind, Span, SyncKind, Timeline, Track};
 
@@ -24,6 +24,11 @@ pub fn timelines(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Vec<(S
         (format!("process {}", process.number), timeline(process, &judged.judgements, whole))
     };
     all.map(one).collect()
+}
+
+/// When work began, also where it waited for another rank first.
+fn begun(work: &RecordedWork) -> u64 {
+    work.awaited.as_ref().map_or(work.start, |(since, _)| *since)
 }
 
 /// The timeline of what lies in a time, from, to.
@@ -89,7 +94,7 @@ pub(crate) fn timeline(process: &Process, judgements: &[CallJudgement], (from, t
             stream: Some(work.stream),
             bytes: some(work.bytes),
             correlation: Some(work.correlation),
-            ..span(lane(false, work.stream), &work.name, (work.start, work.end), kind)
+            ..span(lane(false, work.stream), &work.name, (begun(work), work.end), kind)
         });
     }
     spans.sort_by_key(|span| (span.start_ns, span.track));

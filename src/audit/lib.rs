@@ -16,7 +16,10 @@
 //! | `recording`, `class` | what was recorded; what a call can wait for |
 //! | `nesting` | calls within calls |
 //! | `evidence` | whether a call waited, and for what |
+//! | `iterations` | the iterations of a program, and from when on they are alike |
+//! | `stacks` | the stacks of calls of which none was taken |
 //! | `shares`, `places` | where the time went; the places that lose it |
+//! | `idle`, `ranks` | why a device was idle, and at which line; which rank of a job the others wait for |
 //! | `report`, `kept` | what is kept, and read again |
 //! | `steps`, `verdict` | budgets; what a budget and a baseline say of a recording |
 //! | `tables`, `page`, `lanes` | what is shown: tables, a page, timelines |
@@ -34,6 +37,8 @@ mod foreign;
 #[allow(dead_code, reason = "the injected library writes by it, too")]
 mod format;
 mod homes;
+mod idle;
+mod iterations;
 mod kept;
 mod kineto;
 mod lanes;
@@ -45,11 +50,13 @@ mod own;
 mod page;
 mod pieces;
 mod places;
+mod ranks;
 mod record;
 mod recording;
 mod region;
 mod report;
 mod shares;
+mod stacks;
 mod steps;
 #[cfg(feature = "symbols")]
 mod symbols;
@@ -60,10 +67,12 @@ use syncscope::{device, timeline};
 use syncscope_present::{self as present, clean, units};
 
 pub use class::Activity;
-pub use places::{Reason, WaitPlace};
+pub use idle::{IdleCause, IdlePlace};
+pub use places::{Reason, SteadyCalls, WaitPlace};
+pub use ranks::LateRank;
 pub use recording::Frame;
 pub use region::{Region, region};
-pub use report::{AuditReport, DeviceReport, HostShare, OverheadReport, ProcessReport};
+pub use report::{AuditReport, DeviceReport, HostShare, OverheadReport, ProcessReport, SteadyReport};
 pub use steps::{Allowed, Budget, Step};
 
 pub use self::{
@@ -76,7 +85,10 @@ pub use self::{
     tables::{of_processes, overhead},
     verdict::{Breach, Verdict, verdict},
 };
-pub use tables::{places as places_table, summary, time_of};
+pub use tables::{
+    headline, idle as idle_table, iterations as iterations_words, late, places as places_table, start_up, summary,
+    time_of,
+};
 
 /// The library that is put into a program; empty where it cannot be built: it is for Linux.
 pub const LIBRARY: &[u8] = include_bytes!(env!("SYNCSCOPE_INJECTED"));

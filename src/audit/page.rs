@@ -50,13 +50,27 @@ fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> String) -> Pa
         first.push_str(&format!("<p><strong>{}</strong></p>\n", escape(warning)));
     }
     first.push_str(&rest(report.warnings.len(), WARNINGS, "warnings"));
-    first.push_str(&format!("<p>{}</p>\n", escape(&tables::summary(report))));
-    first.push_str(&tables::places(report, LISTED).to_html());
-    first.push_str(&rest(report.places.len(), LISTED, "places"));
-    if !report.places.is_empty() {
-        first.push_str(&format!("<p class=\"muted\">{COLUMNS}</p>\n"));
+    let sentences =
+        [Some(tables::headline(report)), tables::late(report), tables::iterations(report), tables::start_up(report)];
+    for sentence in sentences.into_iter().flatten() {
+        first.push_str(&format!("<p>{}</p>\n", escape(&sentence)));
+    }
+    if !report.idle.is_empty() {
+        first.push_str(&tables::idle(report, LISTED).to_html());
+        first.push_str(&rest(report.idle.len(), LISTED, "lines"));
     }
     let mut others = Vec::new();
+    if let Some(timeline) = &report.iteration {
+        let plot = timeline.plot("One iteration".to_owned(), timeline.device.clone());
+        others.push(("One iteration", plot.to_svg(id) + "\n"));
+    }
+    let mut waits = format!("<p>{}</p>\n", escape(&tables::summary(report)));
+    waits.push_str(&tables::places(report, LISTED).to_html());
+    waits.push_str(&rest(report.places.len(), LISTED, "places"));
+    if !report.places.is_empty() {
+        waits.push_str(&format!("<p class=\"muted\">{COLUMNS}</p>\n"));
+    }
+    others.push(("Calls that lose time", waits));
     if let Some(timeline) = &report.longest_wait {
         let plot = timeline.plot("The time around the longest wait".to_owned(), timeline.device.clone());
         others.push(("The longest wait", plot.to_svg(id) + "\n"));

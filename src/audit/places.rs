@@ -9,7 +9,7 @@ use super::recording::{Frame, Process, ProgramRecording, Range, RecordedCall, Wo
 use super::report::JudgedCalls;
 
 /// The most frames of a stack that are kept with a place, that of the place among them.
-const DEPTH: usize = 12;
+pub(crate) const DEPTH: usize = 12;
 
 /// Why a place loses time.
 #[derive(
@@ -54,6 +54,9 @@ pub struct WaitPlace {
     pub count: u64,
     /// The time lost in them.
     pub total_ns: u64,
+    /// Those of the steady state, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyCalls>,
     /// Its median.
     pub median_ns: u64,
     /// The longest.
@@ -82,7 +85,22 @@ pub struct WaitPlace {
     pub stack: Vec<Frame>,
 }
 
+/// The calls of a place in the steady state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SteadyCalls {
+    /// How many.
+    pub count: u64,
+    /// The time lost in them.
+    pub total_ns: u64,
+}
+
 impl WaitPlace {
+    /// The time lost in the steady state; in the whole, where there is none.
+    pub(crate) fn lost_ns(&self) -> u64 {
+        self.steady.map_or(self.total_ns, |steady| steady.total_ns)
+    }
+
     /// What it is known by within an audit.
     pub(crate) fn key(&self) -> PlaceKey<'_> {
         (&self.place, &self.call, &self.operator, self.reason)
@@ -164,6 +182,7 @@ type GatheredKey = (String, Arc<str>, Option<Arc<str>>, Reason);
 /// The calls of one place.
 struct Gathered<'a> {
     times: Vec<u64>,
+    steady: Option<SteadyCalls>,
     bytes: u64,
     idle: u64,
     longest: u64,
@@ -174,7 +193,7 @@ struct Gathered<'a> {
 /// the longest call of each place.
 type LookedUp<'a> = (&'a Process, bool, BTreeMap<u64, &'a Range>);
 
-/// The places of all processes, the most time lost first.
+/// The places of all processes, the most time lost in the steady state first.
 pub(crate) fn of<'r>(recording: &'r ProgramRecording, judged: &[JudgedCalls]) -> Vec<WaitPlace> {
     let mut all: HashMap<GatheredKey, Gathered<'_>> = HashMap::new();
     for (number, (process, judged)) in recording.processes.iter().zip(judged).enumerate() {
@@ -191,12 +210,19 @@ pub(crate) fn of<'r>(recording: &'r ProgramRecording, judged: &[JudgedCalls]) ->
                     _ => (own.clone(), Arc::clone(&call.name), call.operator.clone(), reason),
                 };
                 let of_call = (number, call, judgement);
-                let new = || Gathered { times: Vec::new(), bytes: 0, idle: 0, longest: 0, of_longest: of_call };
+                let new =
+                    || Gathered { times: Vec::new(), steady: None, bytes: 0, idle: 0, longest: 0, of_longest: of_call };
                 let gathered = all.entry(key).or_insert_with(new);
                 if lost >= gathered.longest {
                     (gathered.longest, gathered.of_longest) = (lost, of_call);
                 }
                 gathered.times.push(lost);
+                if let Some(steady) = &judged.steady {
+                    let all = gathered.steady.get_or_insert_default();
+                    let is_steady = steady.holds(call.enter);
+                    all.count += u64::from(is_steady);
+                    all.total_ns = all.total_ns.saturating_add(if is_steady { lost } else { 0 });
+                }
                 gathered.bytes = gathered.bytes.saturating_add(judgement.bytes);
                 if reason == Reason::Wait {
                     let idle = judged.gaps.iter().map(|gaps| idle_at(gaps, call.exit)).max();
@@ -216,7 +242,8 @@ pub(crate) fn of<'r>(recording: &'r ProgramRecording, judged: &[JudgedCalls]) ->
     };
     let known: Vec<LookedUp<'_>> = recording.processes.iter().zip(times).map(looked_up).collect();
     let mut places: Vec<WaitPlace> = all.into_iter().map(|(key, gathered)| place(key, gathered, &known)).collect();
-    places.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.key().cmp(&b.key())));
+    let most = |place: &WaitPlace| std::cmp::Reverse((place.lost_ns(), place.total_ns));
+    places.sort_by(|a, b| most(a).cmp(&most(b)).then_with(|| a.key().cmp(&b.key())));
     places
 }
 
@@ -244,6 +271,7 @@ fn place(
         reason,
         count: gathered.times.len() as u64,
         total_ns: gathered.times.iter().fold(0, |sum: u64, time| sum.saturating_add(*time)),
+        steady: gathered.steady,
         median_ns: gathered.times[gathered.times.len() / 2],
         longest_ns: gathered.longest,
         bytes: gathered.bytes,

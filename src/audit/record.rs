@@ -7,12 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::class::Class;
-use super::format::{self, HEADER, MAGIC, NONE, VERSION, header, note, tag};
+use super::format::{self, HEADER, MAGIC, NONE, VERSION, doing, header, note, tag};
 use super::names::readable;
+use super::ranks;
 use super::recording::{
-    Frame, HostMemoryKind, Process, ProgramRecording, Range, RecordedCall, RecordedDirection, RecordedWork, WorkKind,
+    Doing, Frame, HostMemoryKind, Process, ProgramRecording, Range, RecordedCall, RecordedDirection, RecordedLaunch,
+    RecordedWork, Sample, WorkKind,
 };
 use super::report::OverheadReport;
+use super::stacks;
 use crate::units::counted;
 use syncscope_present::FileError;
 
@@ -59,6 +62,7 @@ pub fn read(folder: &Path) -> Result<ProgramRecording, FileError> {
         recording.processes.push(process);
     }
     recording.processes.sort_by_key(|process| (process.start, process.number));
+    ranks::align(&mut recording);
     if !cfg!(feature = "symbols")
         && recording.processes.iter().flat_map(|process| &process.frames).any(Frame::may_have_a_line)
     {
@@ -125,6 +129,7 @@ fn parse(bytes: &[u8]) -> Result<(Process, Vec<String>), String> {
     (process.start, process.end) = (at(header::START).u64(), at(header::END).u64());
     process.complete = at(header::ENDED).u32() == 1;
     process.lost = at(header::LOST).u64().saturating_add(at(header::DROPPED).u64());
+    process.page_ns = at(header::FAULT).u64() as f64 / 1e3;
     process.overhead = Some(OverheadReport {
         calls: at(header::CALLS).u64(),
         own_ns: at(header::OWN).u64(),
@@ -167,6 +172,8 @@ impl RecordReader {
                 put(&mut self.process.stacks, number, frames);
             }
             tag::MARKER => self.marker(&mut fields),
+            tag::SAMPLE => self.sample(&mut fields),
+            tag::LAUNCH => self.launch(&mut fields),
             tag::NOTE => self.note(&mut fields),
             // What a later version writes.
             _ => {}
@@ -195,7 +202,8 @@ impl RecordReader {
         };
         let bytes = fields.u64();
         let name = Arc::default();
-        let work = RecordedWork { name, kind, start, end, correlation, context, stream, device, bytes };
+        let of = RecordedWork { name, kind, context, stream, device, ..RecordedWork::default() };
+        let work = RecordedWork { start, end, correlation, bytes, ..of };
         self.process.work.push(work);
     }
 
@@ -222,10 +230,37 @@ impl RecordReader {
         }
     }
 
+    fn sample(&mut self, fields: &mut Fields<'_>) {
+        let (asked, had, thread, stack) = (fields.u64(), fields.u64(), fields.u32(), some(fields.u32()));
+        let (_, holder) = (fields.u32(), some(fields.u32()));
+        let [doing, ..] = fields.take::<8>();
+        let doing = match doing {
+            doing::RUNNING => Doing::Running,
+            doing::SLEEPING => Doing::Sleeping,
+            doing::INPUT_OUTPUT => Doing::InputOutput,
+            doing::LOCK => Doing::Locked,
+            doing::INTERPRETER => Doing::InterpreterLocked,
+            doing::SYSTEM => Doing::OtherCall,
+            _ => Doing::Unknown,
+        };
+        let (ran, delayed, faults) = (fields.u64(), fields.u64(), fields.u64());
+        let (throttled, system) = (fields.u64(), fields.u64());
+        let times = Sample { ran, system, delayed, throttled, faults, ..Sample::default() };
+        let sample = Sample { asked, had: had.max(asked), thread, stack, doing, holder, ..times };
+        self.process.samples.push(sample);
+    }
+
+    fn launch(&mut self, fields: &mut Fields<'_>) {
+        let (enter, _, correlation) = (fields.u64(), fields.u64(), u64::from(fields.u32()));
+        let (thread, stack) = (fields.u32(), some(fields.u32()));
+        self.process.launches.push(RecordedLaunch { enter, correlation, thread, stack });
+    }
+
     fn note(&mut self, fields: &mut Fields<'_>) {
         let (code, text) = (fields.u32(), fields.text());
         match code {
             note::COMMAND => self.process.command = text.trim().to_owned(),
+            note::RANK => self.process.rank = text.trim().parse().ok(),
             note::NO_CUPTI => self.missing.push(format!(
                 "nothing was recorded, because CUPTI could not be used: {text}. Install `nvidia-cuda-cupti` (pip) or the CUDA \
                  toolkit of the driver's version, and add its folder to LD_LIBRARY_PATH"
@@ -251,6 +286,7 @@ impl RecordReader {
             };
         }
         self.process.settle();
+        stacks::complete(&mut self.process);
         let process = self.process;
         // Where nothing was recorded, that is said already.
         if !process.complete && self.missing.is_empty() {

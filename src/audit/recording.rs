@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::class::Class;
 use super::format::{OTHER_THREAD, is_tool};
 use super::nesting;
+use super::ranks::Collective;
 use super::report::OverheadReport;
 
 /// The processes of a program.
@@ -14,6 +15,8 @@ pub struct ProgramRecording {
     /// Where it comes from, and what that source cannot tell.
     pub(crate) source: String,
     pub(crate) processes: Vec<Process>,
+    /// What all ranks of the job did together.
+    pub(crate) collectives: Vec<Collective>,
     /// Why waits may be missing, in words: a budget or a baseline holds for none of it.
     pub(crate) missing: Vec<String>,
     /// What else is to be known, in words.
@@ -49,6 +52,12 @@ pub(crate) struct Process {
     pub(crate) calls: Vec<RecordedCall>,
     pub(crate) work: Vec<RecordedWork>,
     pub(crate) ranges: Vec<Range>,
+    /// What threads did at some times, in the order of these.
+    pub(crate) samples: Vec<Sample>,
+    /// Some of the launches: those of a part of the time.
+    pub(crate) launches: Vec<RecordedLaunch>,
+    /// What the first touch of a page takes, in nanoseconds; 0 where it was not measured.
+    pub(crate) page_ns: f64,
     pub(crate) frames: Vec<Frame>,
     /// Stacks as places in `frames`, the innermost first.
     pub(crate) stacks: Vec<Vec<u32>>,
@@ -80,6 +89,49 @@ pub(crate) struct RecordedCall {
     pub(crate) operator: Option<Arc<str>>,
 }
 
+/// What a thread did at a time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sample {
+    /// When it was looked at; samples of one time are of several threads.
+    pub(crate) asked: u64,
+    /// When its stack was read.
+    pub(crate) had: u64,
+    pub(crate) thread: u32,
+    pub(crate) stack: Option<u32>,
+    pub(crate) doing: Doing,
+    /// The stack of the thread that held the interpreter's lock meanwhile.
+    pub(crate) holder: Option<u32>,
+    /// Up to now: how long it was on a processor, and of that how long in the kernel; how long it could have been on one and was
+    /// not; how long its group was not let on any; and how many pages it touched first.
+    pub(crate) ran: u64,
+    pub(crate) system: u64,
+    pub(crate) delayed: u64,
+    pub(crate) throttled: u64,
+    pub(crate) faults: u64,
+}
+
+/// What the system says that a thread does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Doing {
+    #[default]
+    Unknown,
+    Running,
+    Sleeping,
+    InputOutput,
+    Locked,
+    InterpreterLocked,
+    OtherCall,
+}
+
+/// A launch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RecordedLaunch {
+    pub(crate) enter: u64,
+    pub(crate) correlation: u64,
+    pub(crate) thread: u32,
+    pub(crate) stack: Option<u32>,
+}
+
 /// Work of the device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RecordedWork {
@@ -92,6 +144,8 @@ pub(crate) struct RecordedWork {
     pub(crate) stream: u32,
     pub(crate) device: u32,
     pub(crate) bytes: u64,
+    /// From when on it waited for the rank of this name, which `start` is behind.
+    pub(crate) awaited: Option<(u64, Arc<str>)>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -238,7 +292,12 @@ impl Frame {
 impl Process {
     /// The frames of a call, the innermost first, without those of the driver, of its run-time library and of tools.
     pub(crate) fn stack(&self, call: &RecordedCall) -> Vec<&Frame> {
-        let stack = call.stack.and_then(|stack| self.stacks.get(stack as usize));
+        self.frames_of(call.stack)
+    }
+
+    /// The frames of a stack, as those of a call.
+    pub(crate) fn frames_of(&self, stack: Option<u32>) -> Vec<&Frame> {
+        let stack = stack.and_then(|stack| self.stacks.get(stack as usize));
         let frames = stack.into_iter().flatten().filter_map(|frame| self.frames.get(*frame as usize));
         frames.filter(|frame| frame.has_source() || !is_tool(frame.file.as_bytes())).collect()
     }
@@ -291,6 +350,8 @@ impl Process {
         self.calls.sort_by_key(|call| (call.enter, std::cmp::Reverse(call.exit), call.correlation));
         self.calls = nesting::merged(std::mem::take(&mut self.calls));
         self.work.sort_by_key(|work| (work.correlation, work.start));
+        self.samples.sort_by_key(|sample| sample.asked);
+        self.launches.sort_by_key(|launch| launch.correlation);
     }
 }
 

@@ -72,7 +72,7 @@ impl Region {
         let lost = || format!("{} lost: waits may be missing", counted(timeline.dropped, "record"));
         let missing = (timeline.dropped > 0).then(lost).into_iter().collect();
         let recording = ProgramRecording { source, processes: vec![process], missing, ..ProgramRecording::default() };
-        let (report, judged) = AuditReport::of(&recording, &command);
+        let (report, judged) = AuditReport::of(&recording, &command, None);
         Self { report, timeline, recording, judged }
     }
 

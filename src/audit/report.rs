@@ -2,10 +2,14 @@
 
 use super::class::{Activity, Class};
 use super::evidence::{CallJudgement, judge};
+use super::idle::{self, IdlePlace};
+use super::iterations::{self, SteadyState};
 use super::lanes;
 use super::places::{self, WaitPlace};
+use super::ranks::{self, LateRank};
 use super::recording::{Process, ProgramRecording};
 use super::shares::{self, ShareSegment};
+use super::steps::Step;
 use crate::timeline::Timeline;
 use crate::units::counted;
 
@@ -35,12 +39,21 @@ pub struct AuditReport {
     pub source: String,
     /// The command, or the file that was read.
     pub command: String,
-    /// The places in the program, the most time lost first.
+    /// The lines at which devices were idle in the steady state, or in the whole where there is none; the longest first.
+    #[serde(default)]
+    pub idle: Vec<IdlePlace>,
+    /// The rank that the others of the job wait for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<LateRank>,
+    /// The places in the program that lose time, the most in the steady state first.
     pub places: Vec<WaitPlace>,
     /// Each process that used CUDA.
     pub processes: Vec<ProcessReport>,
     /// What is missing or doubtful.
     pub warnings: Vec<String>,
+    /// An iteration of the steady state, of median length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<Timeline>,
     /// The time around the longest wait of all; none where nothing waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longest_wait: Option<Timeline>,
@@ -59,8 +72,14 @@ pub struct ProcessReport {
     pub rank: Option<u32>,
     /// Its command line.
     pub command: String,
-    /// How long it was recorded.
+    /// How long the part was that the shares are of: the steady state, or the whole where there is none.
     pub wall_ns: u64,
+    /// How long it was recorded.
+    #[serde(default)]
+    pub recorded_ns: u64,
+    /// Its iterations, where it has such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady: Option<SteadyReport>,
     /// Whether it ended by itself, so that all records are there.
     pub complete: bool,
     /// How many calls were watched.
@@ -72,6 +91,18 @@ pub struct ProcessReport {
     /// What the audit itself cost, where the source measures it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<OverheadReport>,
+}
+
+/// The steady state of a process: iterations that are alike.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SteadyReport {
+    /// What the iterations were known by.
+    pub by: String,
+    /// How many there are in it.
+    pub iterations: u64,
+    /// How long the start-up before it took.
+    pub start_up_ns: u64,
 }
 
 /// A part of a host's time.
@@ -118,19 +149,31 @@ pub struct JudgedCalls {
     pub(crate) judgements: Vec<CallJudgement>,
     /// When each device was idle.
     pub(crate) gaps: Vec<Vec<(u64, u64)>>,
+    pub(crate) steady: Option<SteadyState>,
 }
 
 impl AuditReport {
-    /// The report of a recording.
-    pub fn of(recording: &ProgramRecording, command: &str) -> (Self, Vec<JudgedCalls>) {
+    /// The report of a recording, whose iterations are the steps that are stated, or else are looked for.
+    pub fn of(recording: &ProgramRecording, command: &str, step: Option<&Step>) -> (Self, Vec<JudgedCalls>) {
         let mut judged = Vec::new();
         let mut processes = Vec::new();
+        let mut idle = Vec::new();
+        let mut windows = Vec::new();
         for process in &recording.processes {
             let judgements = judge(process);
-            let host = shares::host(process, &judgements, shares::main_thread(process));
-            let (devices, gaps) = shares::devices(process, &host).into_iter().unzip();
-            processes.push(process_report(process, host, devices));
-            judged.push(JudgedCalls { judgements, gaps });
+            let steady = iterations::steady(process, &judgements, step);
+            let window = steady.as_ref().map_or((process.start, process.end), |steady| steady.window);
+            let host = shares::host(process, &judgements, shares::main_thread(process), window);
+            let (devices, gaps): (Vec<DeviceReport>, Vec<_>) =
+                shares::devices(process, &host, window).into_iter().unzip();
+            let of_devices =
+                devices.iter().zip(&gaps).map(|(device, gaps)| (device.device, inner(process, device.device, gaps)));
+            let of_devices: Vec<_> = of_devices.collect();
+            let iterations = steady.as_ref().map_or(0, SteadyState::iterations);
+            idle.push(idle::of(process, &judgements, &of_devices, iterations));
+            windows.push(window);
+            processes.push(process_report(process, (host, window), devices, steady.as_ref()));
+            judged.push(JudgedCalls { judgements, gaps, steady });
         }
         let mut warnings = [recording.missing.clone(), recording.warnings.clone()].concat();
         let missed: u64 = processes.iter().filter_map(|process| Some(process.overhead.as_ref()?.missed_stacks)).sum();
@@ -140,14 +183,47 @@ impl AuditReport {
         }
         let places = places::of(recording, &judged);
         let (source, command) = (recording.source.clone(), command.to_owned());
-        let longest_wait = longest_wait(recording, &judged);
-        (Self { format: FORMAT, source, command, places, processes, warnings, longest_wait }, judged)
+        let iteration = usual_iteration(recording, &judged);
+        let longest_wait = longest_wait(recording, &judged).filter(|_| iteration.is_none());
+        let late = ranks::late(recording, &windows, &processes, &idle);
+        let idle = idle::merged(idle);
+        (
+            Self { format: FORMAT, source, command, idle, late, places, processes, warnings, iteration, longest_wait },
+            judged,
+        )
+    }
+
+    /// How many iterations all processes made in their steady states.
+    pub(crate) fn iterations(&self) -> u64 {
+        let steady = self.processes.iter().filter_map(|process| process.steady.as_ref());
+        steady.fold(0, |sum: u64, steady| sum.saturating_add(steady.iterations))
     }
 
     /// The time of all processes together, from which shares are taken.
     pub(crate) fn wall_ns(&self) -> u64 {
         self.processes.iter().fold(0, |sum: u64, process| sum.saturating_add(process.wall_ns))
     }
+}
+
+/// The gaps of a device between its first work and its last.
+fn inner(process: &Process, device: u32, gaps: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let own = || process.work.iter().filter(|work| work.device == device);
+    let (first, last) = (own().map(|work| work.start).min(), own().map(|work| work.end).max());
+    let (first, last) = (first.unwrap_or(u64::MAX), last.unwrap_or(0));
+    gaps.iter().filter(|(from, to)| *from >= first && *to <= last).copied().collect()
+}
+
+/// An iteration of median length, of the process with most iterations.
+fn usual_iteration(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Option<Timeline> {
+    let all = recording.processes.iter().zip(judged);
+    let with_steady = all.filter_map(|(process, judged)| Some((process, judged, judged.steady.as_ref()?)));
+    let (process, judged, steady) = with_steady.max_by_key(|(.., steady)| steady.iterations())?;
+    let mut iterations: Vec<(u64, u64)> = steady.begins.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    iterations.sort_by_key(|(from, to)| to - from);
+    let iteration = *iterations.get(iterations.len() / 2)?;
+    let mut timeline = lanes::timeline(process, &judged.judgements, iteration);
+    timeline.spans.truncate(SPANS);
+    Some(timeline)
 }
 
 /// The time around the longest wait of all.
@@ -164,17 +240,28 @@ fn longest_wait(recording: &ProgramRecording, judged: &[JudgedCalls]) -> Option<
     Some(timeline)
 }
 
-fn process_report(process: &Process, host: Vec<ShareSegment>, devices: Vec<DeviceReport>) -> ProcessReport {
-    let wall_ns = process.wall_ns();
+fn process_report(
+    process: &Process,
+    (host, (from, to)): (Vec<ShareSegment>, (u64, u64)),
+    devices: Vec<DeviceReport>,
+    steady: Option<&SteadyState>,
+) -> ProcessReport {
+    let recorded_ns = process.wall_ns();
     let overhead = process.overhead.clone().filter(|overhead| overhead.calls > 0);
-    let share = |overhead: &OverheadReport| overhead.own_ns as f64 / wall_ns.max(1) as f64;
+    let share = |overhead: &OverheadReport| overhead.own_ns as f64 / recorded_ns.max(1) as f64;
     let overhead = overhead.map(|overhead| OverheadReport { share: share(&overhead), ..overhead });
     ProcessReport {
         process: process.number,
         parent: process.parent,
         rank: process.rank,
         command: process.command.clone(),
-        wall_ns,
+        wall_ns: to.saturating_sub(from),
+        recorded_ns,
+        steady: steady.map(|steady| SteadyReport {
+            by: steady.by.clone(),
+            iterations: steady.iterations(),
+            start_up_ns: from.saturating_sub(process.start),
+        }),
         complete: process.complete,
         calls: process.calls.iter().filter(|call| call.class != Class::Record).count() as u64,
         host: shares::sums(host),

@@ -10,8 +10,15 @@ use super::evidence::CallJudgement;
 use super::recording::{Process, WorkKind};
 use super::report::{DeviceReport, HostShare};
 
-/// A part of the time: what was done, from, to.
-pub(crate) type ShareSegment = (Activity, u64, u64);
+/// A part of the time of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShareSegment {
+    pub(crate) doing: Activity,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    /// The call in which it was, as a place in [`Process::calls`].
+    pub(crate) call: Option<usize>,
+}
 
 /// The thread that spent most time in calls. Another may make more: PyTorch's backward pass looks up kernels on its own.
 pub(crate) fn main_thread(process: &Process) -> Option<u32> {
@@ -25,48 +32,58 @@ pub(crate) fn main_thread(process: &Process) -> Option<u32> {
     times.into_iter().max_by_key(|(thread, (time, _))| (*time, std::cmp::Reverse(*thread))).map(|(thread, _)| thread)
 }
 
-/// What a thread did, without gaps, from the start of the process to its end.
-pub(crate) fn host(process: &Process, judgements: &[CallJudgement], thread: Option<u32>) -> Vec<ShareSegment> {
+/// What a thread did, without gaps, in a part of the time, from, to.
+pub(crate) fn host(
+    process: &Process,
+    judgements: &[CallJudgement],
+    thread: Option<u32>,
+    (from, to): (u64, u64),
+) -> Vec<ShareSegment> {
     let mut told = ThreadSegments { segments: Vec::new(), at: process.start, open: Vec::new() };
-    for (call, judgement) in process.calls.iter().zip(judgements) {
+    for (place, (call, judgement)) in process.calls.iter().zip(judgements).enumerate() {
         // Records of events cost what the program's own code costs; they are not watched for themselves.
         if Some(call.thread) == thread && call.class != Class::Record {
             told.until(call.enter);
-            told.open.push((call.exit, judgement.parts(call)));
+            told.open.push((call.exit, place, judgement.parts(call)));
         }
     }
     told.until(process.end);
-    told.segments
+    let clipped =
+        told.segments.into_iter().map(|own| ShareSegment { from: own.from.max(from), to: own.to.min(to), ..own });
+    clipped.filter(|own| own.to > own.from).collect()
 }
+
+/// A call that has not ended: when it does, its place, and what of it is not told yet.
+type OpenCall = (u64, usize, [(Activity, u64); 4]);
 
 /// What a thread did up to a time.
 struct ThreadSegments {
     segments: Vec<ShareSegment>,
     at: u64,
-    /// The calls that have not ended, the innermost last: when they do, and what of them is not told yet.
-    open: Vec<(u64, [(Activity, u64); 4])>,
+    /// The innermost last.
+    open: Vec<OpenCall>,
 }
 
 impl ThreadSegments {
     fn until(&mut self, to: u64) {
-        while let Some((exit, mut parts)) = self.open.pop() {
+        while let Some((exit, place, mut parts)) = self.open.pop() {
             let end = exit.min(to);
             for (doing, left) in &mut parts {
                 let part = (*left).min(end.saturating_sub(self.at));
                 *left -= part;
-                self.add(*doing, self.at + part);
+                self.add(*doing, self.at + part, Some(place));
             }
             if exit > to {
-                self.open.push((exit, parts));
+                self.open.push((exit, place, parts));
                 break;
             }
         }
-        self.add(Activity::Own, to);
+        self.add(Activity::Own, to, None);
     }
 
-    fn add(&mut self, doing: Activity, to: u64) {
+    fn add(&mut self, doing: Activity, to: u64, call: Option<usize>) {
         if to > self.at {
-            self.segments.push((doing, self.at, to));
+            self.segments.push(ShareSegment { doing, from: self.at, to, call });
             self.at = to;
         }
     }
@@ -75,12 +92,16 @@ impl ThreadSegments {
 /// How long each took.
 pub(crate) fn sums(segments: impl IntoIterator<Item = ShareSegment>) -> Vec<HostShare> {
     let mut sums = BTreeMap::new();
-    segments.into_iter().for_each(|(doing, from, to)| *sums.entry(doing).or_default() += to - from);
+    segments.into_iter().for_each(|own| *sums.entry(own.doing).or_default() += own.to - own.from);
     sums.into_iter().map(|(doing, ns)| HostShare { doing, ns }).collect()
 }
 
-/// What each device did, in the order of their numbers, and when it was idle.
-pub(crate) fn devices(process: &Process, host: &[ShareSegment]) -> Vec<(DeviceReport, Vec<(u64, u64)>)> {
+/// What each device did in a part of the time, in the order of their numbers, and when it was idle.
+pub(crate) fn devices(
+    process: &Process,
+    host: &[ShareSegment],
+    (from, to): (u64, u64),
+) -> Vec<(DeviceReport, Vec<(u64, u64)>)> {
     let mut devices: BTreeMap<u32, [Vec<(u64, u64)>; 2]> = BTreeMap::new();
     for work in &process.work {
         let [kernels, all] = devices.entry(work.device).or_default();
@@ -89,13 +110,19 @@ pub(crate) fn devices(process: &Process, host: &[ShareSegment]) -> Vec<(DeviceRe
             kernels.push((work.start, work.end));
         }
     }
+    let clipped = |spans: Vec<(u64, u64)>| {
+        let spans = spans.into_iter().map(|(start, end)| (start.max(from), end.min(to)));
+        spans.filter(|(start, end)| end > start).collect::<Vec<_>>()
+    };
     let device = |(device, [kernels, all]): (u32, [Vec<(u64, u64)>; 2])| {
-        let (kernels_ns, busy) = (length(&union(kernels)), union(all));
-        let gaps = gaps(&busy, process.start, process.end);
+        let (kernels_ns, busy) = (length(&clipped(union(kernels))), union(all));
         let (first, last) = busy.first().zip(busy.last()).map_or((0, 0), |(first, last)| (first.0, last.1));
-        let idle = within(&gaps, host).into_iter().map(|(doing, from, to)| {
+        let busy = clipped(busy);
+        let gaps = gaps(&busy, from, to);
+        let idle = within(&gaps, host).into_iter().map(|own| {
             // At both ends the device had no work yet, or no more.
-            (if to <= first || from >= last { Activity::Outside } else { doing }, from, to)
+            let is_outside = own.to <= first || own.from >= last;
+            ShareSegment { doing: if is_outside { Activity::Outside } else { own.doing }, ..own }
         });
         let idle = sums(idle);
         (DeviceReport { device, kernels_ns, copies_ns: length(&busy) - kernels_ns, idle }, gaps)
@@ -127,14 +154,14 @@ fn gaps(spans: &[(u64, u64)], start: u64, end: u64) -> Vec<(u64, u64)> {
 }
 
 /// The parts of the segments that lie in the gaps; both are in order, and the segments have no holes.
-fn within(gaps: &[(u64, u64)], segments: &[ShareSegment]) -> Vec<ShareSegment> {
+pub(crate) fn within(gaps: &[(u64, u64)], segments: &[ShareSegment]) -> Vec<ShareSegment> {
     let (mut out, mut place) = (Vec::new(), 0);
     for &(from, to) in gaps {
-        while segments.get(place).is_some_and(|(_, _, end)| *end <= from) {
+        while segments.get(place).is_some_and(|own| own.to <= from) {
             place += 1;
         }
-        let meet = segments[place.min(segments.len())..].iter().take_while(|(_, start, _)| *start < to);
-        out.extend(meet.map(|(doing, start, end)| (*doing, from.max(*start), to.min(*end))));
+        let meet = segments[place.min(segments.len())..].iter().take_while(|own| own.from < to);
+        out.extend(meet.map(|own| ShareSegment { from: from.max(own.from), to: to.min(own.to), ..*own }));
     }
     out
 }
@@ -187,6 +214,7 @@ mod tests {
                     stream,
                     device,
                     bytes: 0,
+                    awaited: None,
                 };
             work.into_iter().map(of).collect::<Vec<_>>()
         });
@@ -202,11 +230,12 @@ mod tests {
         fn shares_of_each_thread_and_device_add_up_to_the_wall_time(process in any_process()) {
             let judgements = judge(&process);
             for thread in [None, Some(0), Some(1), Some(2)] {
-                let host = host(&process, &judgements, thread);
-                let ends = host.iter().map(|(_, _, to)| *to);
-                prop_assert!(host.iter().skip(1).zip(ends).all(|((_, from, _), end)| *from == end), "{host:?}");
+                let window = (process.start, process.end);
+                let host = host(&process, &judgements, thread, window);
+                let ends = host.iter().map(|own| own.to);
+                prop_assert!(host.iter().skip(1).zip(ends).all(|(own, end)| own.from == end), "{host:?}");
                 prop_assert_eq!(sums(host.clone()).iter().map(|share| share.ns).sum::<u64>(), process.wall_ns());
-                for (device, _) in devices(&process, &host) {
+                for (device, _) in devices(&process, &host, window) {
                     let idle: u64 = device.idle.iter().map(|share| share.ns).sum();
                     prop_assert_eq!(device.kernels_ns + device.copies_ns + idle, process.wall_ns());
                 }
@@ -233,8 +262,9 @@ mod tests {
         assert_eq!(busy, [(10, 30), (40, 50)]);
         let gaps = gaps(&busy, 0, 60);
         assert_eq!(gaps, [(0, 10), (30, 40), (50, 60)]);
-        let segments = [(Activity::Own, 0, 5), (Activity::Waiting, 5, 35), (Activity::Own, 35, 60)];
-        let told = within(&gaps, &segments);
+        let segment = |(doing, from, to)| ShareSegment { doing, from, to, call: None };
+        let segments = [(Activity::Own, 0, 5), (Activity::Waiting, 5, 35), (Activity::Own, 35, 60)].map(segment);
+        let told: Vec<_> = within(&gaps, &segments).into_iter().map(|own| (own.doing, own.from, own.to)).collect();
         assert_eq!(
             told,
             [

@@ -21,7 +21,8 @@ use super::verdict::Breach;
 #[derive(Clone, Debug, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// What a step is; without it, the steps of PyTorch's profiler are, or else the whole run is one.
+    /// What a step is; without it, the steps of PyTorch's profiler are, else the iterations of the steady state, or else the whole
+    /// run is one.
     #[serde(default)]
     pub step: Option<Step>,
     /// How many steps at the beginning do not count.
@@ -38,12 +39,58 @@ pub struct Budget {
     pub allow: Vec<Allowed>,
 }
 
-/// What a step of a program is.
-#[derive(Clone, Debug, Default, serde::Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Step {
+/// What a step of a program is: an iteration of its loop.
+#[derive(Clone, Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
     /// A range of NVTX, or of `torch.profiler.record_function`, of this name; `*` stands for any letters.
-    pub range: String,
+    Range(String),
+    /// `file:line`, or the end of one: a step begins with the first call there that is watched behind calls of other lines.
+    Line(String),
+}
+
+impl Step {
+    /// The steps of PyTorch's profiler.
+    pub(crate) fn of_profiler() -> Self {
+        Self::Range(PROFILER_STEPS.to_owned())
+    }
+
+    /// What it is, in words.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            Self::Range(name) => format!("the range {name}"),
+            Self::Line(place) => format!("the line {place}"),
+        }
+    }
+
+    /// When each step of a process begins, and when the last one ends.
+    pub(crate) fn begins(&self, process: &Process) -> Vec<u64> {
+        let steps = self.of(process);
+        steps.iter().map(|(start, _)| *start).chain(steps.last().map(|(_, end)| *end)).collect()
+    }
+
+    /// The steps of a process, from, to.
+    fn of(&self, process: &Process) -> Vec<(u64, u64)> {
+        let mut found: Vec<(u64, u64)> = match self {
+            Self::Range(pattern) => {
+                let named = process.ranges.iter().filter(|range| fits(&range.name, pattern));
+                named.map(|range| (range.start, range.end)).collect()
+            }
+            Self::Line(place) => {
+                let mut begins = Vec::new();
+                let mut was_there = false;
+                for call in process.calls.iter().filter(|call| call.stack.is_some()) {
+                    let is_there = process.stack(call).iter().any(|frame| is_at(place, frame) == Some(true));
+                    begins.extend((is_there && !was_there).then_some(call.enter));
+                    was_there = is_there;
+                }
+                let ends = begins.iter().skip(1).copied().chain([process.end]);
+                begins.iter().copied().zip(ends).collect()
+            }
+        };
+        found.sort_by_key(|(start, _)| *start);
+        found
+    }
 }
 
 /// A place that may wait.
@@ -118,16 +165,18 @@ fn fits(name: &str, pattern: &str) -> bool {
 /// How PyTorch's profiler names its steps.
 const PROFILER_STEPS: &str = "ProfilerStep#*";
 
-/// The steps of a process, from, to.
-fn steps(process: &Process, step: Option<&Step>) -> Vec<(u64, u64)> {
-    let pattern = step.map_or(PROFILER_STEPS, |step| &step.range);
-    let named = process.ranges.iter().filter(|range| fits(&range.name, pattern));
-    let mut found: Vec<_> = named.map(|range| (range.start, range.end)).collect();
-    if step.is_none() && found.is_empty() {
-        return vec![(process.start, process.end)];
+/// The steps of a process, from, to: those that the budget states, else those of PyTorch's profiler, else the iterations that
+/// were found, else the whole.
+fn steps(process: &Process, judged: &JudgedCalls, step: Option<&Step>) -> Vec<(u64, u64)> {
+    if let Some(step) = step {
+        return step.of(process);
     }
-    found.sort_by_key(|(start, _)| *start);
-    found
+    let of_profiler = Step::of_profiler().of(process);
+    match &judged.steady {
+        _ if !of_profiler.is_empty() => of_profiler,
+        Some(steady) => steady.begins.windows(2).map(|pair| (pair[0], pair[1])).collect(),
+        None => vec![(process.start, process.end)],
+    }
 }
 
 /// A wait of a step.
@@ -222,7 +271,7 @@ pub(crate) fn over(
     let known: Known<'_> = report.places.iter().enumerate().map(|(at, place)| (place.key(), at)).collect();
     let mut told = vec![false; report.places.len()];
     for (process, judged) in recording.processes.iter().zip(judged) {
-        let steps = steps(process, budget.step.as_ref());
+        let steps = steps(process, judged, budget.step.as_ref());
         found += steps.len();
         let waits = waits(budget, (process, judged), &known);
         if steps.len() <= budget.skip_first && !waits.is_empty() {

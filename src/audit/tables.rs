@@ -1,6 +1,8 @@
 //! An audit in tables and sentences, for the terminal, a page and the end of a cell of a notebook.
 
-use super::places::{Reason, WaitPlace};
+use super::class::Activity;
+use super::idle::{IdleCause, IdlePlace};
+use super::places::{Reason, SteadyCalls, WaitPlace};
 use super::region::Region;
 use super::report::{AuditReport, HostShare, ProcessReport};
 use crate::clean::line;
@@ -30,14 +32,166 @@ impl Reason {
     }
 }
 
-/// How many calls at how many places lost time for a reason, and how much.
-fn lost(report: &AuditReport, reason: Reason) -> (u64, usize, u64) {
-    let places: Vec<&WaitPlace> = report.places.iter().filter(|place| place.reason == reason).collect();
-    let sum = |of: fn(&WaitPlace) -> u64| places.iter().fold(0, |sum: u64, place| sum.saturating_add(of(place)));
-    (sum(|place| place.count), places.len(), sum(|place| place.total_ns))
+/// How long the devices of all processes were idle in the part of the time that the shares are of, and how long that was.
+fn idle_of(report: &AuditReport) -> (u64, u64) {
+    let devices =
+        report.processes.iter().flat_map(|process| process.devices.iter().map(move |device| (process, device)));
+    devices.fold((0, 0), |(idle, whole): (u64, u64), (process, device)| {
+        let outside = device.idle.iter().find(|share| share.doing == Activity::Outside).map_or(0, |share| share.ns);
+        let whole_of = process.wall_ns.saturating_sub(outside);
+        let busy = device.kernels_ns.saturating_add(device.copies_ns);
+        (idle.saturating_add(whole_of.saturating_sub(busy)), whole.saturating_add(whole_of))
+    })
 }
 
-/// What the whole comes to.
+/// What the audit comes to, in one sentence: how much of the time a device is idle, and mostly why.
+pub fn headline(report: &AuditReport) -> String {
+    let (idle, whole) = idle_of(report);
+    if whole == 0 {
+        return summary(report);
+    }
+    let devices: usize = report.processes.iter().map(|process| process.devices.len()).sum();
+    let gpu = if devices == 1 { "The GPU is".to_owned() } else { format!("The {devices} GPUs are") };
+    let iterations = report.iterations();
+    let (part, of) = match iterations {
+        0 => (String::new(), "of the time from its first work to its last".to_owned()),
+        many => {
+            let each = |ns: u64| time(ns / many);
+            (format!(" ({} of {})", each(idle), each(whole)), "of an iteration".to_owned())
+        }
+    };
+    let share_of = |ns: u64| share(ns, whole);
+    let is_idle = idle.saturating_mul(20) >= whole;
+    match report.idle.first() {
+        Some(first) if is_idle => {
+            let how = if first.idle_ns.saturating_mul(2) >= idle { "mostly because" } else { "most of all because" };
+            format!("{gpu} idle for {} {of}{part}, {how} {}.", share_of(idle), because(first))
+        }
+        _ if is_idle => format!("{gpu} idle for {} {of}{part}.", share_of(idle)),
+        first => {
+            let busy = share_of(whole - idle);
+            let most =
+                first.map(|first| format!(": no line leaves it idle for more than {} of it", share_of(first.idle_ns)));
+            format!("{gpu} busy for {busy} {of}{}.", most.unwrap_or_default())
+        }
+    }
+}
+
+/// Which rank the others wait for, and why it is late.
+pub fn late(report: &AuditReport) -> Option<String> {
+    let late = report.late.as_ref()?;
+    let waited = time(late.others_waited_ns / report.iterations().max(1));
+    let each = if report.iterations() > 0 { " an iteration" } else { "" };
+    let last = share(late.last, late.collectives);
+    let more = time(late.more_ns);
+    let why = match late.cause {
+        _ if late.more_ns == 0 => "no line of it takes longer than in the others".to_owned(),
+        Some(cause) if late.place.is_empty() => format!("it {}, for {more}{each} more than the others", cause.words()),
+        Some(cause) => format!("{} {}, for {more}{each} more than in the others", line(&late.place), cause.words()),
+        None => format!("its GPU works for {more}{each} longer than those of the others"),
+    };
+    let (rank, count) = (line(&late.rank), counted(late.collectives, "collective"));
+    Some(format!("The others wait for {rank} (last at {last} of {count}; {waited}{each} of all ranks): {why}."))
+}
+
+/// `train.py:26 waits for its data loader`.
+fn because(place: &IdlePlace) -> String {
+    let subject = match (&*place.place, place.cause) {
+        ("", IdleCause::Descheduled | IdleCause::Throttled) => "the process".to_owned(),
+        ("", IdleCause::Pause) => "the GPU".to_owned(),
+        ("", _) => "a line that is not known".to_owned(),
+        (line_of, _) => line(line_of).into_owned(),
+    };
+    format!("{subject} {}", place.cause.words())
+}
+
+/// The lines at which a device was idle: in each iteration, where there are such.
+pub fn idle(report: &AuditReport, most: usize) -> Table {
+    let (_, whole) = idle_of(report);
+    let iterations = report.iterations();
+    let title = if iterations > 0 { "idle an iteration" } else { "idle" };
+    let row = |place: &IdlePlace| {
+        let cells =
+            [time(place.idle_ns / iterations.max(1)), share(place.idle_ns, whole), why(place), waits_at(report, place)];
+        TableRow::new(line(place.name()), cells.into_iter().map(Cell::Text).collect())
+    };
+    let columns = [
+        (Role::Label, "line"),
+        (Role::Measured, title),
+        (Role::Measured, "share"),
+        (Role::Fact, "because it"),
+        (Role::Measured, "waits there"),
+    ];
+    let rows = report.idle.iter().take(most).map(row).collect();
+    Table::new("Why the GPU is idle", columns.map(|(role, name)| Column::new(role, name)).to_vec(), rows)
+}
+
+fn why(place: &IdlePlace) -> String {
+    let within = if place.within.is_empty() { String::new() } else { format!(": {}", line(&place.within)) };
+    let behind =
+        if place.behind.is_empty() { String::new() } else { format!(", behind the wait of {}", line(&place.behind)) };
+    format!("{}{within}{behind}", place.cause.words())
+}
+
+/// How often, and for how long, calls of a line wait in each iteration.
+fn waits_at(report: &AuditReport, place: &IdlePlace) -> String {
+    let waits =
+        report.places.iter().filter(|wait| !wait.place.is_empty() && wait.place == place.place && wait.is_wait());
+    let (count, total) = waits.fold((0, 0), |(count, total): (u64, u64), wait| {
+        let own = wait.steady.map_or((wait.count, wait.total_ns), |steady| (steady.count, steady.total_ns));
+        (count + own.0, total.saturating_add(own.1))
+    });
+    match (count, report.iterations()) {
+        (0, _) => String::new(),
+        (count, 0) => format!("{count}, {}", time(total)),
+        (count, many) => format!("{:.1}, {}", count as f64 / many as f64, time(total / many)),
+    }
+}
+
+/// What came before the steady state, and is not counted.
+pub fn start_up(report: &AuditReport) -> Option<String> {
+    let longest =
+        report.processes.iter().filter_map(|process| process.steady.as_ref()).map(|steady| steady.start_up_ns).max()?;
+    let outside = |reason: Reason| {
+        let of = report.places.iter().filter(|place| place.reason == reason);
+        of.fold((0, 0), |(count, total): (u64, u64), place| {
+            let steady = place.steady.unwrap_or_default();
+            (count + place.count.saturating_sub(steady.count), total + place.total_ns.saturating_sub(steady.total_ns))
+        })
+    };
+    let parts = [
+        (Reason::Load, "loading code"),
+        (Reason::Allocate, "allocating"),
+        (Reason::PageLock, "page-locking"),
+        (Reason::Wait, "waiting"),
+    ];
+    let parts = parts.into_iter().map(|(reason, words)| (outside(reason), words)).filter(|((count, _), _)| *count > 0);
+    let parts: Vec<String> = parts
+        .map(|((count, total), words)| format!("{} {words} for {}", counted(count, "call"), time(total)))
+        .collect();
+    let with =
+        if parts.is_empty() { String::new() } else { format!("; outside of the iterations: {}", parts.join(", ")) };
+    Some(format!("Start-up took {} and is not counted{with}.", time(longest)))
+}
+
+/// What the iterations are.
+pub fn iterations(report: &AuditReport) -> Option<String> {
+    let steady = |process: &ProcessReport| Some((process.wall_ns, process.steady.clone()?));
+    let (wall, first) = report.processes.iter().filter_map(steady).max_by_key(|(_, steady)| steady.iterations)?;
+    let each = time(wall / first.iterations.max(1));
+    Some(format!("{} of {each}, told by {}.", counted(report.iterations(), "iteration"), line(&first.by)))
+}
+
+/// How many calls at how many places lost time for a reason, and how much, in the steady state.
+fn lost(report: &AuditReport, reason: Reason) -> (u64, usize, u64) {
+    let count = |place: &WaitPlace| place.steady.map_or(place.count, |steady| steady.count);
+    let of = |place: &&WaitPlace| place.reason == reason && count(place) > 0;
+    let places: Vec<&WaitPlace> = report.places.iter().filter(of).collect();
+    let sum = |of: &dyn Fn(&WaitPlace) -> u64| places.iter().fold(0, |sum: u64, place| sum.saturating_add(of(place)));
+    (sum(&count), places.len(), sum(&WaitPlace::lost_ns))
+}
+
+/// What the waits come to.
 pub fn summary(report: &AuditReport) -> String {
     let (count, _, total) = lost(report, Reason::Unknown);
     let unknown = match count {
@@ -88,11 +242,22 @@ pub fn places(report: &AuditReport, most: usize) -> Table {
         (Role::Measured, "total"),
         (Role::Measured, "median"),
         (Role::Measured, "longest"),
+        (Role::Measured, "an iteration"),
         (Role::Measured, "of wall time"),
         (Role::Measured, "device idle after"),
     ];
+    let iterations = report.iterations();
     let has_operators = report.places.iter().any(|place| !place.operator.is_empty());
     let wall = report.wall_ns();
+    let is_shown = |name: &str| match name {
+        "operator" => has_operators,
+        "an iteration" => iterations > 0,
+        _ => true,
+    };
+    let each = |place: &WaitPlace| {
+        let SteadyCalls { count, total_ns } = place.steady.unwrap_or_default();
+        format!("{:.1}, {}", count as f64 / iterations.max(1) as f64, time(total_ns / iterations.max(1)))
+    };
     let row = |place: &WaitPlace| {
         let cells = [
             line(&place.operator).into_owned(),
@@ -102,14 +267,16 @@ pub fn places(report: &AuditReport, most: usize) -> Table {
             time(place.total_ns),
             time(place.median_ns),
             time(place.longest_ns),
-            if place.total_ns > wall { "above 100 %".to_owned() } else { share(place.total_ns, wall) },
+            each(place),
+            if place.lost_ns() > wall { "above 100 %".to_owned() } else { share(place.lost_ns(), wall) },
             time(place.idle_after_ns),
         ];
-        let cells = cells.into_iter().skip(usize::from(!has_operators)).map(Cell::Text).collect();
+        let shown = columns.iter().skip(1).zip(cells).filter(|((_, name), _)| is_shown(name));
+        let cells = shown.map(|(_, cell)| Cell::Text(cell)).collect();
         TableRow::new(line(place.name()), cells)
     };
     let rows = report.places.iter().take(most).map(row).collect();
-    let shown = columns.into_iter().filter(|(_, name)| has_operators || *name != "operator");
+    let shown = columns.into_iter().filter(|(_, name)| is_shown(name));
     Table::new("Places by time lost", shown.map(|(role, name)| Column::new(role, name)).collect(), rows)
 }
 
@@ -134,7 +301,8 @@ pub fn time_of(process: &ProcessReport) -> Table {
         groups.push(TableGroup { label, rows: listed(&device.idle) });
     }
     let rank = process.rank.map(|rank| format!("Rank {rank}, process")).unwrap_or_else(|| "Process".to_owned());
-    let title = format!("{rank} {}: {} in all", process.process, time(wall));
+    let part = if process.steady.is_some() { "in its steady state" } else { "in all" };
+    let title = format!("{rank} {}: {} {part}", process.process, time(wall));
     let headings = [(Role::Label, "what"), (Role::Measured, "time"), (Role::Measured, "share")];
     Table { title, columns: headings.map(|(role, name)| Column::new(role, name)).to_vec(), groups }
 }
@@ -147,7 +315,7 @@ pub fn overhead(process: &ProcessReport) -> Option<String> {
          device's work comes on top.",
         time(overhead.own_ns),
         counted(overhead.calls, "call"),
-        share(overhead.own_ns, process.wall_ns)
+        Scale::PERCENT.fixed(overhead.share, 1)
     ))
 }
 
@@ -158,7 +326,8 @@ displayed!(AuditReport, Region);
 
 impl Show for AuditReport {
     fn on(&self, page: Page) -> Page {
-        let page = page.note(summary(self));
+        let page = page.note(headline(self)).note(summary(self));
+        let page = if self.idle.is_empty() { page } else { page.show(&idle(self, LISTED)) };
         let page = if self.places.is_empty() { page } else { page.show(&places(self, LISTED)) };
         let page = self.processes.iter().fold(page, |page, process| page.show(&time_of(process)));
         self.warnings.iter().fold(page, Page::note)

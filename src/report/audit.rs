@@ -17,7 +17,9 @@ use crate::present::PAGE_BEGIN;
 use crate::present::units::capitalized;
 use crate::timeline::{TRACE_BEGIN, to_trace};
 use crate::yaml;
-use syncscope_audit::{self as audit, AuditReport, Breach, Budget, JudgedCalls, MAX_AUDIT_BYTES, ProgramRecording};
+use syncscope_audit::{
+    self as audit, AuditReport, Breach, Budget, IdleCause, JudgedCalls, MAX_AUDIT_BYTES, ProgramRecording, Step,
+};
 
 /// Find where a program that uses CUDA waits for its devices, with the line of its code
 #[derive(Args)]
@@ -26,7 +28,8 @@ The program runs as it would without: its input, output, signals and end are its
 standard error when it has ended. Processes that it starts are followed. CUPTI has to be there (pip: nvidia-cuda-cupti, or the \
 CUDA toolkit), of the driver's version or older.
 
-A step of a budget is a range of NVTX.
+Iterations are found by work that repeats; the ranges of NVTX that a budget or --step names are taken in its place. What comes \
+before they are alike is start-up, and is not counted.
 
 Each process records up to 1 GiB in the folder for temporary files (TMPDIR); SYNCSCOPE_AUDIT_BYTES sets another limit, in bytes. \
 Records beyond it are lost, and the audit says how many.
@@ -49,6 +52,12 @@ pub(super) struct Arguments {
     /// Of which calls the stack is taken; else of a sample, and of all where a baseline or a budget needs the places of all
     #[arg(long, value_name = "WHICH", conflicts_with = "from")]
     stacks: Option<Stacks>,
+    /// What an iteration is: a range of NVTX (`*` stands for any letters), or the line (FILE:LINE) at which each begins; else it is looked for
+    #[arg(long, value_name = "RANGE|LINE", value_parser = step)]
+    step: Option<Step>,
+    /// Print all: each call that loses time, and where the time went
+    #[arg(long)]
+    all: bool,
     /// Fail where the program waits more than this file (YAML) allows
     #[arg(long, value_name = "FILE")]
     budget: Option<PathBuf>,
@@ -98,8 +107,19 @@ fn claim(arguments: &Arguments) -> anyhow::Result<Files> {
     Ok([json, html, claim(&arguments.trace, &begins_with(TRACE_BEGIN))?])
 }
 
-/// How many places and how many processes are printed.
+/// How many lines are printed, of how many of them what can be done; and of all, how many places and processes.
+const LINES: usize = 5;
+const ADVISED: usize = 3;
 const PRINTED: usize = 20;
+
+fn step(text: &str) -> Result<Step, String> {
+    let is_line = text.rsplit_once(':').is_some_and(|(file, line)| !file.is_empty() && line.parse::<u32>().is_ok());
+    match text.trim() {
+        "" => Err("it names nothing".to_owned()),
+        _ if is_line => Ok(Step::Line(text.to_owned())),
+        _ => Ok(Step::Range(text.to_owned())),
+    }
+}
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let budget = arguments.budget.as_deref().map(budget).transpose()?;
@@ -107,7 +127,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let stacks = stacks(arguments, budget.as_ref())?;
     let files = claim(arguments)?;
     if let Some(report) = kept_before(arguments)? {
-        tell(&report, true);
+        tell(&report, true, arguments.all);
         write(&files, &ProgramRecording::default(), &report, &[])?;
         return Ok(End::Well);
     }
@@ -122,9 +142,10 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
             (recording, words.join(" "), Some(status))
         }
     };
-    let (report, judged) = AuditReport::of(&recording, &of);
+    let step = arguments.step.as_ref().or_else(|| budget.as_ref()?.step.as_ref());
+    let (report, judged) = AuditReport::of(&recording, &of, step);
     let verdict = audit::verdict((budget.as_ref(), baseline.as_ref()), &recording, &judged, &report);
-    tell(&report, !arguments.from.is_empty());
+    tell(&report, !arguments.from.is_empty(), arguments.all);
     write(&files, &recording, &report, &judged)?;
     for Breach { place, why } in &verdict.breaches {
         alert!("error: {} ({}): {why}", place.name(), place.call);
@@ -171,11 +192,58 @@ fn kept_before(arguments: &Arguments) -> anyhow::Result<Option<AuditReport>> {
 }
 
 /// Says what was found: on standard output where that is this program's own, else on standard error.
-fn tell(report: &AuditReport, to_output: bool) {
-    let mut text = String::new();
+fn tell(report: &AuditReport, to_output: bool, all: bool) {
+    let mut text = in_short(report);
+    if all {
+        text.push_str(&in_full(report));
+    }
+    // Whoever audits a program stands in its folder, mostly.
+    if let Ok(folder) = std::env::current_dir() {
+        text = text.replace(&format!("{}/", folder.display()), "");
+    }
+    match to_output {
+        true => show!("{text}"),
+        false if terminal::is_quiet() => {}
+        false => output::error(&text),
+    }
+    for warning in &report.warnings {
+        match to_output {
+            true => output::message(warning, Some(terminal::WARNING)),
+            false => alert!("warning: {warning}"),
+        }
+    }
+}
+
+/// A name in a trace may be anybody's: it ends no line.
+fn line(text: &str) -> String {
+    terminal_line(text).into_owned() + "\n"
+}
+
+/// Why the device was idle, and what can be done: at most 25 lines.
+fn in_short(report: &AuditReport) -> String {
+    let mut text = line(&audit::headline(report));
+    let about = [audit::late(report), audit::iterations_words(report), audit::start_up(report)];
+    about.into_iter().flatten().for_each(|words| text.push_str(&line(&words)));
+    if !report.idle.is_empty() {
+        text.push_str(&format!("\n{}\n", audit::idle_table(report, LINES).to_console()));
+        let mut told = Vec::new();
+        for place in report.idle.iter().take(LINES).filter(|place| place.cause != IdleCause::Unknown) {
+            if told.len() < ADVISED && !told.contains(&place.cause) {
+                told.push(place.cause);
+                text.push_str(&line(&format!("{}: {}.", place.name(), place.cause.advice())));
+            }
+        }
+    }
+    text.push_str(&line(&audit::summary(report)));
+    let costs = report.processes.iter().filter_map(audit::overhead);
+    costs.take(1).for_each(|words| text.push_str(&line(&words)));
+    text
+}
+
+/// Each call that loses time, and where the time went.
+fn in_full(report: &AuditReport) -> String {
+    let mut text = String::from("\n");
     let mut add = |more: &str| text.push_str(more);
-    // A name in a trace may be anybody's: it ends no line.
-    let line = |text: &str| terminal_line(text).into_owned() + "\n";
     if !report.places.is_empty() {
         add(&audit::places_table(report, PRINTED).to_console());
         let rest = report.places.len().saturating_sub(PRINTED);
@@ -196,26 +264,12 @@ fn tell(report: &AuditReport, to_output: bool) {
     let mut recorded = report.processes.iter().filter(|process| process.wall_ns > 0);
     for process in recorded.by_ref().take(PRINTED) {
         add(&format!("{}\n", audit::time_of(process).to_console()));
-        if let Some(overhead) = audit::overhead(process) {
-            add(&line(&overhead));
-        }
     }
     let rest = recorded.count();
     if rest > 0 {
         add(&format!("and {rest} more processes (--json has all)\n"));
     }
-    add(&line(&audit::summary(report)));
-    match to_output {
-        true => show!("{text}"),
-        false if terminal::is_quiet() => {}
-        false => output::error(&text),
-    }
-    for warning in &report.warnings {
-        match to_output {
-            true => output::message(warning, Some(terminal::WARNING)),
-            false => alert!("warning: {warning}"),
-        }
-    }
+    text
 }
 
 fn write(

@@ -47,7 +47,8 @@ fn an_empty_or_misspelt_budget_is_refused_before_the_program_runs() {
     for (budget, word) in [
         ("skip_first: 1\n", "it limits nothing"),
         ("waitz: 1\n", "waitz"),
-        ("waits: 1\nstep: {}\n", "missing field `range`"),
+        ("waits: 1\nstep: {}\n", "a single key"),
+        ("waits: 1\nstep: { lime: a }\n", "did you mean `line`?"),
         ("milliseconds: -1\n", "from 0 on"),
         ("waits: 1\nallow:\n  - { place: train.py, reason: \" \" }\n", "`allow[0]` states no `reason`"),
         ("waits: 1\nallow:\n  - { place: \"\", reason: it is a test }\n", "`allow[0]` states no `place`"),

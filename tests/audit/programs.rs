@@ -367,7 +367,16 @@ fn samples_say_at_which_line_and_why_a_thread_that_feeds_the_device_does_not_run
     if printed.starts_with("unknown") {
         return;
     }
-    let expected = "sleeps 2\nreads 3\ngets 4\nwants_to_run 5\ncomputes 1\nfeeds 4\nlaunches in windows\n";
+    let expected = "sleeps 2\nreads 3\ngets 4\nwants_to_run 5\ncomputes 1\nfeeds 4\n";
     assert_eq!(printed, expected, "{}", said(&audited.output));
     assert_eq!(audited.report.warnings, [""; 0]);
+}
+
+/// A program without Python, whose samples have no lines: it goes on until there is such a launch, or for a minute.
+#[test]
+fn launches_of_a_native_program_are_recorded_within_windows() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = native(folder.path(), "launches.c", &[]);
+    let audited = Audited::of(&[&program], &[], &[]);
+    assert_eq!(String::from_utf8_lossy(&audited.output.stdout), "a launch in a window\n", "{}", said(&audited.output));
 }

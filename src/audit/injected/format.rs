@@ -116,6 +116,8 @@ pub(crate) mod note {
     pub(crate) const TAKEN: u32 = 3;
     /// CUPTI refused something else.
     pub(crate) const REFUSED: u32 = 4;
+    /// Its rank in its job, as whoever started it says.
+    pub(crate) const RANK: u32 = 5;
 }
 
 /// No stream, no stack.

@@ -1,4 +1,5 @@
-//! Launches, which are watched in windows only: they are too many to be watched always.
+//! Launches, which are watched in windows only: they are too many to be watched always. A program with Python has none: samples
+//! say where it launches.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,6 +83,10 @@ impl Windows {
     pub(crate) fn turn(&mut self) {
         let now = Instant::now();
         if now < self.next {
+            return;
+        }
+        if !self.is_open && python::running().is_some() {
+            self.next = now + PERIOD;
             return;
         }
         self.is_open = !self.is_open;

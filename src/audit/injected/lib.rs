@@ -52,6 +52,8 @@ use sampling::Sampling;
 const FOLDER: &str = "SYNCSCOPE_AUDIT_FOLDER";
 /// Which stacks are taken: `all`, `sample`, `none`.
 const STACKS: &str = "SYNCSCOPE_AUDIT_STACKS";
+/// The rank of a process in its job: of torchrun, Open MPI, MPICH and Slurm.
+const RANKS: [&str; 4] = ["RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
 /// How long a call waits for its stack, in milliseconds.
 const PATIENCE: &str = "SYNCSCOPE_AUDIT_PATIENCE";
 /// The most bytes of a record file.
@@ -117,6 +119,9 @@ fn begin(folder: &Path) {
     let say = |code: u32, text: &str| Fields::new().u32(code).write(tag::NOTE, text.as_bytes());
     let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     say(note::COMMAND, &String::from_utf8_lossy(&command).replace('\0', " "));
+    if let Some(rank) = RANKS.iter().find_map(|name| env::var(name).ok()) {
+        say(note::RANK, &rank);
+    }
     let cupti = match loaded {
         Ok(cupti) => cupti,
         Err(reason) => return say(note::NO_CUPTI, &reason),

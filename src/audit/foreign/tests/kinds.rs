@@ -354,7 +354,7 @@ fn several_files_are_the_ranks_of_a_job() {
         path
     })
     .to_vec();
-    let (report, _) = AuditReport::of(&read(&files).unwrap(), "job");
+    let (report, _) = AuditReport::of(&read(&files).unwrap(), "job", None);
     assert_eq!(report.processes.iter().map(|process| process.rank).collect::<Vec<_>>(), [Some(0), Some(1)]);
     assert_eq!(found(&report), [("", "cudaStreamSynchronize", Reason::Wait, 2, 2 * 29_996)]);
     fs::write(&files[0], "{\"traceEvents\": [").unwrap();
@@ -415,7 +415,7 @@ fn the_steps_of_a_budget_are_a_name_a_pattern_or_the_profilers_own() {
     };
     let text = trace_of(&(0..5).flat_map(step).collect::<Vec<_>>());
     let of = |range: Option<&str>, waits| {
-        let step = range.map(|range| Step { range: range.to_owned() });
+        let step = range.map(|range| Step::Range(range.to_owned()));
         held(&text, &Budget { step, waits: Some(waits), ..Budget::default() }).0
     };
     for range in [None, Some("ProfilerStep#*"), Some("*Step*"), Some("*"), Some("ProfilerStep#3")] {
@@ -428,7 +428,7 @@ fn the_steps_of_a_budget_are_a_name_a_pattern_or_the_profilers_own() {
     let mut other = waited_for("cudaStreamSynchronize", 0.0, 101);
     other.iter_mut().filter(|event| event["cat"] != "kernel").for_each(|event| event["pid"] = json!(11));
     let both = trace_of(&[(0..5).flat_map(step).collect::<Vec<_>>(), other].concat());
-    let budget = Budget { step: Some(Step { range: "Profiler*".to_owned() }), waits: Some(1), ..Budget::default() };
+    let budget = Budget { step: Some(Step::Range("Profiler*".to_owned())), waits: Some(1), ..Budget::default() };
     assert!(held(&both, &budget).1.contains("no step in process 11"), "{}", held(&both, &budget).1);
 }
 

@@ -41,7 +41,7 @@ fn trace_of(events: &[Value]) -> String {
 /// The recording of a text, its report, and what is known of its calls.
 fn read_text(text: &[u8]) -> (ProgramRecording, AuditReport, Vec<JudgedCalls>) {
     let recording = of_reader(text, "trace.json").unwrap().0;
-    let (report, judged) = AuditReport::of(&recording, "trace.json");
+    let (report, judged) = AuditReport::of(&recording, "trace.json", None);
     for process in &report.processes {
         let sum = |shares: &[HostShare]| shares.iter().map(|share| share.ns).sum::<u64>();
         assert_eq!(sum(&process.host), process.wall_ns, "each nanosecond has one row");

@@ -148,7 +148,18 @@ impl Program {
         self.streams[stream].push(end);
         let name = kind.words().into();
         let stream = STREAMS[stream];
-        self.work.push(RecordedWork { name, kind, start, end, correlation, context: 1, stream, device: 0, bytes });
+        self.work.push(RecordedWork {
+            name,
+            kind,
+            start,
+            end,
+            correlation,
+            context: 1,
+            stream,
+            device: 0,
+            bytes,
+            awaited: None,
+        });
         (start, end)
     }
 

@@ -1,0 +1,796 @@
+//! Why a device had nothing to do, and at which line of the program.
+//!
+//! # Method
+//! A gap is the time from one piece of a device's work to the next, with none of any stream in it. What the thread did meanwhile that launched the next
+//! piece tells its cause:
+//!
+//! * In a watched call, the call does, at its place.
+//! * A gap of at most [`PAUSE`] is the device's own. One of at most [`LAUNCHING`] is the time that the host takes for launches, or, behind a wait that the device ended, for the first one.
+//! * The rest is told by samples: what threads did at random times. Gaps between the same two pieces of work are alike: the
+//!   samples that fell into them share their time evenly. Where none fell into any of these, those before the same next
+//!   piece tell, then the stack of the next call or launch, which stands at or behind the line; and else nothing does.
+//! * Between two samples, a thread that could have been on a processor and was not, or whose group was not let on one,
+//!   stood still. That much of the idle time between these samples has that cause.
+//! * Of the time at a line where samples found a thread on a processor, the part goes to first touches of pages that so many
+//!   take here. Several threads that touch pages at once hinder each other: it is up to [`CONTENDED`] times as much, as long as the thread was in
+//!   the kernel for that.
+//!
+//! A thread without Python works for a line of another: of it and of the main thread, the one that runs tells, else the
+//! main thread.
+//!
+//! # Limits
+//! A cause that took less than the distance of two samples in the whole recording may be missed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::class::Activity;
+use super::evidence::{CallJudgement, Cause};
+use super::format::OTHER_THREAD;
+use super::places;
+use super::recording::{Doing, Frame, Process, RecordedCall, RecordedWork, Sample};
+use super::shares::{self, ShareSegment};
+use crate::units::counted;
+
+/// In nanoseconds: a launch takes 3 to 10 µs, and with what PyTorch does around it 5 to 30.
+const LAUNCHING: u64 = 50_000;
+/// In nanoseconds: behind a gate, an H200 pauses for 1.0 µs between two kernels.
+const PAUSE: u64 = 2_000;
+/// For how long, in nanoseconds, a state that the system tells may be that of a call which has ended since.
+const STALE: u64 = 100_000;
+/// The function of PyTorch in which a thread waits for those that run its backward pass.
+const BACKWARD: &str = "_engine_run_backward";
+/// By how much the clocks of host and device may differ.
+const SLACK: u64 = 5_000;
+/// How late a sample may be, and for what part of its time a thread may stand, before that is a cause.
+const STOOD: u64 = 200_000;
+const STOOD_SHARE: f64 = 0.2;
+/// How much longer first touches of pages take that other threads make, too.
+const CONTENDED: f64 = 10.0;
+
+/// Why a device had nothing to do.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum IdleCause {
+    /// The host had waited for the device, and launched the next work only then.
+    Wait,
+    /// The host was blocked by its own copy.
+    Copy,
+    /// The driver loaded code.
+    Load,
+    /// Memory was allocated, freed or page-locked.
+    Allocate,
+    /// A call of the driver took its time.
+    Call,
+    /// The host launches no faster.
+    Launch,
+    /// The device pauses between two pieces of work, whatever the host does.
+    Pause,
+    /// The program waited for its data loader.
+    Loader,
+    /// It slept.
+    Sleep,
+    /// It waited for input or output.
+    InputOutput,
+    /// It waited for a lock, a queue or its other threads.
+    Lock,
+    /// Another thread held the interpreter's lock.
+    InterpreterLock,
+    /// Other threads or programs had the processor.
+    Descheduled,
+    /// The quota of processor time was used up.
+    Throttled,
+    /// Pages of memory were touched for the first time.
+    PageFault,
+    /// It waited for another rank of the job.
+    Rank,
+    /// The program ran its own code.
+    Own,
+    /// It is not known.
+    Unknown,
+}
+
+impl IdleCause {
+    /// In words, of the program.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Wait => "waits for the device",
+            Self::Copy => "is blocked by its own copy",
+            Self::Load => "loads code",
+            Self::Allocate => "allocates, frees or page-locks memory",
+            Self::Call => "is in a call of the driver",
+            Self::Launch => "launches no faster",
+            Self::Pause => "pauses between two pieces of work by itself",
+            Self::Loader => "waits for its data loader",
+            Self::Sleep => "sleeps",
+            Self::InputOutput => "waits for input or output",
+            Self::Lock => "waits for a lock, a queue or other threads of its own",
+            Self::InterpreterLock => "holds the interpreter's lock in another thread",
+            Self::Descheduled => "is kept from the processor by others",
+            Self::Throttled => "has used up its quota of processor time",
+            Self::PageFault => "touches new pages of memory",
+            Self::Rank => "arrives last at what all ranks do together",
+            Self::Own => "runs its own code",
+            Self::Unknown => "does what is not known",
+        }
+    }
+
+    /// What can be done.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::Wait => {
+                "read results later or less often, and keep decisions on the device, so that launches go ahead of it"
+            }
+            Self::Copy => "copy from and to page-locked memory without blocking",
+            Self::Load => "load code before the first iteration: run each shape once, or set CUDA_MODULE_LOADING=EAGER",
+            Self::Allocate => "allocate and page-lock memory once, and reuse it",
+            Self::Call => "make such calls before the first iteration",
+            Self::Launch => {
+                "launch fewer, larger kernels: a larger batch, fused operations (torch.compile), or a CUDA graph"
+            }
+            Self::Pause => "let there be fewer, larger kernels, or launch them by a CUDA graph",
+            Self::Loader => "load ahead: more workers, a larger prefetch_factor, pin_memory, or less work per sample",
+            Self::Sleep => "do not sleep between launches",
+            Self::InputOutput => "read and write in another thread, ahead of when it is needed",
+            Self::Lock => "fill the queue ahead, hold the lock for less time, or leave those threads less to do",
+            Self::InterpreterLock => "move that work to another process",
+            Self::Descheduled => {
+                "leave the program a processor of its own: fewer threads, fewer neighbours, or pin them"
+            }
+            Self::Throttled => "raise the quota of the container, or start fewer threads",
+            Self::PageFault => "reuse buffers: memory that is new in each iteration is touched page by page",
+            Self::Rank => "look at the lines of that rank: what it does there, the others do not",
+            Self::Own => "do this in another process or thread, ahead of the device, or less of it",
+            Self::Unknown => "audit for longer, so that more samples fall into it",
+        }
+    }
+
+    fn of_activity(doing: Activity) -> Self {
+        match doing {
+            Activity::Waiting => Self::Wait,
+            Activity::Copying => Self::Copy,
+            Activity::Loading => Self::Load,
+            Activity::Allocating | Activity::PageLocking => Self::Allocate,
+            Activity::Calling | Activity::Unknown => Self::Call,
+            Activity::Own | Activity::Outside => Self::Unknown,
+        }
+    }
+}
+
+/// A line of a program that leaves a device idle, and why.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IdlePlace {
+    /// Where the innermost frame of the user's own code is: `file:line`; empty where it is not known.
+    pub place: String,
+    /// The function of that frame.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub function: String,
+    /// Why.
+    pub cause: IdleCause,
+    /// The call of the driver, or the function of a library, in which the thread was; of launches, how many and how long.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub within: String,
+    /// The wait behind which most of it lies: without it, launches could have gone ahead.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub behind: String,
+    /// How long the devices were idle for it, in nanoseconds.
+    pub idle_ns: u64,
+    /// The stack, the innermost frame first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<Frame>,
+}
+
+impl IdlePlace {
+    /// The place in words, also where it has none.
+    pub fn name(&self) -> &str {
+        match (&*self.place, self.cause) {
+            ("", IdleCause::Descheduled | IdleCause::Throttled) => "(the whole process)",
+            ("", IdleCause::Pause) => "(the GPU)",
+            ("", _) => "(no line known)",
+            (place, _) => place,
+        }
+    }
+}
+
+/// What a place is known by while it is gathered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    place: String,
+    cause: IdleCause,
+    within: String,
+}
+
+/// What was found of a key.
+#[derive(Default)]
+struct Found {
+    ns: f64,
+    stack: Option<u32>,
+    behind: BTreeMap<String, f64>,
+}
+
+/// All of one process.
+#[derive(Default)]
+struct Told {
+    all: HashMap<Key, Found>,
+    iterations: u64,
+}
+
+impl Told {
+    fn add(&mut self, key: &Key, stack: Option<u32>, ns: f64, behind: Option<&str>) {
+        if ns <= 0.0 {
+            return;
+        }
+        let found = self.all.entry(key.clone()).or_default();
+        found.ns += ns;
+        found.stack = found.stack.or(stack);
+        if let Some(behind) = behind {
+            *found.behind.entry(behind.to_owned()).or_default() += ns;
+        }
+    }
+}
+
+/// What threads did at one time, for one that launches.
+struct Tick {
+    at: u64,
+    key: Key,
+    stack: Option<u32>,
+    /// Since the tick before: for how long it stood still for each of the two causes.
+    throttled: u64,
+    delayed: u64,
+    /// How long it ran since then, how long of that in the kernel, and what its first touches of pages take.
+    ran: f64,
+    system: f64,
+    touches: f64,
+}
+
+/// A part of a gap that no call tells.
+struct Piece {
+    from: u64,
+    to: u64,
+    gap: usize,
+    /// How much of it is still to be told.
+    left: f64,
+}
+
+/// A gap of a device.
+struct Gap<'a> {
+    from: u64,
+    to: u64,
+    before: Option<&'a Arc<str>>,
+    next: Option<&'a Arc<str>>,
+    correlation: u64,
+    /// The call that waited for what ended at its begin.
+    waited: Option<usize>,
+    /// From when on the next work waited for another rank, and for which.
+    rank: Option<(u64, &'a Arc<str>)>,
+}
+
+/// The places of a process at which its devices were idle, the longest first.
+pub(crate) fn of(
+    process: &Process,
+    judgements: &[CallJudgement],
+    gaps: &[(u32, Vec<(u64, u64)>)],
+    iterations: u64,
+) -> Vec<IdlePlace> {
+    let mut told = Told { iterations, ..Told::default() };
+    let feeders = Feeders::of(process);
+    for (device, gaps) in gaps {
+        let gaps = described(process, judgements, *device, gaps);
+        let mut by_thread: HashMap<Option<u32>, Vec<Gap<'_>>> = HashMap::new();
+        for gap in gaps {
+            by_thread.entry(feeders.of_work(gap.next)).or_default().push(gap);
+        }
+        for (thread, gaps) in by_thread {
+            one_thread(process, judgements, thread, &gaps, &mut told);
+        }
+    }
+    let mut places: Vec<IdlePlace> = told.all.into_iter().map(|(key, found)| place(process, key, found)).collect();
+    places.sort_by(|a, b| b.idle_ns.cmp(&a.idle_ns).then_with(|| (&a.place, a.cause).cmp(&(&b.place, b.cause))));
+    places.retain(|place| place.idle_ns > 0);
+    places
+}
+
+fn place(process: &Process, key: Key, found: Found) -> IdlePlace {
+    let stack = process.frames_of(found.stack);
+    let most = found.behind.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
+    IdlePlace {
+        function: places::frame(&stack).map(|frame| frame.function.clone()).unwrap_or_default(),
+        behind: most
+            .filter(|(place, ns)| *ns > found.ns / 2.0 && *place != key.place)
+            .map(|(place, _)| place)
+            .unwrap_or_default(),
+        idle_ns: found.ns.round() as u64,
+        stack: stack.into_iter().take(places::DEPTH).cloned().collect(),
+        place: key.place,
+        cause: key.cause,
+        within: key.within,
+    }
+}
+
+/// Which thread launches what.
+struct Feeders {
+    by_name: HashMap<Arc<str>, u32>,
+    most: Option<u32>,
+}
+
+impl Feeders {
+    fn of(process: &Process) -> Self {
+        let mut counts: HashMap<&Arc<str>, HashMap<u32, usize>> = HashMap::new();
+        let mut all: HashMap<u32, usize> = HashMap::new();
+        for launch in &process.launches {
+            let at = process.work.partition_point(|work| work.correlation < launch.correlation);
+            let work = process.work.get(at).filter(|work| work.correlation == launch.correlation);
+            if let Some(work) = work {
+                *counts.entry(&work.name).or_default().entry(launch.thread).or_default() += 1;
+                *all.entry(launch.thread).or_default() += 1;
+            }
+        }
+        let most = |counts: HashMap<u32, usize>| counts.into_iter().max_by_key(|(thread, count)| (*count, *thread));
+        let by_name = counts.into_iter().filter_map(|(name, counts)| Some((Arc::clone(name), most(counts)?.0)));
+        let by_name = by_name.collect();
+        let most = most(all).map(|(thread, _)| thread).or_else(|| shares::main_thread(process));
+        Self { by_name, most }
+    }
+
+    fn of_work(&self, name: Option<&Arc<str>>) -> Option<u32> {
+        name.and_then(|name| self.by_name.get(name).copied()).or(self.most)
+    }
+}
+
+/// The gaps of a device, with what stands at their ends.
+fn described<'a>(process: &'a Process, judgements: &[CallJudgement], device: u32, gaps: &[(u64, u64)]) -> Vec<Gap<'a>> {
+    let own = || process.work.iter().filter(|work| work.device == device);
+    let mut ends: Vec<_> = own().map(|work| (work.end, &work.name)).collect();
+    ends.sort_by_key(|(end, _)| *end);
+    let mut starts: Vec<&RecordedWork> = own().collect();
+    starts.sort_by_key(|work| (work.start, work.correlation));
+    let waits = process.calls.iter().zip(judgements).enumerate();
+    let waits = waits.filter(|(_, (_, judgement))| judgement.cause == Cause::Wait);
+    let mut waits: Vec<(u64, u64, usize)> = waits.map(|(at, (call, _))| (call.exit, call.enter, at)).collect();
+    waits.sort_unstable();
+    let gap = |&(from, to): &(u64, u64)| {
+        let before = ends[..ends.partition_point(|(end, _)| *end <= from)].last();
+        let next = starts.get(starts.partition_point(|work| work.start < to)).copied();
+        let first = waits.partition_point(|(exit, ..)| exit.saturating_add(SLACK) < from);
+        let waited = waits[first..].iter().take_while(|(exit, ..)| *exit <= to).find(|(_, enter, _)| *enter < from);
+        Gap {
+            from,
+            to,
+            before: before.map(|(_, name)| *name),
+            next: next.map(|work| &work.name),
+            correlation: next.map_or(u64::MAX, |work| work.correlation),
+            waited: waited.map(|(.., at)| *at),
+            rank: next.and_then(|work| work.awaited.as_ref()).map(|(since, rank)| (*since, rank)),
+        }
+    };
+    gaps.iter().map(gap).collect()
+}
+
+/// Tells the gaps that end with work of one thread.
+fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u32>, gaps: &[Gap<'_>], told: &mut Told) {
+    let Some((from, to)) = gaps.first().zip(gaps.last()).map(|(first, last)| (first.from, last.to)) else { return };
+    let place_of = |call: usize| {
+        let call = &process.calls[call];
+        places::frame(&process.stack(call)).map(Frame::place).unwrap_or_default()
+    };
+    let of_call = |cause, call: usize| {
+        let within = process.calls[call].name.to_string();
+        (Key { place: place_of(call), cause, within }, process.calls[call].stack)
+    };
+    let behind: Vec<Option<String>> = gaps.iter().map(|gap| gap.waited.map(place_of)).collect();
+    let host = shares::host(process, judgements, thread, (from, to));
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut short: Vec<&Gap<'_>> = Vec::new();
+    for (number, gap) in gaps.iter().enumerate() {
+        // In a collective it is the other rank that the device waits for, whatever the host does.
+        let own_end = gap.rank.map_or(gap.to, |(since, _)| since.clamp(gap.from, gap.to));
+        if let Some((_, rank)) = gap.rank {
+            let within = gap.next.and_then(|name| name.split(['(', '<']).next()).unwrap_or_default().to_owned();
+            let key = Key { place: rank.to_string(), cause: IdleCause::Rank, within };
+            told.add(&key, None, (gap.to - own_end) as f64, None);
+        }
+        let parts = shares::within(&[(gap.from, own_end)], from_time(&host, gap.from));
+        for ShareSegment { doing, from, to, call } in parts {
+            let time = (to - from) as f64;
+            match call {
+                Some(call) => {
+                    // A call that waited returns some time after what it waited for.
+                    let has_waited = judgements.get(call).is_some_and(|own| own.cause == Cause::Wait);
+                    let cause = if has_waited { IdleCause::Wait } else { IdleCause::of_activity(doing) };
+                    let (key, stack) = of_call(cause, call);
+                    told.add(&key, stack, time, None);
+                }
+                None if own_end - gap.from <= LAUNCHING => match gap.waited {
+                    Some(call) => {
+                        let (key, stack) = of_call(IdleCause::Wait, call);
+                        told.add(&key, stack, time, None);
+                    }
+                    None => short.push(gap),
+                },
+                None => pieces.push(Piece { from, to, gap: number, left: time }),
+            }
+        }
+    }
+    let ticks = ticks(process, thread);
+    launching(&short, &ticks, told);
+    stood(&mut pieces, &ticks, &behind, told);
+    sampled(process, thread, gaps, &pieces, &ticks, &behind, told);
+}
+
+/// The segments from the one on that reaches beyond a time.
+fn from_time(host: &[ShareSegment], at: u64) -> &[ShareSegment] {
+    &host[host.partition_point(|own| own.to <= at)..]
+}
+
+/// The gaps that are launches.
+fn launching(gaps: &[&Gap<'_>], ticks: &[Tick], told: &mut Told) {
+    let (pauses, gaps): (Vec<&Gap<'_>>, Vec<&Gap<'_>>) = gaps.iter().partition(|gap| gap.to - gap.from <= PAUSE);
+    let key = Key { place: String::new(), cause: IdleCause::Pause, within: String::new() };
+    told.add(&key, None, pauses.iter().map(|gap| gap.to - gap.from).sum::<u64>() as f64, None);
+    if gaps.is_empty() {
+        return;
+    }
+    let mut lengths: Vec<u64> = gaps.iter().map(|gap| gap.to - gap.from).collect();
+    let total: u64 = lengths.iter().sum();
+    lengths.sort_unstable();
+    // The line at which most samples were in such a gap.
+    let mut lines: HashMap<&str, (usize, Option<u32>)> = HashMap::new();
+    for tick in ticks {
+        let at = gaps.partition_point(|gap| gap.to <= tick.at);
+        if gaps.get(at).is_some_and(|gap| gap.from <= tick.at) {
+            let line = lines.entry(&tick.key.place).or_insert((0, tick.stack));
+            line.0 += 1;
+        }
+    }
+    let most = lines.into_iter().max_by_key(|(place, (count, _))| (*count, std::cmp::Reverse(*place)));
+    let (place, stack) = most.map(|(place, (_, stack))| (place.to_owned(), stack)).unwrap_or_default();
+    let median = lengths[lengths.len() / 2] as f64 / 1e3;
+    let each = lengths.len() as f64 / told.iterations.max(1) as f64;
+    let of = if told.iterations > 0 { " an iteration" } else { "" };
+    let within = format!("{} between work{of}, half of at most {median:.1} µs", counted(each.round() as u64, "gap"));
+    told.add(&Key { place, cause: IdleCause::Launch, within }, stack, total as f64, None);
+}
+
+/// Takes out of the pieces what the thread stood still for.
+fn stood(pieces: &mut [Piece], ticks: &[Tick], behind: &[Option<String>], told: &mut Told) {
+    // The system counts a time without a processor when it is over, which may be long after it began.
+    let (mut delayed, mut throttled) = (0, 0);
+    for pair in ticks.windows(2).rev() {
+        let (from, to) = (pair[0].at, pair[1].at);
+        let rest = (to - from).saturating_sub(pair[1].ran as u64);
+        (delayed, throttled) = (delayed + pair[1].delayed, throttled + pair[1].throttled);
+        let stood = throttled.max(delayed).min(rest);
+        let held = throttled.min(stood);
+        // What has no room in this time was before it.
+        let is_left = |sum: u64| if rest > 0 && stood == rest { sum - sum.min(stood) } else { 0 };
+        (delayed, throttled) = (is_left(delayed), is_left(throttled));
+        if stood < STOOD || (stood as f64) < STOOD_SHARE * (to - from) as f64 {
+            continue;
+        }
+        let first = pieces.partition_point(|piece| piece.to <= from);
+        let end = pieces.partition_point(|piece| piece.from < to);
+        let Some(meet) = pieces.get_mut(first..end) else { continue };
+        let overlap = |piece: &Piece| piece.to.min(to).saturating_sub(piece.from.max(from)) as f64;
+        let idle: f64 = meet.iter().map(overlap).sum();
+        let share = (stood as f64 / idle).min(1.0);
+        let held = held as f64 / stood as f64;
+        for piece in meet {
+            let part = (overlap(piece) * share).min(piece.left);
+            piece.left -= part;
+            for (cause, of) in [(IdleCause::Throttled, held), (IdleCause::Descheduled, 1.0 - held)] {
+                let key = Key { place: String::new(), cause, within: String::new() };
+                told.add(&key, pair[1].stack, part * of, behind[piece.gap].as_deref());
+            }
+        }
+    }
+}
+
+/// Gaps that are alike: by the work on both sides, or by the next one alone.
+type Alike<'a> = (Option<&'a Arc<str>>, Option<&'a Arc<str>>);
+
+/// Tells the pieces by the samples in those that are alike.
+fn sampled(
+    process: &Process,
+    thread: Option<u32>,
+    gaps: &[Gap<'_>],
+    pieces: &[Piece],
+    ticks: &[Tick],
+    behind: &[Option<String>],
+    told: &mut Told,
+) {
+    let mut within: HashMap<Alike<'_>, Vec<&Tick>> = HashMap::new();
+    for tick in ticks {
+        let at = pieces.partition_point(|piece| piece.to <= tick.at);
+        let is_stale = |piece: &Piece| {
+            let is_blocked = matches!(tick.key.cause, IdleCause::Lock | IdleCause::InputOutput | IdleCause::Sleep);
+            is_blocked && tick.at - piece.from < STALE && piece.from > gaps[piece.gap].from
+        };
+        let piece = pieces.get(at).filter(|piece| piece.from <= tick.at);
+        if let Some(piece) = piece.filter(|piece| !is_stale(piece)) {
+            let gap = &gaps[piece.gap];
+            within.entry((gap.before, gap.next)).or_default().push(tick);
+            within.entry((None, gap.next)).or_default().push(tick);
+        }
+    }
+    let next = NextStack::of(process, thread);
+    let touching = touching(ticks);
+    for piece in pieces {
+        let (gap, behind) = (&gaps[piece.gap], behind[piece.gap].as_deref());
+        let of = |before| within.get(&(before, gap.next)).filter(|ticks| !ticks.is_empty());
+        if let Some(ticks) = of(gap.before).or_else(|| of(None)) {
+            for tick in ticks {
+                let time = piece.left / ticks.len() as f64;
+                let faults = touching.get(&tick.key).copied().unwrap_or(0.0);
+                told.add(&tick.key, tick.stack, time * (1.0 - faults), behind);
+                let of_pages = Key { cause: IdleCause::PageFault, ..tick.key.clone() };
+                told.add(&of_pages, tick.stack, time * faults, behind);
+            }
+            continue;
+        }
+        let stack = next.behind(piece.from, gap);
+        let place = places::frame(&process.frames_of(stack)).map(Frame::place).unwrap_or_default();
+        let cause = if place.is_empty() { IdleCause::Unknown } else { IdleCause::Own };
+        told.add(&Key { place, cause, within: String::new() }, stack, piece.left, behind);
+    }
+}
+
+/// Which part of what ran at each line was first touches of pages.
+fn touching(ticks: &[Tick]) -> HashMap<&Key, f64> {
+    let mut sums: HashMap<&Key, [f64; 3]> = HashMap::new();
+    for tick in ticks.iter().filter(|tick| tick.key.cause == IdleCause::Own) {
+        let [ran, system, touches] = sums.entry(&tick.key).or_default();
+        (*ran, *system, *touches) = (*ran + tick.ran, *system + tick.system, *touches + tick.touches);
+    }
+    let part = |[ran, system, touches]: [f64; 3]| {
+        let took = touches.max(system.min(touches * CONTENDED));
+        (took / ran.max(1.0)).min(1.0)
+    };
+    sums.into_iter().map(|(key, sums)| (key, part(sums))).collect()
+}
+
+/// The stacks of calls and launches of a thread, by when they were made, and of launches by their work.
+struct NextStack {
+    by_time: Vec<(u64, u32)>,
+    by_number: HashMap<u64, u32>,
+}
+
+impl NextStack {
+    fn of(process: &Process, thread: Option<u32>) -> Self {
+        let is_own = |of: u32| thread.is_none_or(|own| own == of);
+        let calls = process.calls.iter().filter(|call| is_own(call.thread));
+        let calls = calls.filter_map(|call: &RecordedCall| Some((call.enter, call.stack?)));
+        let launches = process.launches.iter().filter(|launch| is_own(launch.thread));
+        let of_launches = launches.clone().filter_map(|launch| Some((launch.enter, launch.stack?)));
+        let mut by_time: Vec<(u64, u32)> = calls.chain(of_launches).collect();
+        by_time.sort_unstable();
+        let by_number = launches.filter_map(|launch| Some((launch.correlation, launch.stack?))).collect();
+        Self { by_time, by_number }
+    }
+
+    /// The stack of what comes next, within the gap.
+    fn behind(&self, at: u64, gap: &Gap<'_>) -> Option<u32> {
+        let of_work = self.by_number.get(&gap.correlation).copied();
+        let next = || self.by_time.get(self.by_time.partition_point(|(enter, _)| *enter < at));
+        of_work.or_else(|| next().filter(|(enter, _)| *enter <= gap.to).map(|(_, stack)| *stack))
+    }
+}
+
+/// What was seen of a thread and of the main one, time by time.
+fn ticks(process: &Process, thread: Option<u32>) -> Vec<Tick> {
+    let mut ticks: Vec<Tick> = Vec::new();
+    let mut before: HashMap<u32, &Sample> = HashMap::new();
+    let mut holder = process.samples.iter().find_map(|sample| sample.holder);
+    for samples in process.samples.chunk_by(|one, next| one.asked == next.asked) {
+        let of = |thread: Option<u32>| samples.iter().find(|sample| Some(sample.thread) == thread);
+        let (own, main) = (of(thread), of(Some(process.number)));
+        let works_for_another =
+            own.is_some_and(|own| process.frames_of(own.stack).first().is_some_and(|frame| frame.file == OTHER_THREAD));
+        let is_running = |sample: &&Sample| sample.doing == Doing::Running;
+        let chosen = match own {
+            Some(own) if !works_for_another || is_running(&own) => Some(own),
+            own => main.or(own),
+        };
+        // Where the lock was handed over at once, whoever held it last holds it again and again.
+        holder = samples.iter().find_map(|sample| sample.holder).or(holder);
+        if let Some(sample) = chosen {
+            ticks.push(tick(process, sample, holder, before.get(&sample.thread).copied()));
+        }
+        samples.iter().for_each(|sample| _ = before.insert(sample.thread, sample));
+    }
+    ticks
+}
+
+fn tick(process: &Process, sample: &Sample, holder: Option<u32>, before: Option<&Sample>) -> Tick {
+    let since = |of: fn(&Sample) -> u64| before.map_or(0, |before| of(sample).saturating_sub(of(before)));
+    let (ran, throttled) = (since(|sample| sample.ran), since(|sample| sample.throttled));
+    let (key, stack) = seen(process, sample, holder);
+    let delayed = since(|sample| sample.delayed);
+    let touches = since(|sample| sample.faults) as f64 * process.page_ns;
+    let (ran, system) = (ran as f64, since(|sample| sample.system) as f64);
+    Tick { at: sample.asked, key, stack, throttled, delayed, ran, system, touches }
+}
+
+/// What a sample says.
+fn seen(process: &Process, sample: &Sample, holder: Option<u32>) -> (Key, Option<u32>) {
+    let frames = process.frames_of(sample.stack);
+    let own = places::frame(&frames);
+    let place = own.map(Frame::place).unwrap_or_default();
+    let library: Vec<&&Frame> = frames.iter().take_while(|frame| Some(**frame) != own).collect();
+    let is_loader = library.iter().any(|frame| frame.file.contains("torch/utils/data/"));
+    let within = match (library.first(), own) {
+        (Some(innermost), Some(_)) => {
+            let file = innermost.file.rsplit('/').next().unwrap_or_default();
+            if innermost.function.is_empty() { file.to_owned() } else { format!("{} ({file})", innermost.function) }
+        }
+        _ => String::new(),
+    };
+    let cause = match sample.doing {
+        Doing::Sleeping | Doing::InputOutput | Doing::Locked | Doing::OtherCall if is_loader => IdleCause::Loader,
+        // The main thread waits for its own backward pass, which another thread runs.
+        Doing::Locked if library.first().is_some_and(|frame| frame.function == BACKWARD) => IdleCause::Own,
+        Doing::Sleeping => IdleCause::Sleep,
+        Doing::InputOutput | Doing::OtherCall => IdleCause::InputOutput,
+        Doing::Locked => IdleCause::Lock,
+        Doing::InterpreterLocked => IdleCause::InterpreterLock,
+        Doing::Running | Doing::Unknown => IdleCause::Own,
+    };
+    if cause == IdleCause::InterpreterLock && holder.is_some() {
+        let at = places::frame(&process.frames_of(holder)).map(Frame::place).unwrap_or_default();
+        let within = if place.is_empty() { String::new() } else { format!("while {place} is to run") };
+        return (Key { place: at, cause, within }, holder);
+    }
+    // What a thread of its own runs has many innermost functions.
+    let within = if cause == IdleCause::Own { String::new() } else { within };
+    (Key { place, cause, within }, sample.stack)
+}
+
+/// The places of several processes together, the longest first.
+pub(crate) fn merged(of_processes: impl IntoIterator<Item = Vec<IdlePlace>>) -> Vec<IdlePlace> {
+    let mut all: Vec<IdlePlace> = Vec::new();
+    for place in of_processes.into_iter().flatten() {
+        let known = all.iter_mut().find(|known| (&known.place, known.cause) == (&place.place, place.cause));
+        match known {
+            Some(known) => known.idle_ns = known.idle_ns.saturating_add(place.idle_ns),
+            None => all.push(place),
+        }
+    }
+    all.sort_by_key(|place| std::cmp::Reverse(place.idle_ns));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::evidence::judge;
+    use super::super::recording::by_hand::call;
+    use super::super::recording::{RecordedLaunch, RecordedWork};
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// 40 iterations of 10 ms, the second half of which the device is idle; samples each 1.3 ms.
+    fn process(sample: impl Fn(u64) -> Sample) -> Process {
+        let work = (0..40).map(|number| RecordedWork {
+            name: "matmul".into(),
+            start: 10 * MS * number,
+            end: 10 * MS * number + 5 * MS,
+            correlation: number + 1,
+            ..RecordedWork::default()
+        });
+        let file = |file: &str, line, function: &str| Frame {
+            file: file.to_owned(),
+            line,
+            function: function.to_owned(),
+            ..Frame::default()
+        };
+        let samples = (0..300).map(|number| 1_300_000 * number).map(|at| Sample { asked: at, had: at, ..sample(at) });
+        let mut process = Process {
+            number: 7,
+            work: work.collect(),
+            samples: samples.collect(),
+            frames: vec![
+                file("train.py", 10, "step"),
+                file("train.py", 20, "log"),
+                file("/x/site-packages/torch/utils/data/dataloader.py", 5, "__next__"),
+                file("other.py", 30, "hold"),
+                file(OTHER_THREAD, 0, ""),
+            ],
+            stacks: vec![vec![0], vec![1], vec![2, 0], vec![3], vec![4, 0]],
+            ..Process::default()
+        };
+        process.settle();
+        process
+    }
+
+    fn of(process: &Process) -> Vec<(IdleCause, String, f64)> {
+        let gaps: Vec<(u64, u64)> = (0..39).map(|number| (10 * MS * number + 5 * MS, 10 * MS * (number + 1))).collect();
+        let places = of_gaps(process, gaps);
+        places
+            .into_iter()
+            .map(|place| (place.cause, place.place, place.idle_ns as f64 / (39 * 5 * MS) as f64))
+            .collect()
+    }
+
+    fn of_gaps(process: &Process, gaps: Vec<(u64, u64)>) -> Vec<IdlePlace> {
+        super::of(process, &judge(process), &[(0, gaps)], 0)
+    }
+
+    fn seen(doing: Doing, stack: u32) -> Sample {
+        Sample { thread: 7, doing, stack: Some(stack), ..Sample::default() }
+    }
+
+    #[test]
+    fn what_samples_find_in_gaps_has_their_time_at_its_line_and_for_its_cause() {
+        // The first 3 ms of each gap are slept, the rest is computed.
+        let process = process(|at| match at % (10 * MS) {
+            0..8_000_000 => seen(Doing::Sleeping, 0),
+            _ => seen(Doing::Running, 1),
+        });
+        let [(first, line, share), (second, other, rest)] = &of(&process)[..] else { panic!("{:?}", of(&process)) };
+        assert_eq!(
+            (*first, &**line, *second, &**other),
+            (IdleCause::Sleep, "train.py:10", IdleCause::Own, "train.py:20")
+        );
+        assert!((share - 0.6).abs() < 0.05 && (share + rest - 1.0).abs() < 1e-6, "{share} {rest}");
+    }
+
+    #[test]
+    fn a_loader_and_a_lock_that_another_thread_holds_are_named() {
+        let loading = process(|_| seen(Doing::Locked, 2));
+        assert_eq!(of(&loading)[0].0, IdleCause::Loader);
+        let locked = process(|at| Sample { holder: (at > 100 * MS).then_some(3), ..seen(Doing::InterpreterLocked, 0) });
+        assert_eq!(of(&locked), [(IdleCause::InterpreterLock, "other.py:30".to_owned(), 1.0)]);
+    }
+
+    #[test]
+    fn a_thread_without_python_is_told_by_the_main_thread_unless_it_runs() {
+        let launch = |number| RecordedLaunch { enter: 0, correlation: number, thread: 8, stack: None };
+        for (doing, cause) in [(Doing::Running, IdleCause::Own), (Doing::Locked, IdleCause::Sleep)] {
+            let mut process = process(|_| seen(Doing::Sleeping, 1));
+            let beside = process.samples.iter().map(|main| Sample { thread: 8, doing, stack: Some(4), ..main.clone() });
+            process.samples.extend(beside.collect::<Vec<_>>());
+            process.launches = (1..=40).map(launch).collect();
+            process.settle();
+            assert_eq!(of(&process)[0].0, cause, "{doing:?}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_stood_still_has_that_for_its_cause_and_new_pages_theirs() {
+        // Three quarters of the time it could have run and did not.
+        let delayed = process(|at| Sample { delayed: at * 3 / 4, ran: at / 4, ..seen(Doing::Running, 0) });
+        let found = of(&delayed);
+        assert_eq!(found[0].0, IdleCause::Descheduled);
+        let share = found[0].2;
+        assert!((0.7..0.9).contains(&share), "{found:?}");
+        let throttled =
+            process(|at| Sample { throttled: at / 2, delayed: at * 3 / 4, ran: at / 4, ..seen(Doing::Running, 0) });
+        assert_eq!(of(&throttled)[0].0, IdleCause::Throttled);
+        let mut touching = process(|at| Sample { ran: at, system: at, faults: at / 1_000, ..seen(Doing::Running, 0) });
+        touching.page_ns = 800.0;
+        let found = of(&touching);
+        assert_eq!((found[0].0, &*found[0].1), (IdleCause::PageFault, "train.py:10"));
+        assert!(found[0].2 > 0.95, "contended touches take as long as the kernel did: {found:?}");
+    }
+
+    #[test]
+    fn a_gap_is_told_by_the_call_in_it_by_launches_where_it_is_short_and_by_nothing_where_nothing_is_known() {
+        let mut process = process(|_| seen(Doing::Running, 0));
+        process.samples.clear();
+        let load = RecordedCall { stack: Some(0), thread: 7, ..call("cuLibraryLoadData", (5 * MS, 9 * MS), 1) };
+        process.calls = vec![load];
+        process.settle();
+        let found = of_gaps(&process, vec![(5 * MS, 10 * MS), (15 * MS, 20 * MS), (25 * MS, 25 * MS + 20_000)]);
+        let found: Vec<(IdleCause, &str, u64)> =
+            found.iter().map(|place| (place.cause, &*place.place, place.idle_ns)).collect();
+        let expected = [
+            (IdleCause::Unknown, "", 6 * MS),
+            (IdleCause::Load, "train.py:10", 4 * MS),
+            (IdleCause::Launch, "", 20_000),
+        ];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,284 @@
+//! The ranks of a job: which one the others wait for in collectives, and at which of its lines it was late.
+//!
+//! # Method
+//! The collectives in which all ranks give and take (all-reduce, all-gather, reduce-scatter) are the same on each rank, in the same
+//! order. One ends on all ranks at once, by which the clocks of the ranks are put together: by the median of the
+//! differences of its ends. Its kernel runs on each rank from when that rank arrived. Up to when the last one did, it waits: that time is no
+//! work, and the device is idle in it for the rank that was last.
+//!
+//! A rank is called late where the others lose at least [`LEAST`] of their time by it, and where it costs most in nine of
+//! ten parts of the steady state, each as long as the others. Of two equal ranks, chance does that in one of fifty runs; of
+//! more, less often.
+//!
+//! # Limits
+//! Where ranks have collectives in groups that differ, and ends that match nowhere, nothing is said.
+
+use std::sync::Arc;
+
+use super::idle::{IdleCause, IdlePlace};
+use super::recording::{Process, ProgramRecording, WorkKind};
+use super::report::ProcessReport;
+
+/// By how much ends may differ, and by how much a rank has to be later than another to have been waited for.
+const SLACK: u64 = 20_000;
+/// How many collectives there are at least.
+const FEWEST: usize = 20;
+/// The parts of the steady state, and in how many of them a late rank costs most.
+const PARTS: usize = 10;
+const MOST: usize = 9;
+/// The least share of the time of the others that a late rank costs.
+const LEAST: f64 = 0.01;
+
+/// A collective of all ranks.
+#[derive(Clone, Debug)]
+pub(crate) struct Collective {
+    /// The rank that arrived last, as a place in [`ProgramRecording::processes`].
+    last: usize,
+    /// When it did, by its own clock.
+    at: u64,
+    /// How long the others waited for it, together.
+    waited: u64,
+}
+
+/// The rank that the others wait for.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LateRank {
+    /// Its name: `rank 1`, or `process 4711` where ranks are not known.
+    pub rank: String,
+    /// How many collectives there were in its steady state, and at how many of them it was last by more than 20 µs.
+    pub collectives: u64,
+    /// As above.
+    pub last: u64,
+    /// How long all others waited for it, in nanoseconds.
+    pub others_waited_ns: u64,
+    /// The line at which its device was idle for longer than those of the others.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub place: String,
+    /// Why; none where its device works for longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<IdleCause>,
+    /// How much longer in each iteration than in the mean of the others: idle at that line, or at work.
+    pub more_ns: u64,
+}
+
+/// The name of a process among those of its job.
+pub(crate) fn name(process: &Process) -> String {
+    process.rank.map_or_else(|| format!("process {}", process.number), |rank| format!("rank {rank}"))
+}
+
+fn is_collective(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.contains("nccl")
+        && ["allreduce", "allgather", "reducescatter"].iter().any(|kind| name.replace('_', "").contains(kind))
+}
+
+/// Finds the collectives, and takes the time in which they wait out of their ranks' work.
+pub(crate) fn align(recording: &mut ProgramRecording) {
+    let of_process = |process: &Process| -> Vec<usize> {
+        let mut all: Vec<usize> = (0..process.work.len())
+            .filter(|place| process.work[*place].kind == WorkKind::Kernel && is_collective(&process.work[*place].name))
+            .collect();
+        all.sort_by_key(|place| process.work[*place].start);
+        all
+    };
+    let own: Vec<(usize, Vec<usize>)> = recording.processes.iter().map(of_process).enumerate().collect();
+    let ranks: Vec<(usize, Vec<usize>)> = own.into_iter().filter(|(_, works)| works.len() >= FEWEST).collect();
+    let [(first, works), others @ ..] = &ranks[..] else { return };
+    let work = |(process, place): (usize, usize)| &recording.processes[process].work[place];
+    let is_same = |number: &usize| {
+        let named = |process: usize, places: &[usize]| {
+            places.get(*number).map(|place| Arc::clone(&work((process, *place)).name))
+        };
+        let own = named(*first, works);
+        own.is_some() && others.iter().all(|(process, places)| named(*process, places) == own)
+    };
+    let count = (0..works.len()).take_while(is_same).count();
+    if others.is_empty() || count < FEWEST {
+        return;
+    }
+    // How much later each clock is than that of the first.
+    let offset = |(process, places): &(usize, Vec<usize>)| {
+        let later =
+            |number: usize| work((*process, places[number])).end as i64 - work((*first, works[number])).end as i64;
+        let mut all: Vec<i64> = (0..count).map(later).collect();
+        all.sort_unstable();
+        all[count / 2]
+    };
+    let offsets: Vec<i64> = ranks.iter().map(offset).collect();
+    let ends_together = |number: &usize| {
+        let ends = ranks
+            .iter()
+            .zip(&offsets)
+            .map(|((process, places), offset)| work((*process, places[*number])).end as i64 - offset);
+        let (least, most) = ends.fold((i64::MAX, i64::MIN), |(least, most), end| (least.min(end), most.max(end)));
+        most - least <= SLACK as i64
+    };
+    if (0..count).filter(ends_together).count() * 10 < count * 9 {
+        return;
+    }
+    let mut collectives = Vec::new();
+    let mut waits: Vec<(usize, usize, u64, usize)> = Vec::new();
+    for number in (0..count).filter(ends_together) {
+        let begin = |(process, places): &(usize, Vec<usize>), offset: &i64| {
+            (work((*process, places[number])).start as i64 - offset, *process)
+        };
+        let arrived: Vec<(i64, usize)> = ranks.iter().zip(&offsets).map(|(rank, offset)| begin(rank, offset)).collect();
+        let Some(&(at, last)) = arrived.iter().max() else { continue };
+        let mut waited = 0;
+        for ((own, process), (_, places)) in arrived.iter().zip(&ranks) {
+            let late = (at - own) as u64;
+            if late > SLACK {
+                waited += late;
+                waits.push((*process, places[number], late, last));
+            }
+        }
+        let place = ranks.iter().find(|(process, _)| *process == last).map(|(_, places)| places[number]);
+        let at = place.map_or(0, |place| work((last, place)).start);
+        collectives.push(Collective { last, at, waited });
+    }
+    let names: Vec<Arc<str>> = recording.processes.iter().map(|process| name(process).into()).collect();
+    for (process, place, late, last) in waits {
+        let work = &mut recording.processes[process].work[place];
+        work.awaited = Some((work.start, Arc::clone(&names[last])));
+        work.start = work.start.saturating_add(late).min(work.end);
+    }
+    recording.collectives = collectives;
+}
+
+/// The rank that the others wait for, if there is one. The windows are those that the reports are of.
+pub(crate) fn late(
+    recording: &ProgramRecording,
+    windows: &[(u64, u64)],
+    reports: &[ProcessReport],
+    idle: &[Vec<IdlePlace>],
+) -> Option<LateRank> {
+    let is_within = |of: &&Collective| windows.get(of.last).is_some_and(|(from, to)| (*from..*to).contains(&of.at));
+    let all: Vec<&Collective> = recording.collectives.iter().filter(is_within).collect();
+    if all.len() < FEWEST {
+        return None;
+    }
+    let costs = |part: &[&Collective]| {
+        let mut costs = vec![0_u64; recording.processes.len()];
+        part.iter().for_each(|of| costs[of.last] += of.waited);
+        costs
+    };
+    let most = |part: &[&Collective]| {
+        costs(part).into_iter().zip(0..).max().filter(|(cost, _)| *cost > 0).map(|(_, rank)| rank)
+    };
+    let late = most(&all)?;
+    let parts = all.chunks(all.len().div_ceil(PARTS));
+    let count = parts.len();
+    let worst = parts.filter(|part| most(part) == Some(late)).count();
+    let others_waited_ns = costs(&all)[late];
+    let others = || (0..reports.len()).filter(|rank| *rank != late && !reports[*rank].devices.is_empty());
+    let time: u64 = others().map(|rank| reports[rank].wall_ns).sum();
+    if worst * PARTS < count * MOST || (others_waited_ns as f64) < LEAST * time as f64 {
+        return None;
+    }
+    let each = |rank: usize, ns: u64| {
+        ns as f64 / reports[rank].steady.as_ref().map_or(1, |steady| steady.iterations).max(1) as f64
+    };
+    let mean = |of: &dyn Fn(usize) -> f64| others().map(of).sum::<f64>() / others().count().max(1) as f64;
+    let idle_at = |rank: usize, place: &IdlePlace| {
+        let same = idle[rank].iter().filter(|own| (&own.place, own.cause) == (&place.place, place.cause));
+        each(rank, same.map(|own| own.idle_ns).sum())
+    };
+    let more = idle[late].iter().filter(|place| place.cause != IdleCause::Rank).map(|place| {
+        let more = idle_at(late, place) - mean(&|rank| idle_at(rank, place));
+        (more, Some(place))
+    });
+    let busy =
+        |rank: usize| each(rank, reports[rank].devices.iter().map(|device| device.kernels_ns + device.copies_ns).sum());
+    let more = more.chain([(busy(late) - mean(&busy), None)]);
+    let (more, place) = more.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    Some(LateRank {
+        rank: name(recording.processes.get(late)?),
+        collectives: all.len() as u64,
+        last: all.iter().filter(|of| of.last == late && of.waited > 0).count() as u64,
+        others_waited_ns,
+        place: place.map(|place| place.place.clone()).unwrap_or_default(),
+        cause: place.map(|place| place.cause),
+        more_ns: more.max(0.0).round() as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recording::{Doing, Frame};
+    use super::super::recording::{RecordedWork, Sample};
+    use super::super::report::AuditReport;
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Ranks of 100 iterations of 10 ms: each computes for 5 ms, arrives at the collective after its own delay, and leaves it
+    /// with the others. Each clock is later by as much as it is told.
+    fn job(delay: impl Fn(u32, u64) -> u64, clocks: &[u64]) -> ProgramRecording {
+        let process = |(rank, clock): (u32, &u64)| {
+            let mut work = Vec::new();
+            let mut samples = Vec::new();
+            let mut at = 0;
+            for iteration in 0..100 {
+                let own = delay(rank, iteration);
+                let last = (0..clocks.len() as u32).map(|rank| delay(rank, iteration)).max().unwrap_or(0);
+                let piece = |name: &str, from: u64, to: u64, number: u64| RecordedWork {
+                    name: name.into(),
+                    start: clock + from,
+                    end: clock + to,
+                    correlation: number,
+                    ..RecordedWork::default()
+                };
+                work.push(piece("matmul", at, at + 5 * MS, 2 * iteration + 1));
+                let end = at + 5 * MS + last + 100_000;
+                work.push(piece("ncclDevKernel_AllReduce_Sum_f32", at + 5 * MS + own, end, 2 * iteration + 2));
+                let sample = Sample {
+                    asked: clock + at + 5 * MS + own / 2,
+                    had: clock + at + 5 * MS + own / 2,
+                    thread: rank,
+                    stack: Some(0),
+                    doing: Doing::Sleeping,
+                    ..Sample::default()
+                };
+                samples.push(sample);
+                at = end + 1_000;
+            }
+            let frames = vec![Frame { file: "train.py".to_owned(), line: 40, ..Frame::default() }];
+            let stacks = vec![vec![0]];
+            let mut process =
+                Process { number: rank, rank: Some(rank), work, samples, frames, stacks, ..Process::default() };
+            process.settle();
+            process
+        };
+        let processes = (0..).zip(clocks).map(process).collect();
+        let mut recording = ProgramRecording { processes, ..ProgramRecording::default() };
+        align(&mut recording);
+        recording
+    }
+
+    #[test]
+    fn a_rank_that_sleeps_is_named_with_its_line_whatever_the_clocks_say() {
+        let recording = job(|rank, _| if rank == 2 { 4 * MS } else { 200_000 }, &[0, 70 * MS, 3 * MS, 0]);
+        let (report, _) = AuditReport::of(&recording, "job", None);
+        let late = report.late.unwrap();
+        assert_eq!((&*late.rank, &*late.place, late.cause), ("rank 2", "train.py:40", Some(IdleCause::Sleep)));
+        assert!((3_700_000..3_900_000).contains(&late.more_ns), "{late:?}");
+        let each = late.others_waited_ns / 3 / late.collectives;
+        assert!((3_790_000..3_810_000).contains(&each), "{late:?}");
+        // The others' devices wait for it, and are not busy meanwhile.
+        let waits = report.idle.iter().find(|place| place.cause == IdleCause::Rank).unwrap();
+        assert_eq!(waits.place, "rank 2");
+    }
+
+    #[test]
+    fn of_ranks_that_are_late_in_turn_or_not_at_all_none_is_named() {
+        // As if by chance: a hash of the iteration says which one is late.
+        let chance = |iteration: u64| (iteration.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62) as u32 % 2;
+        let in_turn = job(|rank, iteration| if rank == chance(iteration) { 2 * MS } else { 100_000 }, &[0, 0]);
+        assert!(AuditReport::of(&in_turn, "job", None).0.late.is_none());
+        let equal = job(|rank, iteration| 100_000 + u64::from(rank == chance(iteration)) * 25_000, &[0, 0]);
+        assert!(AuditReport::of(&equal, "job", None).0.late.is_none());
+        let by_little = job(|rank, _| 100_000 + u64::from(rank) * 30_000, &[0, 0]);
+        assert!(AuditReport::of(&by_little, "job", None).0.late.is_none(), "it costs less than a hundredth");
+    }
+}
