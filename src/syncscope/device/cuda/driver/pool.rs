@@ -15,7 +15,7 @@ use cudarc::driver::sys::{
     self, CUdeviceptr, CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation, CUmemLocationType,
     CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUresult, CUstream,
 };
-use cudarc::driver::{CudaSlice, CudaStream};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtrMut};
 
 use super::{Context, exit};
 use crate::device::engine::Result;
@@ -77,6 +77,14 @@ impl Allocation {
         // Safety: allocated in stream order, of that size, and given up here.
         unsafe { stream.upgrade_device_ptr(self.0.address, len) }
     }
+}
+
+/// Has `cudarc` put an event behind what is pending on the stream of its memory, for which it has other streams wait.
+pub(crate) fn written<T>(mut slice: CudaSlice<T>) -> CudaSlice<T> {
+    let own = slice.stream().clone();
+    // `cudarc` takes this for a use that writes: it records the event where the use ends.
+    drop(slice.device_ptr_mut(&own));
+    slice
 }
 
 #[cfg(test)]

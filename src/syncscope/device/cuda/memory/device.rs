@@ -8,10 +8,8 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use cudarc::driver::DevicePtrMut;
-
 use crate::device::DType;
-use crate::device::cuda::driver::{CudaSlice, CudaStream, PoolSpan};
+use crate::device::cuda::driver::{self, CudaSlice, CudaStream, PoolSpan};
 use crate::device::cuda::stream::guard::StreamInner;
 use crate::device::cuda::stream::limbo::{Content, Kept, LimboState};
 use crate::device::engine::{DeviceMemory, Result};
@@ -84,12 +82,7 @@ impl CudaMemory {
             Some(Content::Other(owner)) => owner.downcast().ok().map(|slice| *slice),
             None => stream.null().ok(),
         };
-        Ok(slice.map(|mut slice: CudaSlice<T>| {
-            let own = slice.stream().clone();
-            // `cudarc` takes this for a use that writes: it records the event where the use ends.
-            drop(slice.device_ptr_mut(&own));
-            slice
-        }))
+        Ok(slice.map(driver::written))
     }
 
     /// Where a region lies, for work on `stream`, which is remembered as a user. An empty region lies nowhere.
