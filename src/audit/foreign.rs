@@ -49,11 +49,16 @@ pub fn read(paths: &[impl AsRef<Path>]) -> Result<ProgramRecording, FileError> {
         let file = File::open(path).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
         all.push(of_reader(BufReader::with_capacity(1 << 20, file), &path.display().to_string())?);
     }
-    if let [(alone, _)] = &mut *all {
-        let mut alone = std::mem::take(alone);
-        ranks::align(&mut alone);
-        return Ok(alone);
-    }
+    let mut job = match &mut *all {
+        [(alone, _)] => std::mem::take(alone),
+        _ => joined(all, paths),
+    };
+    ranks::align(&mut job);
+    Ok(job)
+}
+
+/// The recordings of several files, each with its rank where it says one, as those of one job.
+fn joined(all: Vec<(ProgramRecording, Option<u32>)>, paths: &[impl AsRef<Path>]) -> ProgramRecording {
     let mut stated = HashSet::new();
     let is_ranked = all.iter().all(|(_, rank)| rank.is_some_and(|rank| stated.insert(rank)));
     let mut job = ProgramRecording::default();
@@ -68,8 +73,7 @@ pub fn read(paths: &[impl AsRef<Path>]) -> Result<ProgramRecording, FileError> {
         job.warnings.extend(warnings.into_iter().map(of_file));
     }
     job.processes.sort_by_key(|process| process.rank);
-    ranks::align(&mut job);
-    Ok(job)
+    job
 }
 
 impl AuditReport {

@@ -462,7 +462,7 @@ fn stood(pieces: &mut [Piece], ticks: &[Tick], behind: &[Option<String>], told: 
     for pair in ticks.windows(2).rev() {
         let (from, to) = (pair[0].at, pair[1].at);
         let rest = (to - from).saturating_sub(pair[1].ran as u64);
-        (delayed, throttled) = (delayed + pair[1].delayed, throttled + pair[1].throttled);
+        (delayed, throttled) = (pair[1].delayed.saturating_add(delayed), pair[1].throttled.saturating_add(throttled));
         let stood = throttled.max(delayed).min(rest);
         let held = throttled.min(stood);
         // What has no room in this time was before it.
@@ -520,7 +520,7 @@ fn sampled(
     let touching = touching(ticks);
     for piece in pieces {
         let (gap, behind) = (&gaps[piece.gap], behind[piece.gap].as_deref());
-        let of = |before| within.get(&(before, gap.next)).filter(|ticks| !ticks.is_empty());
+        let of = |before| within.get(&(before, gap.next));
         if let Some(ticks) = of(gap.before).or_else(|| of(None)) {
             for tick in ticks {
                 let time = piece.left / ticks.len() as f64;

@@ -63,19 +63,12 @@ struct Begin {
 
 /// The steady state, where there are iterations.
 pub(crate) fn steady(process: &Process, judgements: &[CallJudgement], step: Option<&Step>) -> Option<SteadyState> {
-    let (by, begins) = match step {
-        Some(step) => (step.words(), step.begins(process)),
-        None => {
-            let steps = Step::of_profiler().begins(process);
-            let has_steps = !steps.is_empty();
-            if has_steps { ("the steps of PyTorch's profiler".to_owned(), steps) } else { (String::new(), Vec::new()) }
-        }
-    };
+    let stated = step.map(|step| (step.words(), step.begins(process)));
+    let of_profiler = || Some(("the steps of PyTorch's profiler".to_owned(), Step::of_profiler().begins(process)));
     let of_host = |at: u64| Begin { host: at, device: at };
-    let (by, begins) = match begins.is_empty() {
-        false => (by, begins.into_iter().map(of_host).collect()),
-        true if step.is_some() => return None,
-        true => repeated(process)?,
+    let (by, begins) = match stated.or_else(|| of_profiler().filter(|(_, begins)| !begins.is_empty())) {
+        Some((by, begins)) => (by, begins.into_iter().map(of_host).collect()),
+        None => repeated(process)?,
     };
     let first = first_steady(process, judgements, &begins)?;
     let steady = begins.get(first..).filter(|steady| steady.len() > FEWEST)?;

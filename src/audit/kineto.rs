@@ -170,7 +170,7 @@ impl ForeignEvents {
             stream: event.stream.or_else(|| track.parse().ok()).unwrap_or(0),
             device: event.device.unwrap_or(shown_under),
             bytes: event.bytes,
-            awaited: None,
+            ..RecordedWork::default()
         });
     }
 

@@ -213,8 +213,7 @@ mod tests {
                     context: 1,
                     stream,
                     device,
-                    bytes: 0,
-                    awaited: None,
+                    ..RecordedWork::default()
                 };
             work.into_iter().map(of).collect::<Vec<_>>()
         });

@@ -2,18 +2,7 @@ use super::*;
 use crate::recording::by_hand::call;
 
 fn work(kind: WorkKind, stream: u32, (start, end): (u64, u64), correlation: u64) -> RecordedWork {
-    RecordedWork {
-        name: "w".into(),
-        kind,
-        start,
-        end,
-        correlation,
-        context: 1,
-        stream,
-        device: 0,
-        bytes: 0,
-        awaited: None,
-    }
+    RecordedWork { name: "w".into(), kind, start, end, correlation, context: 1, stream, ..RecordedWork::default() }
 }
 
 fn kernel(stream: u32, times: (u64, u64), correlation: u64) -> RecordedWork {

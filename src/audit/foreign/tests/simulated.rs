@@ -156,9 +156,8 @@ impl Program {
             correlation,
             context: 1,
             stream,
-            device: 0,
             bytes,
-            awaited: None,
+            ..RecordedWork::default()
         });
         (start, end)
     }
