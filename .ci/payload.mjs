@@ -17,7 +17,7 @@ const PAYLOAD = '</title></script></textarea><img class=foreign src=x onerror="p
 // What these hold is one of a few words, or the name of something else in the file: by the last keys of their path.
 const KEPT = new Set(['unit', 'clock', 'stopped_by', 'derivation', 'engine', 'outcome', 'run', 'id', 'started', 'profile', 'floor', 'kind',
   'dtype', 'experiment', 'wait_policy', 'limit', 'sync', 'order.name', 'timelines.name', 'runs.system', 'source.kind',
-  'places.reason', 'places.chapter', 'host.doing', 'idle.doing', 'plan.with']);
+  'places.reason', 'places.chapter', 'host.doing', 'idle.doing', 'idle.cause', 'plan.with']);
 
 function poisoned(value, path = []) {
   if (typeof value === 'string') {
