@@ -40,6 +40,8 @@ pub(crate) struct SteadyState {
     pub(crate) begins: Vec<u64>,
     /// From when to when they went on: where work tells iterations, on the device.
     pub(crate) window: (u64, u64),
+    /// Of each begin, the first number of work behind it.
+    pub(crate) numbers: Vec<u64>,
 }
 
 impl SteadyState {
@@ -59,13 +61,18 @@ impl SteadyState {
 struct Begin {
     host: u64,
     device: u64,
+    number: u64,
 }
 
 /// The steady state, where there are iterations.
 pub(crate) fn steady(process: &Process, judgements: &[CallJudgement], step: Option<&Step>) -> Option<SteadyState> {
     let stated = step.map(|step| (step.words(), step.begins(process)));
     let of_profiler = || Some(("the steps of PyTorch's profiler".to_owned(), Step::of_profiler().begins(process)));
-    let of_host = |at: u64| Begin { host: at, device: at };
+    let numbers = numbers_behind(process);
+    let of_host = |at: u64| {
+        let next = numbers.partition_point(|(start, _)| *start < at);
+        Begin { host: at, device: at, number: numbers.get(next).map_or(u64::MAX, |(_, number)| *number) }
+    };
     let (by, begins) = match stated.or_else(|| of_profiler().filter(|(_, begins)| !begins.is_empty())) {
         Some((by, begins)) => (by, begins.into_iter().map(of_host).collect()),
         None => repeated(process)?,
@@ -75,7 +82,8 @@ pub(crate) fn steady(process: &Process, judgements: &[CallJudgement], step: Opti
     // Ranges may reach beyond what was recorded.
     let (begin, end) = (steady.first()?.device.max(process.start), steady.last()?.device.min(process.end));
     let host = steady.iter().map(|begin| begin.host).collect();
-    (end > begin).then_some(SteadyState { by, begins: host, window: (begin, end) })
+    let numbers = steady.iter().map(|begin| begin.number).collect();
+    (end > begin).then_some(SteadyState { by, begins: host, window: (begin, end), numbers })
 }
 
 /// The place of the first iteration of the steady state.
@@ -148,11 +156,12 @@ fn repeated(process: &Process) -> Option<(String, Vec<Begin>)> {
         places.push(end);
     }
     let host = host_times(process);
-    let last = Begin { host: process.end, device: process.work.iter().map(|work| work.end).max()? };
+    let last = Begin { host: process.end, device: process.work.iter().map(|work| work.end).max()?, number: u64::MAX };
     let begin = |place: usize| {
         let Some(element) = elements.get(place) else { return last };
         let at = host.partition_point(|(correlation, _)| *correlation < element.correlation);
-        Begin { host: host.get(at).map_or(process.end, |(_, enter)| *enter), device: element.at }
+        let host = host.get(at).map_or(process.end, |(_, enter)| *enter);
+        Begin { host, device: element.at, number: element.correlation }
     };
     let mut begins: Vec<Begin> = places.into_iter().map(begin).collect();
     // Work of two streams may begin in another order than it was enqueued in.
@@ -160,6 +169,18 @@ fn repeated(process: &Process) -> Option<(String, Vec<Begin>)> {
         begins[place].device = begins[place].device.max(begins[place - 1].device);
     }
     Some((format!("work that repeats, {length} pieces with what waits for them"), begins))
+}
+
+/// When work began, in this order, and the least number of what began then or later.
+fn numbers_behind(process: &Process) -> Vec<(u64, u64)> {
+    let mut numbers: Vec<(u64, u64)> = process.work.iter().map(|work| (work.start, work.correlation)).collect();
+    numbers.sort_unstable();
+    let mut least = u64::MAX;
+    for (_, number) in numbers.iter_mut().rev() {
+        least = least.min(*number);
+        *number = least;
+    }
+    numbers
 }
 
 /// Of each call, in the order of their numbers, when the host entered it or the first one with a later number.
@@ -196,8 +217,8 @@ fn alike(places: &mut Vec<usize>, sums: &[u64]) -> Option<f64> {
     let length = median(parts().map(|(length, _)| length))?;
     let as_long = parts().map(|(length, _)| length).filter(|own| own.abs_diff(length) * 20 <= length);
     let explained = as_long.map(|own| own.min(length)).sum::<usize>() as f64 / span as f64;
-    // Shapes that differ have other names each time.
-    Some(if same >= 0.5 { explained } else { (same + explained) / 2.0 })
+    // Shapes that differ have other names each time. Two parts by turns are one iteration.
+    Some(if same > 0.6 { explained } else { (same + explained) / 2.0 })
 }
 
 fn median(lengths: impl Iterator<Item = usize>) -> Option<usize> {

@@ -20,6 +20,7 @@
 //! | `stacks` | the stacks of calls of which none was taken |
 //! | `shares`, `places` | where the time went; the places that lose it |
 //! | `idle`, `ranks` | why a device was idle, and at which line; which rank of a job the others wait for |
+//! | `replay` | what an iteration would take without one of these |
 //! | `report`, `kept` | what is kept, and read again |
 //! | `steps`, `verdict` | budgets; what a budget and a baseline say of a recording |
 //! | `tables`, `page`, `lanes` | what is shown: tables, a page, timelines |
@@ -54,6 +55,7 @@ mod ranks;
 mod record;
 mod recording;
 mod region;
+mod replay;
 mod report;
 mod shares;
 mod stacks;

@@ -169,8 +169,7 @@ impl AuditReport {
             let of_devices =
                 devices.iter().zip(&gaps).map(|(device, gaps)| (device.device, inner(process, device.device, gaps)));
             let of_devices: Vec<_> = of_devices.collect();
-            let iterations = steady.as_ref().map_or(0, SteadyState::iterations);
-            idle.push(idle::of(process, &judgements, &of_devices, iterations));
+            idle.push(idle::of(process, &judgements, &of_devices, steady.as_ref()));
             windows.push(window);
             processes.push(process_report(process, (host, window), devices, steady.as_ref()));
             judged.push(JudgedCalls { judgements, gaps, steady });

@@ -105,25 +105,51 @@ fn because(place: &IdlePlace) -> String {
     format!("{subject} {}", place.cause.words())
 }
 
+/// The heading of what an iteration would take without a place.
+const WITHOUT: &str = "an iteration without it";
+
 /// The lines at which a device was idle: in each iteration, where there are such.
 pub fn idle(report: &AuditReport, most: usize) -> Table {
     let (_, whole) = idle_of(report);
     let iterations = report.iterations();
     let title = if iterations > 0 { "idle an iteration" } else { "idle" };
-    let row = |place: &IdlePlace| {
-        let cells =
-            [time(place.idle_ns / iterations.max(1)), share(place.idle_ns, whole), why(place), waits_at(report, place)];
-        TableRow::new(line(place.name()), cells.into_iter().map(Cell::Text).collect())
+    let columns = || {
+        let columns = [
+            (Role::Label, "line"),
+            (Role::Measured, title),
+            (Role::Measured, "share"),
+            (Role::Measured, WITHOUT),
+            (Role::Fact, "because it"),
+            (Role::Measured, "waits there"),
+        ];
+        columns.into_iter()
     };
-    let columns = [
-        (Role::Label, "line"),
-        (Role::Measured, title),
-        (Role::Measured, "share"),
-        (Role::Fact, "because it"),
-        (Role::Measured, "waits there"),
-    ];
+    let is_told = report.idle.iter().any(|place| place.without_ns.is_some());
+    let is_shown = |name: &str| is_told || name != WITHOUT;
+    let row = |place: &IdlePlace| {
+        let cells = [
+            time(place.idle_ns / iterations.max(1)),
+            share(place.idle_ns, whole),
+            without(place),
+            why(place),
+            waits_at(report, place),
+        ];
+        let shown = columns().skip(1).zip(cells).filter(|((_, name), _)| is_shown(name));
+        TableRow::new(line(place.name()), shown.map(|(_, cell)| Cell::Text(cell)).collect())
+    };
     let rows = report.idle.iter().take(most).map(row).collect();
-    Table::new("Why the GPU is idle", columns.map(|(role, name)| Column::new(role, name)).to_vec(), rows)
+    let shown = columns().filter(|(_, name)| is_shown(name));
+    Table::new("Why the GPU is idle", shown.map(|(role, name)| Column::new(role, name)).collect(), rows)
+}
+
+/// How long an iteration would take without a place.
+fn without(place: &IdlePlace) -> String {
+    match place.without_ns {
+        Some([least, _]) if place.cause == IdleCause::Launch => format!("at best {}", time(least)),
+        Some([least, most]) if time(least) == time(most) => time(least),
+        Some([least, most]) => format!("{} to {}", time(least), time(most)),
+        None => "not known".to_owned(),
+    }
 }
 
 fn why(place: &IdlePlace) -> String {

@@ -11,9 +11,9 @@
 //!   piece tell, then the stack of the next call or launch, which stands at or behind the line; and else nothing does.
 //! * Between two samples, a thread that could have been on a processor and was not, or whose group was not let on one,
 //!   stood still. That much of the idle time between these samples has that cause.
-//! * Of the time at a line where samples found a thread on a processor, the part goes to first touches of pages that so many
-//!   take here. Several threads that touch pages at once hinder each other: it is up to [`CONTENDED`] times as much, as long as the thread was in
-//!   the kernel for that.
+//! * A line where samples found a thread on a processor touches new pages, if first touches take most of its time: as long as
+//!   so many take here. Several threads that touch pages at once hinder each other: it is up to ten times as much, as long as the
+//!   thread was in the kernel for that.
 //!
 //! A thread without Python works for a line of another: of it and of the main thread, the one that runs tells, else the
 //! main thread.
@@ -21,14 +21,21 @@
 //! # Limits
 //! A cause that took less than the distance of two samples in the whole recording may be missed.
 
+mod cause;
+mod ticks;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::class::Activity;
+pub use cause::IdleCause;
+pub(crate) use ticks::Tick;
+use ticks::{Key, ticks};
+
 use super::evidence::{CallJudgement, Cause};
-use super::format::OTHER_THREAD;
+use super::iterations::SteadyState;
 use super::places;
-use super::recording::{Doing, Frame, Process, RecordedCall, RecordedWork, Sample};
+use super::recording::{Frame, Process, RecordedCall, RecordedWork};
+use super::replay;
 use super::shares::{self, ShareSegment};
 use crate::units::counted;
 
@@ -38,127 +45,11 @@ const LAUNCHING: u64 = 50_000;
 const PAUSE: u64 = 2_000;
 /// For how long, in nanoseconds, a state that the system tells may be that of a call which has ended since.
 const STALE: u64 = 100_000;
-/// The function of PyTorch in which a thread waits for those that run its backward pass.
-const BACKWARD: &str = "_engine_run_backward";
 /// By how much the clocks of host and device may differ.
 const SLACK: u64 = 5_000;
 /// How late a sample may be, and for what part of its time a thread may stand, before that is a cause.
 const STOOD: u64 = 200_000;
 const STOOD_SHARE: f64 = 0.2;
-/// How much longer first touches of pages take that other threads make, too.
-const CONTENDED: f64 = 10.0;
-
-/// Why a device had nothing to do.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum IdleCause {
-    /// The host had waited for the device, and launched the next work only then.
-    Wait,
-    /// The host was blocked by its own copy.
-    Copy,
-    /// The driver loaded code.
-    Load,
-    /// Memory was allocated, freed or page-locked.
-    Allocate,
-    /// A call of the driver took its time.
-    Call,
-    /// The host launches no faster.
-    Launch,
-    /// The device pauses between two pieces of work, whatever the host does.
-    Pause,
-    /// The program waited for its data loader.
-    Loader,
-    /// It slept.
-    Sleep,
-    /// It waited for input or output.
-    InputOutput,
-    /// It waited for a lock, a queue or its other threads.
-    Lock,
-    /// Another thread held the interpreter's lock.
-    InterpreterLock,
-    /// Other threads or programs had the processor.
-    Descheduled,
-    /// The quota of processor time was used up.
-    Throttled,
-    /// Pages of memory were touched for the first time.
-    PageFault,
-    /// It waited for another rank of the job.
-    Rank,
-    /// The program ran its own code.
-    Own,
-    /// It is not known.
-    Unknown,
-}
-
-impl IdleCause {
-    /// In words, of the program.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Wait => "waits for the device",
-            Self::Copy => "is blocked by its own copy",
-            Self::Load => "loads code",
-            Self::Allocate => "allocates, frees or page-locks memory",
-            Self::Call => "is in a call of the driver",
-            Self::Launch => "launches no faster",
-            Self::Pause => "pauses between two pieces of work by itself",
-            Self::Loader => "waits for its data loader",
-            Self::Sleep => "sleeps",
-            Self::InputOutput => "waits for input or output",
-            Self::Lock => "waits for a lock, a queue or other threads of its own",
-            Self::InterpreterLock => "holds the interpreter's lock in another thread",
-            Self::Descheduled => "is kept from the processor by others",
-            Self::Throttled => "has used up its quota of processor time",
-            Self::PageFault => "touches new pages of memory",
-            Self::Rank => "arrives last at what all ranks do together",
-            Self::Own => "runs its own code",
-            Self::Unknown => "does what is not known",
-        }
-    }
-
-    /// What can be done.
-    pub fn advice(self) -> &'static str {
-        match self {
-            Self::Wait => {
-                "read results later or less often, and keep decisions on the device, so that launches go ahead of it"
-            }
-            Self::Copy => "copy from and to page-locked memory without blocking",
-            Self::Load => "load code before the first iteration: run each shape once, or set CUDA_MODULE_LOADING=EAGER",
-            Self::Allocate => "allocate and page-lock memory once, and reuse it",
-            Self::Call => "make such calls before the first iteration",
-            Self::Launch => {
-                "launch fewer, larger kernels: a larger batch, fused operations (torch.compile), or a CUDA graph"
-            }
-            Self::Pause => "let there be fewer, larger kernels, or launch them by a CUDA graph",
-            Self::Loader => "load ahead: more workers, a larger prefetch_factor, pin_memory, or less work per sample",
-            Self::Sleep => "do not sleep between launches",
-            Self::InputOutput => "read and write in another thread, ahead of when it is needed",
-            Self::Lock => "fill the queue ahead, hold the lock for less time, or leave those threads less to do",
-            Self::InterpreterLock => "move that work to another process",
-            Self::Descheduled => {
-                "leave the program a processor of its own: fewer threads, fewer neighbours, or pin them"
-            }
-            Self::Throttled => "raise the quota of the container, or start fewer threads",
-            Self::PageFault => "reuse buffers: memory that is new in each iteration is touched page by page",
-            Self::Rank => "look at the lines of that rank: what it does there, the others do not",
-            Self::Own => "do this in another process or thread, ahead of the device, or less of it",
-            Self::Unknown => "audit for longer, so that more samples fall into it",
-        }
-    }
-
-    fn of_activity(doing: Activity) -> Self {
-        match doing {
-            Activity::Waiting => Self::Wait,
-            Activity::Copying => Self::Copy,
-            Activity::Loading => Self::Load,
-            Activity::Allocating | Activity::PageLocking => Self::Allocate,
-            Activity::Calling | Activity::Unknown => Self::Call,
-            Activity::Own | Activity::Outside => Self::Unknown,
-        }
-    }
-}
 
 /// A line of a program that leaves a device idle, and why.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -179,6 +70,9 @@ pub struct IdlePlace {
     pub behind: String,
     /// How long the devices were idle for it, in nanoseconds.
     pub idle_ns: u64,
+    /// How long an iteration would take without it, in nanoseconds: at least, at most. None where that cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_ns: Option<[u64; 2]>,
     /// The stack, the innermost frame first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<Frame>,
@@ -194,14 +88,6 @@ impl IdlePlace {
             (place, _) => place,
         }
     }
-}
-
-/// What a place is known by while it is gathered.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
-    place: String,
-    cause: IdleCause,
-    within: String,
 }
 
 /// What was found of a key.
@@ -233,20 +119,6 @@ impl Told {
     }
 }
 
-/// What threads did at one time, for one that launches.
-struct Tick {
-    at: u64,
-    key: Key,
-    stack: Option<u32>,
-    /// Since the tick before: for how long it stood still for each of the two causes.
-    throttled: u64,
-    delayed: u64,
-    /// How long it ran since then, how long of that in the kernel, and what its first touches of pages take.
-    ran: f64,
-    system: f64,
-    touches: f64,
-}
-
 /// A part of a gap that no call tells.
 struct Piece {
     from: u64,
@@ -274,8 +146,9 @@ pub(crate) fn of(
     process: &Process,
     judgements: &[CallJudgement],
     gaps: &[(u32, Vec<(u64, u64)>)],
-    iterations: u64,
+    steady: Option<&SteadyState>,
 ) -> Vec<IdlePlace> {
+    let iterations = steady.map_or(0, SteadyState::iterations);
     let mut told = Told { iterations, ..Told::default() };
     let feeders = Feeders::of(process);
     for (device, gaps) in gaps {
@@ -291,6 +164,9 @@ pub(crate) fn of(
     let mut places: Vec<IdlePlace> = told.all.into_iter().map(|(key, found)| place(process, key, found)).collect();
     places.sort_by(|a, b| b.idle_ns.cmp(&a.idle_ns).then_with(|| (&a.place, a.cause).cmp(&(&b.place, b.cause))));
     places.retain(|place| place.idle_ns > 0);
+    if let Some(steady) = steady {
+        replay::without(process, judgements, steady, (feeders.most, &ticks(process, feeders.most)), &mut places);
+    }
     places
 }
 
@@ -304,6 +180,7 @@ fn place(process: &Process, key: Key, found: Found) -> IdlePlace {
             .map(|(place, _)| place)
             .unwrap_or_default(),
         idle_ns: found.ns.round() as u64,
+        without_ns: None,
         stack: stack.into_iter().take(places::DEPTH).cloned().collect(),
         place: key.place,
         cause: key.cause,
@@ -437,22 +314,28 @@ fn launching(gaps: &[&Gap<'_>], ticks: &[Tick], told: &mut Told) {
     let mut lengths: Vec<u64> = gaps.iter().map(|gap| gap.to - gap.from).collect();
     let total: u64 = lengths.iter().sum();
     lengths.sort_unstable();
-    // The line at which most samples were in such a gap.
-    let mut lines: HashMap<&str, (usize, Option<u32>)> = HashMap::new();
+    // The lines at which samples were in such gaps share the time.
+    let mut lines: BTreeMap<&str, (f64, Option<u32>)> = BTreeMap::new();
     for tick in ticks {
         let at = gaps.partition_point(|gap| gap.to <= tick.at);
         if gaps.get(at).is_some_and(|gap| gap.from <= tick.at) {
-            let line = lines.entry(&tick.key.place).or_insert((0, tick.stack));
-            line.0 += 1;
+            lines.entry(&tick.key.place).or_insert((0.0, tick.stack)).0 += 1.0;
         }
     }
-    let most = lines.into_iter().max_by_key(|(place, (count, _))| (*count, std::cmp::Reverse(*place)));
-    let (place, stack) = most.map(|(place, (_, stack))| (place.to_owned(), stack)).unwrap_or_default();
+    if lines.is_empty() {
+        lines.insert("", (1.0, None));
+    }
+    let seen: f64 = lines.values().map(|(count, _)| count).sum();
     let median = lengths[lengths.len() / 2] as f64 / 1e3;
     let each = lengths.len() as f64 / told.iterations.max(1) as f64;
     let of = if told.iterations > 0 { " an iteration" } else { "" };
-    let within = format!("{} between work{of}, half of at most {median:.1} µs", counted(each.round() as u64, "gap"));
-    told.add(&Key { place, cause: IdleCause::Launch, within }, stack, total as f64, None);
+    for (place, (count, stack)) in lines {
+        let part = count / seen;
+        let gaps = counted((each * part).round() as u64, "gap");
+        let within = format!("{gaps} between work{of}, half of at most {median:.1} µs");
+        let key = Key { place: place.to_owned(), cause: IdleCause::Launch, within };
+        told.add(&key, stack, total as f64 * part, None);
+    }
 }
 
 /// Takes out of the pieces what the thread stood still for.
@@ -517,17 +400,14 @@ fn sampled(
         }
     }
     let next = NextStack::of(process, thread);
-    let touching = touching(ticks);
     for piece in pieces {
         let (gap, behind) = (&gaps[piece.gap], behind[piece.gap].as_deref());
         let of = |before| within.get(&(before, gap.next));
         if let Some(ticks) = of(gap.before).or_else(|| of(None)) {
             for tick in ticks {
                 let time = piece.left / ticks.len() as f64;
-                let faults = touching.get(&tick.key).copied().unwrap_or(0.0);
-                told.add(&tick.key, tick.stack, time * (1.0 - faults), behind);
-                let of_pages = Key { cause: IdleCause::PageFault, ..tick.key.clone() };
-                told.add(&of_pages, tick.stack, time * faults, behind);
+                let cause = if tick.touching > 0.5 { IdleCause::PageFault } else { tick.key.cause };
+                told.add(&Key { cause, ..tick.key.clone() }, tick.stack, time, behind);
             }
             continue;
         }
@@ -536,20 +416,6 @@ fn sampled(
         let cause = if place.is_empty() { IdleCause::Unknown } else { IdleCause::Own };
         told.add(&Key { place, cause, within: String::new() }, stack, piece.left, behind);
     }
-}
-
-/// Which part of what ran at each line was first touches of pages.
-fn touching(ticks: &[Tick]) -> HashMap<&Key, f64> {
-    let mut sums: HashMap<&Key, [f64; 3]> = HashMap::new();
-    for tick in ticks.iter().filter(|tick| tick.key.cause == IdleCause::Own) {
-        let [ran, system, touches] = sums.entry(&tick.key).or_default();
-        (*ran, *system, *touches) = (*ran + tick.ran, *system + tick.system, *touches + tick.touches);
-    }
-    let part = |[ran, system, touches]: [f64; 3]| {
-        let took = touches.max(system.min(touches * CONTENDED));
-        (took / ran.max(1.0)).min(1.0)
-    };
-    sums.into_iter().map(|(key, sums)| (key, part(sums))).collect()
 }
 
 /// The stacks of calls and launches of a thread, by when they were made, and of launches by their work.
@@ -579,78 +445,14 @@ impl NextStack {
     }
 }
 
-/// What was seen of a thread and of the main one, time by time.
-fn ticks(process: &Process, thread: Option<u32>) -> Vec<Tick> {
-    let mut ticks: Vec<Tick> = Vec::new();
-    let mut before: HashMap<u32, &Sample> = HashMap::new();
-    let mut holder = process.samples.iter().find_map(|sample| sample.holder);
-    for samples in process.samples.chunk_by(|one, next| one.asked == next.asked) {
-        let of = |thread: Option<u32>| samples.iter().find(|sample| Some(sample.thread) == thread);
-        let (own, main) = (of(thread), of(Some(process.number)));
-        let works_for_another =
-            own.is_some_and(|own| process.frames_of(own.stack).first().is_some_and(|frame| frame.file == OTHER_THREAD));
-        let is_running = |sample: &&Sample| sample.doing == Doing::Running;
-        let chosen = match own {
-            Some(own) if !works_for_another || is_running(&own) => Some(own),
-            own => main.or(own),
-        };
-        // Where the lock was handed over at once, whoever held it last holds it again and again.
-        holder = samples.iter().find_map(|sample| sample.holder).or(holder);
-        if let Some(sample) = chosen {
-            ticks.push(tick(process, sample, holder, before.get(&sample.thread).copied()));
-        }
-        samples.iter().for_each(|sample| _ = before.insert(sample.thread, sample));
-    }
-    ticks
-}
-
-fn tick(process: &Process, sample: &Sample, holder: Option<u32>, before: Option<&Sample>) -> Tick {
-    let since = |of: fn(&Sample) -> u64| before.map_or(0, |before| of(sample).saturating_sub(of(before)));
-    let (ran, throttled) = (since(|sample| sample.ran), since(|sample| sample.throttled));
-    let (key, stack) = seen(process, sample, holder);
-    let delayed = since(|sample| sample.delayed);
-    let touches = since(|sample| sample.faults) as f64 * process.page_ns;
-    let (ran, system) = (ran as f64, since(|sample| sample.system) as f64);
-    Tick { at: sample.asked, key, stack, throttled, delayed, ran, system, touches }
-}
-
-/// What a sample says.
-fn seen(process: &Process, sample: &Sample, holder: Option<u32>) -> (Key, Option<u32>) {
-    let frames = process.frames_of(sample.stack);
-    let own = places::frame(&frames);
-    let place = own.map(Frame::place).unwrap_or_default();
-    let library: Vec<&&Frame> = frames.iter().take_while(|frame| Some(**frame) != own).collect();
-    let is_loader = library.iter().any(|frame| frame.file.contains("torch/utils/data/"));
-    let within = match (library.first(), own) {
-        (Some(innermost), Some(_)) => {
-            let file = innermost.file.rsplit('/').next().unwrap_or_default();
-            if innermost.function.is_empty() { file.to_owned() } else { format!("{} ({file})", innermost.function) }
-        }
-        _ => String::new(),
-    };
-    let cause = match sample.doing {
-        Doing::Sleeping | Doing::InputOutput | Doing::Locked | Doing::OtherCall if is_loader => IdleCause::Loader,
-        // The main thread waits for its own backward pass, which another thread runs.
-        Doing::Locked if library.first().is_some_and(|frame| frame.function == BACKWARD) => IdleCause::Own,
-        Doing::Sleeping => IdleCause::Sleep,
-        Doing::InputOutput | Doing::OtherCall => IdleCause::InputOutput,
-        Doing::Locked => IdleCause::Lock,
-        Doing::InterpreterLocked => IdleCause::InterpreterLock,
-        Doing::Running | Doing::Unknown => IdleCause::Own,
-    };
-    if cause == IdleCause::InterpreterLock && holder.is_some() {
-        let at = places::frame(&process.frames_of(holder)).map(Frame::place).unwrap_or_default();
-        let within = if place.is_empty() { String::new() } else { format!("while {place} is to run") };
-        return (Key { place: at, cause, within }, holder);
-    }
-    // What a thread of its own runs has many innermost functions.
-    let within = if cause == IdleCause::Own { String::new() } else { within };
-    (Key { place, cause, within }, sample.stack)
-}
-
 /// The places of several processes together, the longest first.
 pub(crate) fn merged(of_processes: impl IntoIterator<Item = Vec<IdlePlace>>) -> Vec<IdlePlace> {
     let mut all: Vec<IdlePlace> = Vec::new();
+    let mut of_processes: Vec<Vec<IdlePlace>> = of_processes.into_iter().filter(|places| !places.is_empty()).collect();
+    if of_processes.len() > 1 {
+        // What one of several wins, it may lose again where it waits for another.
+        of_processes.iter_mut().flatten().for_each(|place| place.without_ns = None);
+    }
     for place in of_processes.into_iter().flatten() {
         let known = all.iter_mut().find(|known| (&known.place, known.cause) == (&place.place, place.cause));
         match known {
@@ -665,8 +467,9 @@ pub(crate) fn merged(of_processes: impl IntoIterator<Item = Vec<IdlePlace>>) -> 
 #[cfg(test)]
 mod tests {
     use super::super::evidence::judge;
+    use super::super::format::OTHER_THREAD;
     use super::super::recording::by_hand::call;
-    use super::super::recording::{RecordedLaunch, RecordedWork};
+    use super::super::recording::{Doing, RecordedLaunch, RecordedWork, Sample};
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -715,7 +518,7 @@ mod tests {
     }
 
     fn of_gaps(process: &Process, gaps: Vec<(u64, u64)>) -> Vec<IdlePlace> {
-        super::of(process, &judge(process), &[(0, gaps)], 0)
+        super::of(process, &judge(process), &[(0, gaps)], None)
     }
 
     fn seen(doing: Doing, stack: u32) -> Sample {

@@ -1,0 +1,193 @@
+//! Programs whose host and device are simulated, with what only an audit sees of them; and the same without one of their places.
+
+use std::collections::HashMap;
+
+use super::super::evidence::judge;
+use super::super::idle;
+use super::super::iterations;
+use super::super::recording::by_hand::call;
+use super::super::recording::{Doing, RecordedWork, Sample};
+use super::super::shares;
+use super::*;
+
+/// What a program does, one after the other. Times are microseconds.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// Computes at this line.
+    Own(u32, f64),
+    /// Sleeps at this line.
+    Sleep(u32, f64),
+    /// Launches work from this line, which takes the host and the device so long, on this stream.
+    Launch(u32, f64, f64, u32),
+    /// Waits for a stream at this line.
+    Wait(u32, u32),
+}
+
+/// Numbers that look random, from 0 to 1.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// From one number to another.
+    fn between(&mut self, from: f64, to: f64) -> f64 {
+        from + (to - from) * self.next()
+    }
+}
+
+/// Has a program do this so often; what an audit sees of it, and how long an iteration took, in nanoseconds.
+fn simulated(acts: &[Act], iterations: usize, seed: u64) -> (Process, f64) {
+    let mut random = Random(seed);
+    let mut process = Process { number: 1, ..Process::default() };
+    let mut streams: HashMap<u32, f64> = HashMap::new();
+    // When the thread was at which line, and whether it slept.
+    let mut lines: Vec<(f64, f64, u32, bool)> = Vec::new();
+    let mut starts: Vec<f64> = Vec::new();
+    let (mut at, mut number) = (1_000.0, 1);
+    let mut begins = Vec::new();
+    for _ in 0..iterations {
+        let first = process.work.len();
+        for act in acts {
+            // Nothing takes equally long each time.
+            let mut takes = |time: f64| time * 1_000.0 * random.between(0.95, 1.05);
+            let from = at;
+            match *act {
+                Act::Own(line, time) | Act::Sleep(line, time) => {
+                    at += takes(time);
+                    lines.push((from, at, line, matches!(act, Act::Sleep(..))));
+                }
+                Act::Launch(line, host, device, stream) => {
+                    if let Some(first) = starts.len().checked_sub(1_024) {
+                        at = at.max(starts[first]);
+                    }
+                    at += takes(host);
+                    lines.push((from, at, line, false));
+                    number += 1;
+                    let free = streams.entry(stream).or_default();
+                    let start = (at + 3_500.0).max(*free + 800.0);
+                    *free = start + takes(device);
+                    starts.push(start);
+                    process.work.push(RecordedWork {
+                        name: format!("kernel {line}").into(),
+                        start: start as u64,
+                        end: *free as u64,
+                        correlation: number,
+                        context: 1,
+                        stream,
+                        ..RecordedWork::default()
+                    });
+                }
+                Act::Wait(line, stream) => {
+                    number += 1;
+                    at = (at + 1_500.0).max(streams.get(&stream).copied().unwrap_or(0.0) + 8_000.0);
+                    let synchronized = call("cuStreamSynchronize", (from as u64, at as u64), number);
+                    process.calls.push(RecordedCall { stream: Some(stream), stack: Some(line), ..synchronized });
+                }
+            }
+        }
+        begins.push(process.work[first].start as f64);
+    }
+    let stack =
+        |line: u32| Frame { file: "train.py".to_owned(), line, function: "step".to_owned(), ..Frame::default() };
+    process.frames = (0..32).map(stack).collect();
+    process.stacks = (0..32).map(|line| vec![line]).collect();
+    let mut sampled = 0.0;
+    while sampled < at {
+        sampled += random.between(0.0, 8_000_000.0);
+        let seen = lines[..lines.partition_point(|(from, ..)| *from <= sampled)].last();
+        if let Some((.., line, sleeps)) = seen.filter(|(_, to, ..)| *to > sampled) {
+            let doing = if *sleeps { Doing::Sleeping } else { Doing::Running };
+            let asked = sampled as u64;
+            process.samples.push(Sample {
+                asked,
+                had: asked,
+                thread: 1,
+                stack: Some(*line),
+                doing,
+                ..Sample::default()
+            });
+        }
+    }
+    process.settle();
+    let quarter = begins.len() / 4;
+    let last = begins.len() - 1;
+    (process, (begins[last] - begins[quarter]) / (last - quarter) as f64)
+}
+
+/// The places that leave the device idle, each with what it would bring.
+fn told(process: &Process) -> Vec<IdlePlace> {
+    let judgements = judge(process);
+    let steady = iterations::steady(process, &judgements, None).unwrap();
+    let host = shares::host(process, &judgements, Some(1), steady.window);
+    let (_, gaps) = shares::devices(process, &host, steady.window).remove(0);
+    idle::of(process, &judgements, &[(0, gaps)], Some(&steady))
+}
+
+/// A program's acts without those of a place.
+fn mended(acts: &[Act], line: u32) -> Vec<Act> {
+    let is_kept = |act: &&Act| !matches!(act, Act::Own(at, _) | Act::Sleep(at, _) | Act::Wait(at, _) if *at == line);
+    acts.iter().filter(is_kept).copied().collect()
+}
+
+/// A training step: a loader, a forward pass, a log that waits, a backward pass, an optimizer of many small kernels.
+fn any_program(random: &mut Random) -> Vec<Act> {
+    let mut acts = vec![Act::Sleep(1, random.between(0.0, 8_000.0))];
+    let layers = 4 + (random.next() * 12.0) as usize;
+    let (host, device) = (random.between(5.0, 30.0), random.between(5.0, 300.0));
+    acts.extend((0..layers * 3).map(|_| Act::Launch(2, host, device, 7)));
+    acts.push(Act::Wait(3, 7));
+    acts.push(Act::Own(4, random.between(0.0, 4_000.0)));
+    acts.extend((0..layers * 6).map(|_| Act::Launch(5, host, device * 0.8, 7)));
+    if random.next() < 0.5 {
+        acts.push(Act::Launch(6, 6.0, device * 2.0, 8));
+        acts.push(Act::Wait(7, 8));
+    }
+    acts.extend((0..(random.next() * 200.0) as usize).map(|_| Act::Launch(8, host, 4.0, 7)));
+    acts
+}
+
+/// The intervals are of two standard errors.
+#[test]
+fn an_iteration_without_a_place_takes_as_long_as_is_said() {
+    let mut random = Random(7);
+    let (mut inside, mut all, mut errors) = (0, 0, Vec::new());
+    for seed in 0..20 {
+        let acts = any_program(&mut random);
+        let (process, _) = simulated(&acts, 60, seed);
+        for place in told(&process).iter().take(4) {
+            let line = place.place.rsplit(':').next().and_then(|line| line.parse::<u32>().ok());
+            let launches = |line: &u32| acts.iter().any(|act| matches!(act, Act::Launch(at, ..) if at == line));
+            let Some(line) = line.filter(|line| !launches(line)) else { continue };
+            let Some([least, most]) = place.without_ns else { continue };
+            let (_, truth) = simulated(&mended(&acts, line), 60, seed + 1_000);
+            all += 1;
+            inside += usize::from((least as f64..=most as f64).contains(&truth));
+            let error = ((least + most) as f64 / 2.0 - truth).abs() / truth;
+            errors.push(error);
+        }
+    }
+    errors.sort_by(f64::total_cmp);
+    let median = errors[errors.len() / 2];
+    assert!(all > 30 && inside * 10 >= all * 9 && median < 0.05, "{inside} of {all}, median error {median}");
+}
+
+#[test]
+fn what_takes_no_time_of_the_host_that_the_device_waits_for_brings_nothing() {
+    // Behind the launches the host computes, for less time than they take.
+    let launches = [Act::Launch(2, 10.0, 200.0, 7)].repeat(20);
+    let first = [Act::Launch(1, 10.0, 100.0, 7)];
+    let acts = [&first[..], &launches, &[Act::Own(4, 2_000.0)], &launches, &[Act::Own(5, 100.0)]].concat();
+    let (process, recorded) = simulated(&acts, 60, 1);
+    let judgements = judge(&process);
+    let steady = iterations::steady(&process, &judgements, None).unwrap();
+    let steps = steps(&process, &judgements, Some(1));
+    let replay = Replay::of(&process, &steady, &steps, 1.0).unwrap();
+    let half = Removed { parts: vec![(1.0, 0.5)], ..Removed::default() };
+    for removed in [Removed::default(), half] {
+        let share = replay.iteration(&removed) / recorded;
+        assert!((0.99..1.01).contains(&share), "{share}");
+    }
+}

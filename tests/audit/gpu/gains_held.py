@@ -1,0 +1,61 @@
+"""Whether an iteration of a loop of `gains.py` takes as long without its line as the audit says: a table.
+
+`FOLDER/NAME.json` is the audit of a loop, `FOLDER/NAME.pair.json` how long an iteration took with and without. It holds where
+16 of 20 lie within their intervals, and the intervals' middles are off by at most 10 % in the median. What launches take is told
+as a bound, and counts as inside where the bound holds.
+"""
+import json
+import os
+import statistics
+import sys
+
+import gains
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def lines():
+    """By name: the line that is mended."""
+    found, name = {}, None
+    for number, text in enumerate(open(os.path.join(HERE, "gains.py"), encoding="utf-8"), 1):
+        if text.startswith("def "):
+            name = text[4 : text.index("(")]
+        if text.rstrip().endswith("# LOST"):
+            found[name] = number
+    return found
+
+
+def main(folder):
+    inside, errors = 0, []
+    for name, line in lines().items():
+        try:
+            audit = json.load(open(os.path.join(folder, f"{name}.json"), encoding="utf-8"))
+            pair = json.load(open(os.path.join(folder, f"{name}.pair.json"), encoding="utf-8"))
+        except OSError as error:
+            print(f"{name:14} not measured: {error}")
+            continue
+        before, after = statistics.median(pair["with"]), statistics.median(pair["without"])
+        steady = [process for process in audit["processes"] if process.get("steady")]
+        audited = sum(process["wall_ns"] for process in steady) / max(1, sum(process["steady"]["iterations"] for process in steady)) / 1e6
+        told = [place for place in audit["idle"] if place["place"].endswith(f"gains.py:{line}") and place.get("without_ns")]
+        if not told:
+            print(f"{name:14} {before:7.2f} -> {after:7.2f} ms, audited {audited:7.2f}: NOT TOLD; {[(p['place'].rsplit('/')[-1], p['cause']) for p in audit['idle'][:3]]}")
+            continue
+        place = min(told, key=lambda place: sum(place["without_ns"]))
+        least, most = (time / 1e6 for time in place["without_ns"])
+        holds = least <= after <= most
+        inside += holds
+        is_bound = place["cause"] == "launch"
+        error = abs((least if is_bound else (least + most) / 2) - after) / after
+        errors.append(error)
+        print(
+            f"{name:14} {before:7.2f} -> {after:7.2f} ms, audited {audited:7.2f} -> {least:7.2f} to {most:7.2f} ({place['cause']}): "
+            f"{'inside' if holds else 'OUTSIDE'}, off by {error:.1%}"
+        )
+    median = statistics.median(errors) if errors else 1.0
+    print(f"{inside} of {len(gains.NAMES)} inside, median error {median:.1%}")
+    return inside >= 16 and median <= 0.1
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main(sys.argv[1]) else 1)
