@@ -7,6 +7,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `injected/` | the library that is put into the program, a crate of its own |
+//! | `armed` | asking it to record |
 //! | `record` | reading its files |
 //! | `foreign`, `pieces`, `chrome`, `kineto`, `homes` | other programs' traces; their text; its events; what profilers say by these, and of whom |
 //! | `nsys`, `database` | exports of Nsight Systems |
@@ -28,6 +29,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod armed;
 mod chrome;
 mod class;
 #[cfg(feature = "nsys")]
@@ -68,6 +70,7 @@ mod verdict;
 use syncscope::{device, timeline};
 use syncscope_present::{self as present, clean, units};
 
+pub use armed::{ArmedProcess, FOLDER};
 pub use class::Activity;
 pub use idle::{IdleCause, IdlePlace};
 pub use places::{Reason, SteadyCalls, WaitPlace};

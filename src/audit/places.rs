@@ -134,7 +134,7 @@ impl WaitPlace {
 /// What a place is known by within an audit: where it is, the call, the operator, and why it loses time.
 pub(crate) type PlaceKey<'a> = (&'a str, &'a str, &'a str, Reason);
 
-fn is_zero(number: &u64) -> bool {
+pub(crate) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

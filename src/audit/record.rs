@@ -134,6 +134,7 @@ fn parse(bytes: &[u8]) -> Result<(Process, Vec<String>), String> {
         calls: at(header::CALLS).u64(),
         own_ns: at(header::OWN).u64(),
         missed_stacks: at(header::MISSED).u64(),
+        begin_ns: at(header::BEGIN).u64(),
         ..OverheadReport::default()
     });
     let whole = usize::try_from(at(header::WHOLE).u64()).unwrap_or(usize::MAX);

@@ -5,7 +5,7 @@ use super::evidence::{CallJudgement, judge};
 use super::idle::{self, IdlePlace};
 use super::iterations::{self, SteadyState};
 use super::lanes;
-use super::places::{self, WaitPlace};
+use super::places::{self, WaitPlace, is_zero};
 use super::ranks::{self, LateRank};
 use super::recording::{Process, ProgramRecording};
 use super::shares::{self, ShareSegment};
@@ -141,6 +141,9 @@ pub struct OverheadReport {
     pub share: f64,
     /// How many stacks could not be taken in time; the calls have no place.
     pub missed_stacks: u64,
+    /// How long it took to begin in the middle of the program, whose calls may have waited for that.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub begin_ns: u64,
 }
 
 /// A call with its judgement, for those who look at each.

@@ -336,9 +336,13 @@ pub fn time_of(process: &ProcessReport) -> Table {
 /// What the audit cost a process.
 pub fn overhead(process: &ProcessReport) -> Option<String> {
     let overhead = process.overhead.as_ref()?;
+    let begin = match overhead.begin_ns {
+        0 => String::new(),
+        begin => format!(" To begin it took {}, for which calls of the driver may have waited.", time(begin)),
+    };
     Some(format!(
         "The audit took {} in {} of this process ({} of its time), measured in it; what CUPTI takes to record the \
-         device's work comes on top.",
+         device's work comes on top.{begin}",
         time(overhead.own_ns),
         counted(overhead.calls, "call"),
         Scale::PERCENT.fixed(overhead.share, 1)

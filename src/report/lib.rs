@@ -11,7 +11,6 @@ mod output;
 
 mod attach;
 mod audit;
-mod audited;
 mod bench;
 mod benchmark;
 mod check;

@@ -133,7 +133,7 @@ pub(super) fn count<T: FromStr>(text: &str) -> Result<T, String> {
 }
 
 /// A time as `540s`, `9m` or `1h`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "expected a time such as 540s or 9m".to_owned();
     let time: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     time.try_into().map_err(|_| wrong())

@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod armed;
 mod budget;
 #[path = "../fixtures/signals.rs"]
 mod hearing;

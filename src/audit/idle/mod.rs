@@ -277,7 +277,11 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
                 Some(call) => {
                     // A call that waited returns some time after what it waited for.
                     let has_waited = judgements.get(call).is_some_and(|own| own.cause == Cause::Wait);
-                    let cause = if has_waited { IdleCause::Wait } else { IdleCause::of_activity(doing) };
+                    let cause = match doing {
+                        _ if has_waited => IdleCause::Wait,
+                        _ if process.calls[call].name.contains("Launch") => IdleCause::Launch,
+                        doing => IdleCause::of_activity(doing),
+                    };
                     let (key, stack) = of_call(cause, call);
                     told.add(&key, stack, time, None);
                 }

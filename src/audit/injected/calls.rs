@@ -47,7 +47,7 @@ const fn own(arguments: Arguments) -> Arguments {
 }
 
 /// The calls.
-pub(crate) const WATCHED: &[(Arguments, &[u32])] = &[
+const WATCHED: &[(Arguments, &[u32])] = &[
     // cuCtxSynchronize.
     (PLAIN, &[17, 800]),
     // cuStreamSynchronize.
@@ -102,6 +102,11 @@ pub(crate) const WATCHED: &[(Arguments, &[u32])] = &[
     (END, &[326, 322, 386, 545]),
 ];
 
+/// The numbers of all that are watched.
+pub(crate) fn watched() -> impl Iterator<Item = u32> {
+    WATCHED.iter().flat_map(|(_, functions)| functions.iter().copied())
+}
+
 /// More than any number of a function.
 const NUMBERS: usize = 1024;
 
@@ -151,7 +156,7 @@ mod tests {
 
     #[test]
     fn each_function_is_watched_once() {
-        let mut all: Vec<u32> = WATCHED.iter().flat_map(|(_, functions)| *functions).copied().collect();
+        let mut all: Vec<u32> = watched().collect();
         let count = all.len();
         all.sort_unstable();
         all.dedup();

@@ -80,6 +80,8 @@ functions! {
     stream: "cuptiGetStreamIdEx", fn(*mut c_void, *mut c_void, u8, *mut u32);
     register: "cuptiActivityRegisterCallbacks", fn(Request, Complete);
     enable: "cuptiActivityEnable", fn(u32);
+    disable: "cuptiActivityDisable", fn(u32);
+    unsubscribe: "cuptiUnsubscribe", fn(*mut c_void);
     next: "cuptiActivityGetNextRecord", fn(*mut u8, usize, *mut *mut u8);
     flush: "cuptiActivityFlushAll", fn(u32);
     period: "cuptiActivityFlushPeriod", fn(u32);
@@ -221,6 +223,17 @@ impl Cupti {
         Ok(())
     }
 
+    /// Has nothing recorded and nothing called any more, until it [`begin`](Self::begin)s again.
+    pub(crate) fn end(&self, functions: impl Iterator<Item = u32>) {
+        functions.for_each(|function| self.call_back(false, function));
+        // Safety: a subscriber that is there; the rest are numbers.
+        unsafe {
+            KINDS.iter().for_each(|kind| _ = (self.disable)(*kind));
+            (self.period)(0);
+            (self.unsubscribe)(SUBSCRIBER.swap(std::ptr::null_mut(), Ordering::AcqRel));
+        }
+    }
+
     /// Has the callback called for this function, or not any more. CUPTI asks for one caller at a time.
     pub(crate) fn call_back(&self, on: bool, function: u32) {
         let subscriber = SUBSCRIBER.load(Ordering::Acquire);
@@ -310,9 +323,15 @@ unsafe fn take(record: *const u8) {
     }
 }
 
+static NAMES: Mutex<Option<HashMap<Box<[u8]>, u32>>> = Mutex::new(None);
+
+/// Another file begins, which holds no name.
+pub(crate) fn forget_names() {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner).take();
+}
+
 /// The number of a kernel's name, which is written the first time.
 fn name(text: &[u8]) -> u32 {
-    static NAMES: Mutex<Option<HashMap<Box<[u8]>, u32>>> = Mutex::new(None);
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     let names = names.get_or_insert_with(HashMap::new);
     if let Some(number) = names.get(text) {

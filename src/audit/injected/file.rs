@@ -18,7 +18,7 @@ const PART: usize = 1 << 20;
 pub(crate) const TEXT: usize = 1024;
 
 static WRITER: Mutex<Option<Writer>> = Mutex::new(None);
-/// The process that the file is of, beside the lock: in a child of a fork another thread may hold that for ever.
+/// The process that files are of, beside the lock: in a child of a fork another thread may hold that for ever.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// The one file of this process.
@@ -39,7 +39,8 @@ pub(crate) struct Writer {
 unsafe impl Send for Writer {}
 
 /// Makes the file and has all records go there.
-pub(crate) fn open(folder: &Path, process: u32, parent: u32, start: u64, most: usize) -> bool {
+pub(crate) fn open(folder: &Path, parent: u32, start: u64, most: usize) -> bool {
+    let process = process();
     let path = folder.join(format!("{process}-{start:x}.audit"));
     let Some(header) = map(&path, true, 0, HEADER) else { return false };
     let Some(part) = map(&path, false, HEADER, PART) else { return false };
@@ -51,8 +52,12 @@ pub(crate) fn open(folder: &Path, process: u32, parent: u32, start: u64, most: u
     // Last: a file without it is none.
     writer.put(0, &MAGIC);
     *lock() = Some(writer);
-    PROCESS.store(process, Ordering::Relaxed);
     true
+}
+
+/// All files are of this process.
+pub(crate) fn claim(process: u32) {
+    PROCESS.store(process, Ordering::Relaxed);
 }
 
 /// Maps `length` bytes of a file.
@@ -61,7 +66,7 @@ fn map(path: &Path, is_new: bool, offset: usize, length: usize) -> Option<*mut u
     system::map(file.as_raw_fd(), offset, length)
 }
 
-/// The process that the file is of. One that was cloned without the C library's knowledge has it mapped as well.
+/// The process that files are of. One that was cloned without the C library's knowledge has it mapped as well.
 pub(crate) fn process() -> u32 {
     PROCESS.load(Ordering::Relaxed)
 }
@@ -87,10 +92,21 @@ pub(crate) fn set(place: usize, number: u64) {
     }
 }
 
-/// Says that the process ended as it should.
+/// Says that the process, or the time that was asked for, ended as it should.
 pub(crate) fn end() {
     if let Some(writer) = lock().as_mut() {
         writer.put(header::ENDED, &1_u32.to_le_bytes());
+    }
+}
+
+/// Writes no more to the file: another may be opened.
+pub(crate) fn close() {
+    if let Some(writer) = lock().take() {
+        // Safety: both are mapped so, and nothing points into them: the writer is gone.
+        unsafe {
+            system::unmap(writer.part, PART);
+            system::unmap(writer.header, HEADER);
+        }
     }
 }
 

@@ -39,6 +39,8 @@ pub(crate) mod header {
     pub(crate) const DROPPED: usize = 80;
     /// `u64`: how long the first touch of a page of memory takes here, in picoseconds; 0 where it was not measured.
     pub(crate) const FAULT: usize = 88;
+    /// `u64`: how long it took to begin, in nanoseconds, where that was in the middle of the program; else 0.
+    pub(crate) const BEGIN: usize = 96;
 }
 
 /// The kinds of records.
@@ -119,6 +121,13 @@ pub(crate) mod note {
     /// Its rank in its job, as whoever started it says.
     pub(crate) const RANK: u32 = 5;
 }
+
+/// What the files end in by which a process says that it is armed, and is asked to record and to stop. They are named after the process.
+pub(crate) const ARMED: &str = "armed";
+/// As above.
+pub(crate) const ASK: &str = "ask";
+/// As above.
+pub(crate) const STOP: &str = "stop";
 
 /// No stream, no stack.
 pub(crate) const NONE: u32 = u32::MAX;

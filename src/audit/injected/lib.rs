@@ -2,8 +2,8 @@
 //!
 //! It subscribes to CUPTI's callbacks for the driver's calls in which a host can wait, has the device's activity recorded,
 //! and writes both, with the place in the program, to a file of the process (`format`). Beside that it takes samples of the
-//! threads that make these calls (`samples`), and watches launches for short times (`launches`). The analysis is done by whoever
-//! reads the file: here nothing is judged.
+//! threads that make these calls (`samples`), and watches launches for short times (`launches`). It does so from the start of
+//! the program to its end, or when it is asked (`armed`). The analysis is done by whoever reads the file: here nothing is judged.
 //!
 //! # Rules
 //! * The program runs on as it would have: nothing is printed, no signal is taken, and what fails here is noted in the file.
@@ -21,6 +21,7 @@
 // As a test it has no user beside itself.
 #![cfg_attr(test, allow(unreachable_pub))]
 
+mod armed;
 mod asks;
 mod breaker;
 mod calls;
@@ -67,6 +68,8 @@ static WHICH: AtomicU8 = AtomicU8::new(0);
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static OWN: AtomicU64 = AtomicU64::new(0);
 static SAMPLING: Sampling = Sampling::new();
+/// Which functions have their names in the file, a bit each.
+static NAMED: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
 
 thread_local!(static WITHIN: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
 
@@ -94,7 +97,7 @@ pub extern "C" fn InitializeInjection() -> c_int {
     if !BEGUN.swap(true, Ordering::AcqRel)
         && let Ok(folder) = env::var(FOLDER)
     {
-        begin(Path::new(&folder));
+        begin(&folder);
     }
     1
 }
@@ -109,13 +112,36 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(table: *mut c_void) -> c_int {
     unsafe { cupti::take_ranges(table) }
 }
 
-fn begin(folder: &Path) {
+fn begin(folder: &str) {
+    if let Some(patience) = env::var(PATIENCE).ok().and_then(|patience| patience.parse().ok()) {
+        asks::be_patient(patience);
+    }
+    file::claim(std::process::id());
+    // It is the main thread that most programs call CUDA from first.
+    python::begin();
+    // Safety: both handlers live as long as the process.
+    unsafe {
+        system::pthread_atfork(None, None, Some(forked));
+        system::atexit(ended);
+    }
+    let stacks = env::var(STACKS).unwrap_or_default();
+    if armed::begin(folder) || (record(Path::new(folder), &stacks) && stacks != "none") {
+        watcher::start();
+    }
+}
+
+/// Begins to record into a folder; whether it does.
+fn record(folder: &Path, stacks: &str) -> bool {
     let loaded = cupti::load();
     let start = loaded.as_ref().map_or(0, |cupti| cupti.now());
     let most = env::var(MOST).ok().and_then(|most| most.parse().ok()).unwrap_or(1 << 30);
-    if !file::open(folder, std::process::id(), std::os::unix::process::parent_id(), start, most) {
-        return;
+    if !file::open(folder, std::os::unix::process::parent_id(), start, most) {
+        return false;
     }
+    // It holds what it names.
+    stacks::forget();
+    cupti::forget_names();
+    NAMED.iter().for_each(|named| named.store(0, Ordering::Relaxed));
     let say = |code: u32, text: &str| Fields::new().u32(code).write(tag::NOTE, text.as_bytes());
     let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     say(note::COMMAND, &String::from_utf8_lossy(&command).replace('\0', " "));
@@ -124,44 +150,30 @@ fn begin(folder: &Path) {
     }
     let cupti = match loaded {
         Ok(cupti) => cupti,
-        Err(reason) => return say(note::NO_CUPTI, &reason),
+        Err(reason) => {
+            say(note::NO_CUPTI, &reason);
+            return false;
+        }
     };
-    let which = match env::var(STACKS).as_deref() {
-        Ok("none") => 0,
-        Ok("all") => 2,
+    let which = match stacks {
+        "none" => 0,
+        "all" => 2,
         _ => 1,
     };
     WHICH.store(which, Ordering::Relaxed);
-    if let Some(patience) = env::var(PATIENCE).ok().and_then(|patience| patience.parse().ok()) {
-        asks::be_patient(patience);
-    }
-    // It is the main thread that most programs call CUDA from first.
-    python::begin();
-    // Safety: both handlers live as long as the process.
-    unsafe {
-        system::pthread_atfork(None, None, Some(forked));
-        system::atexit(ended);
-    }
+    [&COUNT, &OWN].iter().for_each(|sum| sum.store(0, Ordering::Relaxed));
     RECORDING.store(true, Ordering::Release);
-    let watched = calls::WATCHED.iter().flat_map(|(_, functions)| functions.iter().copied());
     let with_activity = env::var(ACTIVITY).as_deref() != Ok("none");
-    if let Err((reason, status)) = cupti.begin(called, watched, with_activity) {
+    if let Err((reason, status)) = cupti.begin(called, calls::watched(), with_activity) {
         RECORDING.store(false, Ordering::Release);
         say(if cupti::TAKEN.contains(&status) { note::TAKEN } else { note::REFUSED }, &reason);
-    } else if which != 0 {
-        watcher::start();
+        return false;
     }
+    true
 }
 
-/// In a child of a fork: the file is the parent's.
-extern "C" fn forked() {
-    RECORDING.store(false, Ordering::Release);
-    file::forget();
-}
-
-extern "C" fn ended() {
-    let Some(cupti) = cupti::get().filter(|_| is_recording()) else { return };
-    watcher::end();
+/// Writes what is left of a recording.
+fn finish(cupti: &cupti::Cupti) {
     launches::close(cupti.now());
     let dropped = cupti.flush();
     let numbers = [
@@ -173,6 +185,27 @@ extern "C" fn ended() {
     ];
     numbers.iter().for_each(|(place, number)| file::set(*place, *number));
     file::end();
+}
+
+/// Ends a recording before the process does: the program runs on as if there had been none.
+fn stop(cupti: &cupti::Cupti) {
+    cupti.end(calls::watched());
+    finish(cupti);
+    RECORDING.store(false, Ordering::Release);
+}
+
+/// In a child of a fork: the file is the parent's.
+extern "C" fn forked() {
+    RECORDING.store(false, Ordering::Release);
+    file::forget();
+}
+
+extern "C" fn ended() {
+    // What the watcher ends is ended before.
+    watcher::end();
+    if let Some(cupti) = cupti::get().filter(|_| is_recording()) {
+        finish(cupti);
+    }
 }
 
 /// At the enter and at the exit of each watched call.
@@ -225,7 +258,6 @@ fn left(cupti: &cupti::Cupti, function: u32, call: &cupti::Call, enter: u64, exi
 
 /// Writes the function's name the first time.
 fn named(function: u32, call: &cupti::Call) {
-    static NAMED: [AtomicU64; 16] = [const { AtomicU64::new(0) }; 16];
     let Some(word) = NAMED.get(function as usize / 64) else { return };
     let bit = 1 << (function % 64);
     if word.load(Ordering::Relaxed) & bit == 0

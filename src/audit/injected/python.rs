@@ -123,9 +123,9 @@ pub(crate) fn remember_main(state: Object) {
     MAIN.store(state, Ordering::Release);
 }
 
-/// How many stacks were not taken in time.
+/// How many stacks were not taken in time since this was asked.
 pub(crate) fn missed() -> u64 {
-    MISSED.load(Ordering::Relaxed)
+    MISSED.swap(0, Ordering::Relaxed)
 }
 
 /// The interpreter, if it runs. It may be loaded later.

@@ -27,6 +27,11 @@ fn with<R>(then: impl FnOnce(&mut Known) -> R) -> R {
     then(KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
+/// Another file begins, which holds no frame and no stack.
+pub(crate) fn forget() {
+    with(|known| *known = Known::default());
+}
+
 /// The number of a frame that was seen before: by its code and its line.
 pub(crate) fn seen(code: usize, line: u32) -> Option<u32> {
     with(|known| known.frames.get(&(code, line)).copied())

@@ -23,7 +23,7 @@ use crate::launches::Windows;
 use crate::python::{self, Object, Python};
 use crate::samples::{HELD, Lock, Sample};
 use crate::sampling::{SEED, SHARE, shuffled};
-use crate::{asks, file, pending, system};
+use crate::{armed, asks, file, pending, system};
 
 /// The mean time between two samples.
 const SHORTEST: Duration = Duration::from_millis(4);
@@ -41,7 +41,7 @@ static IS_THERE: AtomicBool = AtomicBool::new(false);
 /// Whether the process ends.
 static ENDS: Mutex<bool> = Mutex::new(false);
 
-/// Starts it.
+/// Starts it: it watches from now on, or when it is asked.
 pub(crate) fn start() {
     IS_THERE.store(system::start(watch), Ordering::Release);
 }
@@ -56,20 +56,33 @@ pub(crate) fn end() {
     *ENDS.lock().unwrap_or_else(PoisonError::into_inner) = true;
 }
 
+/// Has something done that uses CUPTI, unless the process ends.
+fn with_end<R>(then: impl FnOnce() -> R) -> Option<R> {
+    let ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+    (!*ends).then(then)
+}
+
 /// Calls CUPTI for the watcher, unless the process ends.
 pub(crate) fn with_cupti<R>(then: impl FnOnce(&Cupti) -> R) -> Option<R> {
-    let ends = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
-    cupti::get().filter(|_| !*ends).map(then)
+    with_end(|| cupti::get().map(then))?
 }
 
 extern "C" fn watch(_: *mut c_void) -> *mut c_void {
     system::leave_descriptors();
-    file::set(header::FAULT, system::first_touch());
     let mut watcher = Watcher::new();
+    if !armed::is_armed() {
+        file::set(header::FAULT, system::first_touch());
+        loop {
+            watcher.turn();
+        }
+    }
     loop {
-        watcher.turn();
+        watcher.record(&armed::wait());
     }
 }
+
+/// How often it is looked at whether a recording without samples is over.
+const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy)]
 struct Watcher {
@@ -112,6 +125,29 @@ impl Watcher {
         let mut watcher = Self { own, lock, windows, next: Instant::now(), cost: EXPECTED, random: SEED };
         watcher.plan();
         watcher
+    }
+
+    /// Records for the time that is asked for.
+    fn record(&mut self, ask: &armed::Ask) {
+        let begun = Instant::now();
+        let is_recording = with_end(|| crate::record(&ask.folder, &ask.stacks));
+        file::set(header::BEGIN, begun.elapsed().as_nanos() as u64);
+        if is_recording == Some(true) {
+            file::set(header::FAULT, system::first_touch());
+            (self.windows, self.cost) = (Windows::new(), EXPECTED);
+            self.plan();
+            while !ask.is_over() {
+                match ask.stacks.as_str() {
+                    "none" => std::thread::sleep(LOOK),
+                    _ => self.turn(),
+                }
+            }
+            with_cupti(crate::stop);
+        } else {
+            // Why not is in the file.
+            file::end();
+        }
+        with_end(file::close);
     }
 
     fn turn(&mut self) {

@@ -8,8 +8,8 @@
 //! the place costs. (Replays of a recorded graph of dependencies: Zhu, Phanishayee, Pekhimenko, “Daydream: Accurately Estimating
 //! the Efficacy of Optimizations for DNN Training”, USENIX ATC 2020.)
 //!
-//! * When work was launched is known where the device stood still before it, and else only that it lies between two such times.
-//!   It is replayed with launches spread evenly between these, with most of them early, and with most of them late.
+//! * When work was launched is known where it was recorded, or the device stood still before it, and else only that it lies between
+//!   two such times. It is replayed with launches spread evenly between these, with most of them early, and with most of them late.
 //! * How long the lines of a place take is known by samples, position by position of the iterations: as long as a share of
 //!   samples, to two of its standard errors.
 //! * A call that does not block may cost what such calls cost, or nothing. What stands in the place of lines that are moved
@@ -214,6 +214,9 @@ impl<'a> Seen<'a> {
 fn steps(process: &Process, judgements: &[CallJudgement], feeder: Option<u32>) -> Vec<Step> {
     let lines = Lines::of(process);
     let mut steps: Vec<Step> = Vec::new();
+    // When work was launched, where the source tells that.
+    let mut launched: HashMap<u64, (u64, u64)> =
+        process.launches.iter().map(|launch| (launch.correlation, (launch.enter, launch.enter))).collect();
     let mut last = 0;
     for (place, (call, judgement)) in process.calls.iter().zip(judgements).enumerate() {
         let is_feeding = Some(call.thread) == feeder
@@ -226,12 +229,14 @@ fn steps(process: &Process, judgements: &[CallJudgement], feeder: Option<u32>) -
             let known = Some((call.enter, call.exit));
             let what = What::Call(place, until);
             steps.push(Step { what, correlation: call.correlation, known, latest: call.enter });
+        } else {
+            launched.insert(call.correlation, (call.enter, call.exit));
         }
     }
     let stood_still = stood_still(process);
     for (place, work) in process.work.iter().enumerate() {
         let at = work.start.saturating_sub(LATENCY);
-        let known = stood_still[place].then_some((at, at));
+        let known = launched.get(&work.correlation).copied().or_else(|| stood_still[place].then_some((at, at)));
         steps.push(Step { what: What::Launch(place), correlation: work.correlation, known, latest: work.start });
     }
     // A copy is launched by the call that then waits for it.

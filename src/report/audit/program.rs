@@ -28,10 +28,11 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithRawSiginfo;
 use signal_hook::low_level::emulate_default_handler;
 
-use super::UsageError;
-use super::interrupt::{THREAD, is_ignored};
+use super::super::UsageError;
+use super::super::interrupt::{THREAD, is_ignored};
+use super::super::naming::invocation;
 use crate::files::Scratch;
-use syncscope_audit::{self as audit, LIBRARY, ProgramRecording};
+use syncscope_audit::{self as audit, FOLDER, LIBRARY, ProgramRecording};
 
 /// The signals that end a process which does not listen for them, but for faults.
 const ENDING: [i32; 16] = [
@@ -46,6 +47,22 @@ const OF_LINUX: [i32; 0] = [];
 
 /// Runs a command with the library in it, and reads what it left.
 pub(super) fn run(command: &[OsString], stacks: &str) -> anyhow::Result<(ProgramRecording, ExitStatus)> {
+    let (folder, mut command) = prepared(command)?;
+    command.env("SYNCSCOPE_AUDIT_STACKS", stacks);
+    let status = attend(command, |_| ())?;
+    let recording = audit::read_records(folder.path())?;
+    Ok((recording, status))
+}
+
+/// Runs a command with the library in it, which records when it is asked to.
+pub(super) fn run_armed(command: &[OsString]) -> anyhow::Result<ExitStatus> {
+    let (_folder, mut command) = prepared(command)?;
+    command.env("SYNCSCOPE_AUDIT_ARMED", "1");
+    attend(command, |process| note!("armed: `{} audit now {process}` records it", invocation()))
+}
+
+/// A command with the library in it, and the folder in which that lies.
+fn prepared(command: &[OsString]) -> anyhow::Result<(Scratch, Command)> {
     if LIBRARY.is_empty() {
         return Err(
             UsageError("programs are audited on Linux only; `--from FILE` reads a trace anywhere".to_owned()).into()
@@ -66,19 +83,16 @@ pub(super) fn run(command: &[OsString], stacks: &str) -> anyhow::Result<(Program
     fs::write(&library, LIBRARY).context("cannot write the library that records")?;
     let (program, rest) = command.split_first().context("there is no command")?;
     let mut command = Command::new(program);
-    command.args(rest).env("CUDA_INJECTION64_PATH", &library).env("SYNCSCOPE_AUDIT_FOLDER", folder.path());
-    command.env("SYNCSCOPE_AUDIT_STACKS", stacks);
+    command.args(rest).env("CUDA_INJECTION64_PATH", &library).env(FOLDER, folder.path());
     // Ranges that the program names, for budgets; another tool may take them instead.
     if std::env::var_os("NVTX_INJECTION64_PATH").is_none() {
         command.env("NVTX_INJECTION64_PATH", &library);
     }
-    let status = attend(command)?;
-    let recording = audit::read_records(folder.path())?;
-    Ok((recording, status))
+    Ok((folder, command))
 }
 
-/// Runs a command to its end and passes signals on. After it, signals end this process again.
-fn attend(mut command: Command) -> anyhow::Result<ExitStatus> {
+/// Runs a command to its end and passes signals on. After it, signals end this process again. `begun` is told its number.
+fn attend(mut command: Command, begun: impl FnOnce(u32)) -> anyhow::Result<ExitStatus> {
     // The program takes over which signals are ignored, and those alone: what is listened for ends it as ever.
     let (ignored, heard): (Vec<i32>, Vec<i32>) =
         ENDING.into_iter().chain(OF_LINUX).partition(|signal| is_ignored(*signal));
@@ -96,6 +110,7 @@ fn attend(mut command: Command) -> anyhow::Result<ExitStatus> {
         };
         UsageError(format!("cannot start `{name}`: {why}"))
     })?;
+    begun(child.id());
     let handle = signals.handle();
     // What cannot be listened for stays ignored.
     ignored.iter().for_each(|signal| _ = handle.add_signal(*signal));

@@ -1,15 +1,18 @@
 //! `report audit`: where a program that uses CUDA waits, with its lines.
 
+mod armed;
+mod program;
+
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::embedded::STYLE;
 use super::output_file::{self, OutputFile};
 use super::terminal;
-use super::{End, UsageError, audited, output, refuse_input};
+use super::{End, UsageError, output, refuse_input};
 use crate::clean::terminal_line;
 use crate::error::{FileError, at};
 use crate::files::{begins_with, is_kind, read_text};
@@ -23,6 +26,7 @@ use syncscope_audit::{
 
 /// Find where a program that uses CUDA waits for its devices, with the line of its code
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 The program runs as it would without: its input, output, signals and end are its own, and what the audit says goes to \
 standard error when it has ended. Processes that it starts are followed. CUPTI has to be there (pip: nvidia-cuda-cupti, or the \
@@ -37,10 +41,14 @@ Records beyond it are lost, and the audit says how many.
 Exit codes: the program's, and its signal; 1 where it ended well and a budget or a baseline does not hold, or where that is not \
 known: waits may be missing, no step was found, or no use of CUDA was recorded.
 
+Armed, a program runs as fast as without, until `report audit now` records it for some seconds, as often as that is asked.
+
 Examples:
   report audit -- python train.py
   report audit --html audit.html --json audit.json -- torchrun --nproc-per-node 2 train.py
   report audit --budget sync.yaml -- python train.py
+  report audit --armed -- torchrun --nproc-per-node 2 train.py
+  report audit now 4711 --for 5s
   report audit --from trace.json")]
 pub(super) struct Arguments {
     /// The program and its arguments
@@ -52,6 +60,23 @@ pub(super) struct Arguments {
     /// Of which calls the stack is taken; else of a sample, and of all where a baseline or a budget needs the places of all
     #[arg(long, value_name = "WHICH", conflicts_with = "from")]
     stacks: Option<Stacks>,
+    /// Record only when `report audit now` asks for it
+    #[arg(long, conflicts_with_all = ["from", "stacks", "Shown"])]
+    armed: bool,
+    #[command(flatten)]
+    shown: Shown,
+    #[command(subcommand)]
+    now: Option<Recorded>,
+}
+
+#[derive(Subcommand)]
+enum Recorded {
+    Now(armed::Arguments),
+}
+
+/// What is said of a recording, and held against it.
+#[derive(Args)]
+struct Shown {
     /// What an iteration is: a range of NVTX (`*` stands for any letters), or the line (FILE:LINE) at which each begins; else it is looked for
     #[arg(long, value_name = "RANGE|LINE", value_parser = step)]
     step: Option<Step>,
@@ -95,16 +120,16 @@ impl Stacks {
 /// known then.
 type Files = [Option<OutputFile>; 3];
 
-fn claim(arguments: &Arguments) -> anyhow::Result<Files> {
-    let read: Vec<_> = arguments.from.iter().chain(&arguments.budget).chain(&arguments.baseline).collect();
+fn claim(shown: &Shown, from: &[PathBuf]) -> anyhow::Result<Files> {
+    let read: Vec<_> = from.iter().chain(&shown.budget).chain(&shown.baseline).collect();
     // Each in place of one of its kind alone.
     let claim = |path: &Option<PathBuf>, is_own: &dyn Fn(&Path) -> io::Result<bool>| -> anyhow::Result<Option<_>> {
         path.iter().try_for_each(|path| refuse_input(path, read.iter().copied()))?;
         Ok(OutputFile::asked(path.as_ref(), is_own)?)
     };
-    let json = claim(&arguments.json, &|path| is_kind(kept(path)))?;
-    let html = claim(&arguments.html, &begins_with(PAGE_BEGIN))?;
-    Ok([json, html, claim(&arguments.trace, &begins_with(TRACE_BEGIN))?])
+    let json = claim(&shown.json, &|path| is_kind(kept(path)))?;
+    let html = claim(&shown.html, &begins_with(PAGE_BEGIN))?;
+    Ok([json, html, claim(&shown.trace, &begins_with(TRACE_BEGIN))?])
 }
 
 /// How many lines are printed, of how many of them what can be done; and of all, how many places and processes.
@@ -122,13 +147,16 @@ fn step(text: &str) -> Result<Step, String> {
 }
 
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
-    let budget = arguments.budget.as_deref().map(budget).transpose()?;
-    let baseline = arguments.baseline.as_deref().map(kept).transpose()?;
-    let stacks = stacks(arguments, budget.as_ref())?;
-    let files = claim(arguments)?;
+    if let Some(Recorded::Now(now)) = &arguments.now {
+        return armed::now(now);
+    }
+    if arguments.armed {
+        program::leave(program::run_armed(&arguments.command)?);
+    }
+    let asked = Asked::of(&arguments.shown, arguments.stacks, &arguments.from)?;
     if let Some(report) = kept_before(arguments)? {
-        tell(&report, true, arguments.all);
-        write(&files, &ProgramRecording::default(), &report, &[])?;
+        tell(&report, true, arguments.shown.all);
+        write(&asked.files, &ProgramRecording::default(), &report, &[])?;
         return Ok(End::Well);
     }
     let (recording, of, status) = match &*arguments.from {
@@ -138,35 +166,59 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
         }
         [] => {
             let words: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
-            let (recording, status) = audited::run(&arguments.command, &stacks.name())?;
+            let (recording, status) = program::run(&arguments.command, &asked.stacks.name())?;
             (recording, words.join(" "), Some(status))
         }
     };
-    let step = arguments.step.as_ref().or_else(|| budget.as_ref()?.step.as_ref());
-    let (report, judged) = AuditReport::of(&recording, &of, step);
-    let verdict = audit::verdict((budget.as_ref(), baseline.as_ref()), &recording, &judged, &report);
-    tell(&report, !arguments.from.is_empty(), arguments.all);
-    write(&files, &recording, &report, &judged)?;
-    for Breach { place, why } in &verdict.breaches {
-        alert!("error: {} ({}): {why}", place.name(), place.call);
-    }
-    if !verdict.held_to.is_empty() {
-        verdict.unheld_words().for_each(|words| alert!("error: {words}"));
-    }
-    // Their locks: the program's end is this one's.
-    drop(files);
-    let held = if verdict.is_held() { End::Well } else { End::Failed };
+    let end = asked.say(&recording, &of, !arguments.from.is_empty())?;
     Ok(match status {
-        Some(status) if !status.success() => audited::leave(status),
-        _ => held,
+        Some(status) if !status.success() => program::leave(status),
+        _ => end,
     })
 }
 
+/// What is asked of a recording, each file claimed.
+struct Asked<'a> {
+    shown: &'a Shown,
+    budget: Option<Budget>,
+    baseline: Option<AuditReport>,
+    stacks: Stacks,
+    files: Files,
+}
+
+impl<'a> Asked<'a> {
+    fn of(shown: &'a Shown, stated: Option<Stacks>, from: &[PathBuf]) -> anyhow::Result<Self> {
+        let budget = shown.budget.as_deref().map(budget).transpose()?;
+        let baseline = shown.baseline.as_deref().map(kept).transpose()?;
+        let stacks = stacks(stated, shown, budget.as_ref())?;
+        Ok(Self { shown, budget, baseline, stacks, files: claim(shown, from)? })
+    }
+
+    fn step(&self) -> Option<&Step> {
+        self.shown.step.as_ref().or_else(|| self.budget.as_ref()?.step.as_ref())
+    }
+
+    /// Says what was found, writes it, and tells whether it is as it should be.
+    fn say(self, recording: &ProgramRecording, of: &str, to_output: bool) -> anyhow::Result<End> {
+        let (report, judged) = AuditReport::of(recording, of, self.step());
+        let verdict = audit::verdict((self.budget.as_ref(), self.baseline.as_ref()), recording, &judged, &report);
+        tell(&report, to_output, self.shown.all);
+        write(&self.files, recording, &report, &judged)?;
+        for Breach { place, why } in &verdict.breaches {
+            alert!("error: {} ({}): {why}", place.name(), place.call);
+        }
+        if !verdict.held_to.is_empty() {
+            verdict.unheld_words().for_each(|words| alert!("error: {words}"));
+        }
+        Ok(if verdict.is_held() { End::Well } else { End::Failed })
+    }
+}
+
 /// Of which calls stacks are taken: of all where a budget or the baseline asks for the place of each.
-fn stacks(arguments: &Arguments, budget: Option<&Budget>) -> Result<Stacks, UsageError> {
-    let of_baseline = arguments.baseline.as_ref().map(|_| "--baseline");
+fn stacks(stated: Option<Stacks>, shown: &Shown, budget: Option<&Budget>) -> Result<Stacks, UsageError> {
+    let of_baseline = shown.baseline.as_ref().map(|_| "--baseline");
     let asked = of_baseline.or_else(|| budget?.asks_for_stacks());
-    match (arguments.stacks, asked) {
+    match (stated, asked) {
         (Some(Stacks::All), _) | (None, Some(_)) => Ok(Stacks::All),
         (Some(fewer), Some(what)) => Err(UsageError(format!(
             "`--stacks {}` leaves calls without a place, by which `{what}` knows them; say `--stacks all`, or leave it out",
@@ -183,7 +235,8 @@ fn kept_before(arguments: &Arguments) -> anyhow::Result<Option<AuditReport>> {
     if !is_audit(path) {
         return Ok(None);
     }
-    if [&arguments.budget, &arguments.baseline, &arguments.trace].into_iter().any(Option::is_some) {
+    let Shown { budget, baseline, trace, .. } = &arguments.shown;
+    if [budget, baseline, trace].into_iter().any(Option::is_some) {
         let message = "an audit that was kept can be printed, and written by `--json` and `--html`: it has no single calls. For \
                        the rest, audit the program again, or read the trace that `--trace` wrote";
         return Err(UsageError(format!("{}: {message}", path.display())).into());

@@ -1,0 +1,149 @@
+//! Programs that run armed, and are recorded while they go on.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use syncscope_audit::AuditReport;
+use tempfile::tempdir;
+
+use super::{SOURCES, audit, said};
+
+/// A program that has begun to use CUDA, and the number of its process.
+struct Armed {
+    report: Child,
+    output: BufReader<ChildStdout>,
+    number: String,
+}
+
+impl Armed {
+    fn begin(program: &[&str]) -> Self {
+        let mut command = audit(&[&["--armed", "--"], program].concat());
+        let mut report = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut output = BufReader::new(report.stdout.take().unwrap());
+        let mut number = String::new();
+        output.read_line(&mut number).unwrap();
+        Self { report, output, number: number.trim().to_owned() }
+    }
+
+    fn end(mut self) -> (String, String, Option<i32>) {
+        drop(self.report.stdin.take());
+        let (mut output, mut errors) = (String::new(), String::new());
+        self.output.read_to_string(&mut output).unwrap();
+        self.report.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        (output, errors, self.report.wait().unwrap().code())
+    }
+}
+
+fn now(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_report"));
+    command.args(["audit", "now"]).args(arguments);
+    command
+}
+
+fn script() -> String {
+    format!("{SOURCES}/armed.py")
+}
+
+/// The audit of a window, which is whole: it has the place of each wait, and the names of all that it holds.
+fn window(number: &str, more: &[&str]) -> AuditReport {
+    let folder = tempdir().unwrap();
+    let json = folder.path().join("audit.json");
+    let output = now(&[&[number, "--json", json.to_str().unwrap()], more].concat()).output().unwrap();
+    let text = std::fs::read_to_string(&json).unwrap_or_else(|_| panic!("{}", said(&output)));
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_program_that_runs_armed_is_recorded_as_often_as_it_is_asked() {
+    let line = std::fs::read_to_string(script()).unwrap();
+    let line = line.lines().position(|line| line.ends_with("# the planted wait")).unwrap() + 1;
+    let armed = Armed::begin(&["python3", &script()]);
+    for more in [["--for", "300ms"], ["--iterations", "20"]] {
+        let report = window(&armed.number, &[&more[..], &["--stacks", "all"]].concat());
+        assert_eq!(report.warnings, [""; 0]);
+        let [process] = &report.processes[..] else { panic!("{:?}", report.processes) };
+        assert!(process.complete && process.overhead.as_ref().unwrap().begin_ns > 0, "{process:?}");
+        let place = &report.places[0];
+        assert_eq!((&*place.place, &*place.function), (&*format!("{}:{line}", script()), "step"));
+        assert_eq!(&*place.waited_for, "kernel forward on stream 7");
+        if more[0] == "--iterations" {
+            assert!(process.steady.as_ref().is_some_and(|steady| steady.iterations >= 20), "{:?}", process.steady);
+        }
+    }
+    let number = armed.number.clone();
+    let (output, errors, code) = armed.end();
+    assert_eq!((&*output, code), ("over\n", Some(0)));
+    assert!(errors.contains(&format!("audit now {number}")), "{errors}");
+}
+
+#[test]
+fn all_that_a_process_started_are_recorded_together() {
+    let two = format!("for number in 1 2; do python3 {} <&3 & done 3<&0; wait", script());
+    let mut armed = Armed::begin(&["sh", "-c", &two]);
+    // Both have begun.
+    armed.output.read_line(&mut String::new()).unwrap();
+    let parent = std::fs::read_to_string(format!("/proc/{}/stat", armed.number)).unwrap();
+    let parent = parent.split_whitespace().nth(3).unwrap();
+    let report = window(parent, &["--for", "300ms"]);
+    assert_eq!(report.processes.len(), 2, "{:?}", report.processes);
+    assert!(report.processes.iter().all(|process| process.complete && process.calls > 0), "{:?}", report.processes);
+    armed.end();
+}
+
+#[test]
+fn a_process_that_is_not_armed_or_has_ended_meanwhile_gets_a_clear_word() {
+    let mut sleeping = Command::new("sleep").arg("600").spawn().unwrap();
+    let output = now(&[&sleeping.id().to_string()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("no process"), "{}", said(&output));
+    sleeping.kill().unwrap();
+    sleeping.wait().unwrap();
+    let armed = Armed::begin(&["python3", &script()]);
+    let folder = tempdir().unwrap();
+    let json = folder.path().join("audit.json");
+    let asking = now(&[&armed.number, "--for", "60s", "--json", json.to_str().unwrap()]).stderr(Stdio::piped()).spawn();
+    let asking = asking.unwrap();
+    // It ends while it is recorded, or before that.
+    armed.end();
+    let output = asking.wait_with_output().unwrap();
+    assert!(output.status.code().is_some(), "{}", said(&output));
+}
+
+#[test]
+fn a_recording_is_ended_by_ctrl_c_and_what_was_recorded_is_said() {
+    let armed = Armed::begin(&["python3", &script()]);
+    let folder = tempdir().unwrap();
+    let json = folder.path().join("audit.json");
+    let asking = now(&[&armed.number, "--for", "10m", "--json", json.to_str().unwrap()])
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It listens before it asks, and the program records once the ask is gone.
+    let folder_of = |number: &str| {
+        let environment = std::fs::read(format!("/proc/{number}/environ")).unwrap();
+        let text = String::from_utf8_lossy(&environment).into_owned();
+        text.split('\0').find_map(|variable| variable.strip_prefix("SYNCSCOPE_AUDIT_FOLDER=")).unwrap().to_owned()
+    };
+    let was_asked = std::path::PathBuf::from(folder_of(&armed.number)).join(format!("{}.ask", armed.number));
+    let scratch = || {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", asking.id())).into_iter().flatten().flatten();
+        open.filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .find(|path| path.to_string_lossy().contains(".syncscope-") && path.is_dir())
+    };
+    let records = loop {
+        if let Some(folder) = scratch() {
+            break folder;
+        }
+        std::thread::yield_now();
+    };
+    while was_asked.exists() || records.read_dir().map_or(true, |mut entries| entries.next().is_none()) {
+        std::thread::yield_now();
+    }
+    let status = Command::new("kill").args(["-INT", &asking.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    let output = asking.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(json.exists());
+    armed.end();
+}
