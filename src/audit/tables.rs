@@ -131,7 +131,7 @@ pub fn idle(report: &AuditReport, most: usize) -> Table {
             time(place.idle_ns / iterations.max(1)),
             share(place.idle_ns, whole),
             without(place),
-            why(place),
+            why(report, place),
             waits_at(report, place),
         ];
         let shown = columns().skip(1).zip(cells).filter(|((_, name), _)| is_shown(name));
@@ -152,25 +152,35 @@ fn without(place: &IdlePlace) -> String {
     }
 }
 
-fn why(place: &IdlePlace) -> String {
-    let within = if place.within.is_empty() { String::new() } else { format!(": {}", line(&place.within)) };
+fn why(report: &AuditReport, place: &IdlePlace) -> String {
+    let mut of_call = report.places.iter().filter(|wait| wait.place == place.place && wait.call == place.within);
+    let operator = of_call.find(|wait| !wait.operator.is_empty()).map(|wait| format!(" of {}", line(&wait.operator)));
+    let operator = operator.unwrap_or_default();
+    let within = if place.within.is_empty() { String::new() } else { format!(": {}{operator}", line(&place.within)) };
     let behind =
         if place.behind.is_empty() { String::new() } else { format!(", behind the wait of {}", line(&place.behind)) };
     format!("{}{within}{behind}", place.cause.words())
 }
 
-/// How often, and for how long, calls of a line wait in each iteration.
+/// How often, and for how long, calls of a line wait in each iteration, and how much they copy.
 fn waits_at(report: &AuditReport, place: &IdlePlace) -> String {
     let waits =
         report.places.iter().filter(|wait| !wait.place.is_empty() && wait.place == place.place && wait.is_wait());
-    let (count, total) = waits.fold((0, 0), |(count, total): (u64, u64), wait| {
-        let own = wait.steady.map_or((wait.count, wait.total_ns), |steady| (steady.count, steady.total_ns));
-        (count + own.0, total.saturating_add(own.1))
-    });
-    match (count, report.iterations()) {
+    let (mut count, mut total, mut bytes) = (0_u64, 0_u64, 0.0);
+    for wait in waits {
+        let own = wait.steady.unwrap_or(SteadyCalls { count: wait.count, total_ns: wait.total_ns });
+        (count, total) = (count + own.count, total.saturating_add(own.total_ns));
+        bytes += wait.bytes as f64 * own.count as f64 / wait.count.max(1) as f64;
+    }
+    let iterations = report.iterations();
+    let copied = match bytes / iterations.max(1) as f64 {
+        0.0 => String::new(),
+        bytes => format!(", {}", Unit::Bytes.format(bytes, 3)),
+    };
+    match (count, iterations) {
         (0, _) => String::new(),
-        (count, 0) => format!("{count}, {}", time(total)),
-        (count, many) => format!("{:.1}, {}", count as f64 / many as f64, time(total / many)),
+        (count, 0) => format!("{count}, {}{copied}", time(total)),
+        (count, many) => format!("{:.1}, {}{copied}", count as f64 / many as f64, time(total / many)),
     }
 }
 
