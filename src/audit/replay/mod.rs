@@ -40,8 +40,9 @@ const STILL: u64 = 3_000;
 const BEHIND: u64 = 10_000;
 /// How many pieces of work fit into a queue: the launch of the next one waits.
 const QUEUE: usize = 1_000;
-/// The most places that are left out in turn.
+/// The most places that are left out in turn, and how many launches and calls are replayed: the last ones.
 const PLACES: usize = 20;
+const MOST: usize = 100_000;
 /// How many samples tell together which part of the time a place has, and how many of it are too few to tell.
 const SAMPLES: usize = 12;
 const FEWEST: f64 = 4.0;
@@ -307,8 +308,11 @@ impl<'a> Replay<'a> {
     fn of(process: &'a Process, steady: &SteadyState, steps: &'a [Step], pace: f64) -> Option<Self> {
         let times = times(steps, pace);
         let at = |number: &u64| steps.partition_point(|step| step.correlation < *number);
-        let (first, end) = (at(steady.numbers.first()?), at(steady.numbers.last()?));
-        let begins: Vec<usize> = steady.numbers.iter().map(|number| at(number).clamp(first, end) - first).collect();
+        let end = at(steady.numbers.last()?);
+        let begins: Vec<usize> = steady.numbers.iter().map(at).collect();
+        let begins = &begins[begins.partition_point(|begin| begin + MOST < end)..];
+        let first = *begins.first()?;
+        let begins: Vec<usize> = begins.iter().map(|begin| (*begin).clamp(first, end) - first).collect();
         let (steps, times) = (steps.get(first..end)?, times.get(first..end)?.to_vec());
         let mut positions = vec![0.0; steps.len()];
         for pair in begins.windows(2) {
@@ -348,7 +352,7 @@ impl<'a> Replay<'a> {
         let mut at = 0.0_f64;
         let mut before = self.times.first().map_or(0, |(begin, _)| *begin);
         let mut streams: HashMap<(u32, u32, u32), f64> = HashMap::new();
-        let mut ends: HashMap<usize, f64> = HashMap::with_capacity(self.steps.len());
+        let mut ends: Vec<Option<f64>> = vec![None; self.process.work.len()];
         let mut starts: Vec<f64> = Vec::with_capacity(self.steps.len());
         let mut begun = Vec::with_capacity(self.begins.len());
         for (place, (step, &(begin, end))) in self.steps.iter().zip(&self.times).enumerate() {
@@ -364,11 +368,11 @@ impl<'a> Replay<'a> {
                     let latency = work.start.saturating_sub(begin).min(LATENCY) as f64;
                     let stream = streams.entry((work.device, work.context, work.stream)).or_default();
                     let mut start = stream.max(at + latency);
-                    if let Some(end) = self.behind.get(&place).and_then(|other| ends.get(other)) {
-                        start = start.max(*end);
+                    if let Some(end) = self.behind.get(&place).and_then(|other| ends[*other]) {
+                        start = start.max(end);
                     }
                     *stream = start + (work.end - work.start) as f64;
-                    ends.insert(number, *stream);
+                    ends[number] = Some(*stream);
                     starts.push(start);
                     if self.begins.get(begun.len()) == Some(&place) {
                         begun.push(start);
@@ -377,10 +381,10 @@ impl<'a> Replay<'a> {
                 What::Call(call, until) => match removed.calls.get(&call) {
                     Some(cost) => at += cost.min((end - begin) as f64),
                     None => {
-                        let awaited = until.and_then(|work| Some((self.process.work[work].end, ends.get(&work)?)));
+                        let awaited = until.and_then(|work| Some((self.process.work[work].end, ends[work]?)));
                         // What the call takes beside its wait.
                         let from = awaited.map_or(begin, |(awaited, _)| awaited.clamp(begin, end));
-                        at = awaited.map_or(at, |(_, awaited)| at.max(*awaited)) + (end - from) as f64;
+                        at = awaited.map_or(at, |(_, awaited)| at.max(awaited)) + (end - from) as f64;
                     }
                 },
             }
@@ -435,10 +439,10 @@ fn behind(process: &Process, steps: &[Step], times: &[(u64, u64)]) -> HashMap<us
         let What::Launch(number) = step.what else { continue };
         let work = &process.work[number];
         let stream = streams.entry((work.device, work.context, work.stream)).or_default();
-        let ready = (*stream).max(begin + LATENCY);
-        if work.start > ready + STILL
+        let ready = (*stream).max(begin.saturating_add(LATENCY));
+        if work.start > ready.saturating_add(STILL)
             && let Some((end, other)) = ends[..ends.partition_point(|(end, _)| *end <= work.start)].last()
-            && *end + BEHIND >= work.start
+            && end.saturating_add(BEHIND) >= work.start
             && process.work[*other].correlation < work.correlation
         {
             behind.insert(place, *other);
