@@ -1,6 +1,7 @@
-/* A stand-in for the CUDA driver and CUPTI, for the library that `report audit` puts into a program: libcupti.so.13, which also
- * exports calls of the driver. It has one clock, which runs only when a call or `fakeHost` takes time: a program has the same
- * times whenever it runs. The structures are those of cupti_callbacks.h and cupti_activity.h of CUDA 13. */
+/* A stand-in for the CUDA driver and CUPTI, for the library that `report audit` puts into a program, and for that of no-wait
+ * tests: libcupti.so.13, which also exports calls of the driver. It has one clock, which runs only when a call or `fakeHost` takes
+ * time: a program has the same times whenever it runs. The structures are those of cupti_callbacks.h and cupti_activity.h of
+ * CUDA 13. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -107,6 +108,29 @@ int cuptiEnableCallback(uint32_t on, void *subscriber, uint32_t domain, uint32_t
     if (domain == 1 && id < 1024) watched[id] = on;
     return 0;
 }
+int cuptiUnsubscribe(void *subscriber) {
+    (void)subscriber;
+    callback = 0;
+    memset(watched, 0, sizeof watched);
+    return 0;
+}
+/* Whether a tool has the callbacks. */
+int fakeSubscribed(void) { return callback != 0; }
+int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char **name) {
+    static const struct { uint32_t id; const char *name; } names[] = {
+        {17, "cuCtxSynchronize"}, {119, "cuEventRecord"}, {121, "cuEventSynchronize"}, {126, "cuStreamSynchronize"},
+        {243, "cuMemAlloc_v2"}, {245, "cuMemFree_v2"}, {249, "cuMemsetD8_v2"}, {271, "cuMemHostAlloc"},
+        {276, "cuMemcpyHtoD_v2"}, {277, "cuMemcpyHtoDAsync_v2"}, {279, "cuMemcpyDtoHAsync_v2"}, {307, "cuLaunchKernel"},
+        {326, "cuStreamDestroy_v2"}, {678, "cuLibraryLoadData"},
+    };
+    for (size_t i = 0; domain == 1 && i < sizeof names / sizeof *names; i++) {
+        if (names[i].id == id) {
+            *name = names[i].name;
+            return 0;
+        }
+    }
+    return 1;
+}
 int cuptiGetTimestamp(uint64_t *at) { *at = now; return 0; }
 int cuptiGetVersion(uint32_t *version) { *version = 130000; return 0; }
 int cuptiGetStreamIdEx(void *context, void *stream, uint8_t own, uint32_t *number) {
@@ -173,6 +197,7 @@ static void leave(Call *call) { tell(call, 1); }
 
 int cuInit(unsigned flags) {
     (void)flags;
+    if (getenv("FAKE_NO_DEVICE")) return 100;
     const char *path = getenv("CUDA_INJECTION64_PATH");
     void *library = path ? dlopen(path, RTLD_NOW) : 0;
     int (*begin)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : 0;
@@ -218,6 +243,11 @@ void fakeRange(uint32_t id, const char *name) { mark(id, name ? 2 : 4, name ? st
 int cuStreamSynchronize(void *stream) {
     struct { void *stream; } params = {stream};
     Call call = enter(126, "cuStreamSynchronize", &params);
+    if ((uintptr_t)stream >= STREAMS) {
+        call.result = 400;
+        leave(&call);
+        return 400;
+    }
     until(idle[(uintptr_t)stream]);
     take(2000);
     leave(&call);
@@ -256,7 +286,14 @@ int cuEventSynchronize(void *event) {
     leave(&call);
     return 0;
 }
-/* Host memory below 4096 is page-locked. 10 bytes a nanosecond. */
+/* Host memory below 4096 is page-locked. From 1 << 40 on it is the device's, and managed from 1 << 39 on. */
+int cuPointerGetAttribute(uint32_t *answer, int attribute, uint64_t pointer) {
+    int known = pointer < 4096 || pointer >= 1ull << 39, host = pointer < 4096;
+    if (known && attribute == 2) *answer = host ? 1 : 2;
+    if (known && attribute == 8) *(uint8_t *)answer = !host && pointer < 1ull << 40;
+    return !known;
+}
+/* 10 bytes a nanosecond. */
 static int copy(uint32_t id, const char *name, uint64_t host, int to_host, size_t bytes, uint64_t stream, int blocks,
                 void *params) {
     Call call = enter(id, name, params);
@@ -283,15 +320,20 @@ int cuMemcpyHtoDAsync_v2(uint64_t device, uint64_t host, size_t bytes, uint64_t 
     uint64_t params[4] = {device, host, bytes, stream};
     return copy(277, "cuMemcpyHtoDAsync_v2", host, 0, bytes, stream, 0, params);
 }
-static int plain(uint32_t id, const char *name, uint64_t ns, int waits) {
-    uint64_t params[4] = {0, 4096, 0, 0};
+int cuMemcpyHtoD_v2(uint64_t device, uint64_t host, size_t bytes) {
+    uint64_t params[3] = {device, host, bytes};
+    return copy(276, "cuMemcpyHtoD_v2", host, 0, bytes, 0, 1, params);
+}
+static int plain(uint32_t id, const char *name, uint64_t first, uint64_t ns, int waits) {
+    uint64_t params[4] = {first, 4096, 0, 0};
     Call call = enter(id, name, params);
     for (int i = 0; waits && i < STREAMS; i++) until(idle[i]);
     take(ns);
     leave(&call);
     return 0;
 }
-int cuMemAlloc_v2(void) { return plain(243, "cuMemAlloc_v2", 100000, 0); }
-int cuMemFree_v2(void) { return plain(245, "cuMemFree_v2", 60000, 1); }
-int cuMemHostAlloc(void) { return plain(271, "cuMemHostAlloc", 500000, 0); }
-int cuLibraryLoadData(void) { return plain(678, "cuLibraryLoadData", 6000000, 0); }
+int cuMemAlloc_v2(void) { return plain(243, "cuMemAlloc_v2", 0, 100000, 0); }
+int cuMemFree_v2(uint64_t pointer) { return plain(245, "cuMemFree_v2", pointer, 60000, 1); }
+int cuMemHostAlloc(void) { return plain(271, "cuMemHostAlloc", 0, 500000, 0); }
+int cuLibraryLoadData(void) { return plain(678, "cuLibraryLoadData", 0, 6000000, 0); }
+int cuMemsetD8_v2(uint64_t pointer) { return plain(249, "cuMemsetD8_v2", pointer, 1000, 0); }

@@ -31,6 +31,7 @@ mod file;
 #[allow(dead_code, reason = "the analysis reads by it, too")]
 mod format;
 mod launches;
+mod library;
 mod pending;
 mod python;
 mod samples;
@@ -38,6 +39,7 @@ mod sampling;
 mod stacks;
 mod system;
 mod threads;
+mod unwind;
 mod watcher;
 
 use std::env;

@@ -1,0 +1,195 @@
+//! The library of no-wait tests: it notes the calls of a thread that can keep it until the device has done its work, between
+//! [`syncscope_no_wait_begin`] and [`syncscope_no_wait_end`]. `syncscope_no_wait.h` is for C; the Python package in `python`
+//! comes with it.
+//!
+//! # Method
+//! While a region is open in some thread, CUPTI calls back for the driver's calls that can wait, of whichever library makes
+//! them: PyTorch, cuBLAS, NCCL or one's own. [`waits`] says of each call whether it can wait, by its arguments. What can is noted with
+//! its native stack, and in Python with the frames of the thread.
+//!
+//! # What was decided
+//! * **A library beside the audit's**, and not a part of it: it needs no record file, no activity and no thread of its own. Both
+//!   have the ways to CUPTI, to the system and to native stacks from the same files.
+//! * **No region, no cost.** The first region to open subscribes to CUPTI, and the last to close gives it back, so that a
+//!   profiler can have it between two tests.
+//! * **A wait is what can wait**, not what did: a test that depends on how fast a device is fails one day in ten. A call that failed
+//!   is none.
+//! * **What makes ready is no wait** ([`waits`] says which calls). Whether a test comes first must not decide it. For the
+//!   same reason, a warm-up before the region is the usual advice: what a library does at its first call may wait.
+//! * **A region is its thread's.** What other threads wait for is theirs. A region within another one is judged by itself: the outer
+//!   one does not have its waits.
+//! * **Frames of Python are written by `faulthandler`**, whose handler the library has run by a signal to its own thread. It
+//!   needs no lock of the interpreter and runs no Python. A thread that waits has often let go of the lock, and whoever
+//!   took it anew there could wait for a lock of this very thread.
+//!
+//! # Limits
+//! CUPTI has callbacks for one tool in a process. A child of a fork has no regions, as it cannot use CUDA either.
+
+#![allow(unsafe_code)]
+// As a test it has no user beside itself.
+#![cfg_attr(test, allow(unreachable_pub))]
+
+mod cupti;
+mod driver;
+#[path = "../injected/library.rs"]
+#[allow(dead_code, reason = "the audit uses the rest")]
+mod library;
+mod python;
+#[path = "../injected/system.rs"]
+#[allow(dead_code, reason = "the audit uses the rest")]
+mod system;
+#[path = "../injected/unwind.rs"]
+mod unwind;
+#[path = "../../syncscope/device/cuda/profiling/cupti/waits.rs"]
+mod waits;
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::{Mutex, PoisonError};
+
+use cupti::Subscription;
+use library::Call;
+
+/// The most waits of a region that have a text: a loop that waits says no more by its thousandth one.
+const MAX_TEXTS: usize = 1000;
+
+/// The regions that are open in all threads, and what they have CUPTI for.
+static OPEN: Mutex<Open> = Mutex::new(Open { regions: 0, subscription: None });
+
+struct Open {
+    regions: usize,
+    subscription: Option<Subscription>,
+}
+
+thread_local! {
+    /// The open regions of this thread, the innermost last.
+    static REGIONS: RefCell<Vec<Region>> = const { RefCell::new(Vec::new()) };
+    /// What was noted in the one that ended last.
+    static ENDED: RefCell<Vec<CString>> = const { RefCell::new(Vec::new()) };
+    /// Why the last one could not begin.
+    static REFUSED: RefCell<CString> = RefCell::default();
+}
+
+/// An open region, until it is dropped.
+struct Region {
+    process: u32,
+    count: usize,
+    texts: Vec<CString>,
+}
+
+/// Why no region can begin.
+enum Refusal {
+    /// There is no device to wait for.
+    NoCuda(String),
+    Failed(String),
+}
+
+impl Region {
+    fn open() -> Result<Self, Refusal> {
+        let process = std::process::id();
+        driver::begin(process)?;
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.regions == 0 {
+            open.subscription = Some(Subscription::begin(called)?);
+        }
+        open.regions += 1;
+        Ok(Self { process, count: 0, texts: Vec::new() })
+    }
+
+    fn note(&mut self, text: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.count <= MAX_TEXTS {
+            self.texts.push(CString::new(text().replace('\0', "")).unwrap_or_default());
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // In a child of a fork, the regions and the lock are the parent's.
+        if self.process != std::process::id() {
+            return;
+        }
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.regions -= 1;
+        if open.regions == 0 {
+            open.subscription = None;
+        }
+    }
+}
+
+/// Opens a region in this thread. 0; or 1 where there is no device to wait for, and 2 where the calls cannot be seen: `why` is
+/// then a text, until this thread is refused again.
+///
+/// # Safety
+/// `why` is null or a place for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn syncscope_no_wait_begin(why: *mut *const c_char) -> c_int {
+    let (status, text) = match Region::open() {
+        Ok(region) => {
+            REGIONS.with_borrow_mut(|regions| regions.push(region));
+            return 0;
+        }
+        Err(Refusal::NoCuda(text)) => (1, text),
+        Err(Refusal::Failed(text)) => (2, text),
+    };
+    let text = REFUSED.with_borrow_mut(|refused| {
+        *refused = CString::new(text).unwrap_or_default();
+        refused.as_ptr()
+    });
+    if !why.is_null() {
+        // Safety: the caller's promise.
+        unsafe { *why = text };
+    }
+    status
+}
+
+/// Closes this thread's innermost region; how many calls in it could wait.
+#[unsafe(no_mangle)]
+pub extern "C" fn syncscope_no_wait_end() -> usize {
+    let Some(mut region) = REGIONS.with_borrow_mut(Vec::pop) else { return 0 };
+    ENDED.set(std::mem::take(&mut region.texts));
+    region.count
+}
+
+/// What one of these calls was, in the order in which they returned; null beyond the last, and beyond the first thousand. The
+/// text lasts until this thread closes another region.
+#[unsafe(no_mangle)]
+pub extern "C" fn syncscope_no_wait_text(number: usize) -> *const c_char {
+    ENDED.with_borrow(|ended| ended.get(number).map_or(std::ptr::null(), |text| text.as_ptr()))
+}
+
+/// At the enter and at the exit of each watched call.
+unsafe extern "C" fn called(_: *mut c_void, _: u32, _: u32, call: *const Call) {
+    const EXIT: c_int = 1;
+    // Safety: null, or CUPTI's own structure for the length of the callback.
+    let Some(call) = (unsafe { call.as_ref() }) else { return };
+    // Safety: CUPTI's place for the status of a call that has returned.
+    if call.site != EXIT || unsafe { call.status.as_ref() }.is_some_and(|status| *status != 0) {
+        return;
+    }
+    let _ = REGIONS.try_with(|regions| {
+        // A thread that is at work here is in no call of the program.
+        let Ok(mut regions) = regions.try_borrow_mut() else { return };
+        let Some(region) = regions.last_mut() else { return };
+        // Safety: a name of CUPTI's.
+        let function = unsafe { CStr::from_ptr(call.function) }.to_str().unwrap_or_default();
+        let Some(rule) = waits::rule(function) else { return };
+        // Safety: CUPTI hands out the arguments of this function.
+        if let Some(wait) = unsafe { rule.judge(call.arguments, driver::memory) } {
+            region.note(|| text(function, wait));
+        }
+    });
+}
+
+/// A line on the call, one for each native frame, and what Python says of its own.
+fn text(function: &str, wait: waits::Wait) -> String {
+    let bytes = wait.bytes.map(|bytes| format!(", {bytes} B")).unwrap_or_default();
+    let frames = unwind::addresses().into_iter().filter_map(unwind::place).map(|place| {
+        let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let module = place.module.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let function = if place.function.is_empty() { format!("+{:#x}", place.offset) } else { name(place.function) };
+        format!("  {} {function}\n", name(module))
+    });
+    format!("{function}{bytes}: {}\n{}{}", wait.why, frames.collect::<String>(), python::frames())
+}
