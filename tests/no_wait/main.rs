@@ -162,11 +162,10 @@ fn the_package_is_built_into_a_wheel_that_passes_its_tests() {
         "{name}"
     );
 
-    let install = ["install", "--quiet", "--no-deps", "--force-reinstall"];
-    run(pip(&python, &install).arg(&wheel));
-    let stand_in = stand_in();
+    let (stand_in, installed) = (stand_in(), tempfile::tempdir().unwrap());
+    run(pip(&python, &["install", "--quiet", "--no-deps", "--target"]).arg(installed.path()).arg(&wheel));
     let mut tests = Command::new(&python);
     tests.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "."]).current_dir(format!("{ROOT}/tests/no_wait"));
     tests.env("LD_LIBRARY_PATH", stand_in.path()).env("STANDIN_WITHOUT_CUPTI", stand_in.path().join("libplain.so"));
-    print!("{}", run(tests.env("PYTHONDONTWRITEBYTECODE", "1")));
+    print!("{}", run(tests.env("PYTHONPATH", installed.path()).env("PYTHONDONTWRITEBYTECODE", "1")));
 }

@@ -352,7 +352,8 @@ def test_backward_is_run_by_the_thread_of_the_block(monkeypatch):
 
 def run(script, **environment):
     """What a program prints, beside these tests."""
-    environment = {**os.environ, "PYTHONPATH": os.path.dirname(__file__), **environment}
+    path = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, **environment}
     output = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert output.returncode == 0, output.stderr
     return output.stdout

@@ -44,7 +44,7 @@ class TestAll:
 @pytest.fixture
 def results(pytester, monkeypatch):
     """Runs the tests, and gives what became of each."""
-    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__))
+    monkeypatch.setenv("PYTHONPATH", os.path.dirname(__file__), prepend=os.pathsep)
 
     def run(source, *arguments):
         pytester.makepyfile(source)

@@ -1,7 +1,7 @@
 """Holds no-wait tests to what they promise, beside PyTorch's debug mode and vLLM's check: calls of PyTorch (`calls.py`), and calls
 that PyTorch makes of cuBLAS, cuSOLVER, cuSPARSE, NCCL and CUB. A gate says which of them wait.
 
-    pip install ./python pytest, then: python no_wait.py RESULT.json
+    pip install ./python, then: python no_wait.py RESULT.json
 
 Needs PyTorch with CUDA. Prints a table and the share of waiting calls that each check finds, and fails where no-wait tests find
 less than 98 %, raise a false alarm, or name a wrong line. Calls whose trials differ count for nothing, and are listed.
