@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use crate::Refusal;
 use crate::system;
-use crate::waits::Memory;
+use crate::waits::{self, Memory};
 
 type Attribute = unsafe extern "C" fn(*mut c_void, c_int, u64) -> c_int;
 
@@ -62,11 +62,10 @@ impl Driver {
     }
 }
 
-/// The kind of memory that a pointer is of. The driver answers for what it knows; the rest is pageable.
+/// The kind of memory that a pointer is of.
 pub(crate) fn memory(pointer: u64) -> Memory {
     const MEMORY_TYPE: c_int = 2;
     const IS_MANAGED: c_int = 8;
-    const HOST: u32 = 1;
     let Some(driver) = DRIVER.get() else { return Memory::Pageable };
     let ask = |attribute: c_int| {
         let mut answer = 0_u32;
@@ -74,10 +73,5 @@ pub(crate) fn memory(pointer: u64) -> Memory {
         let status = unsafe { (driver.attribute)((&raw mut answer).cast(), attribute, pointer) };
         (status == 0).then_some(answer)
     };
-    match ask(MEMORY_TYPE) {
-        None | Some(0) => Memory::Pageable,
-        Some(_) if ask(IS_MANAGED).is_some_and(|managed| managed & 0xff != 0) => Memory::Managed,
-        Some(HOST) => Memory::Pinned,
-        Some(_) => Memory::Device,
-    }
+    waits::memory(ask(MEMORY_TYPE), ask(IS_MANAGED))
 }

@@ -4,9 +4,11 @@
 //! Each call of the driver that enqueues or can wait is a call of the recording, unless it lies within one of this library's,
 //! whose part it is. What a run-time library is called for becomes calls of the driver.
 //!
+//! A call that can wait by its arguments ([`waits`]) is a synchronization point, whether or not it waited.
+//!
 //! # Limits
-//! CUPTI has callbacks for one tool in a process. Calls that can wait and are no synchronizations (those that allocate, free and
-//! load) are in the recording where they did.
+//! CUPTI has callbacks for one tool in a process. Calls that make something ready (those that allocate and load) are in the
+//! recording where they waited.
 
 use std::backtrace::Backtrace;
 use std::cell::Cell;
@@ -20,10 +22,11 @@ use cudarc::cupti::sys::{
     self, CUpti_ApiCallbackSite, CUpti_CallbackData, CUpti_CallbackDomain, CUpti_SubscriberHandle,
     CUpti_driver_api_trace_cbid, CUptiResult,
 };
-use cudarc::driver::sys::{CUcontext, CUstream};
+use cudarc::driver::sys::{self as driver, CUcontext, CUresult, CUstream};
 
 use super::buffers::Collecting;
 use super::check;
+use super::waits::{self, Memory, Rule};
 use crate::device::kept::ByteBudget;
 use crate::device::lock;
 use crate::device::tracer::{BegunCall, CallInfo, Kind, SyncKind, Tracer};
@@ -135,9 +138,17 @@ impl Function {
     }
 }
 
-/// The functions that are watched, by CUPTI's numbers, with their names.
-fn functions() -> &'static HashMap<u32, (&'static str, Function)> {
-    static FUNCTIONS_BY_NUMBER: OnceLock<HashMap<u32, (&'static str, Function)>> = OnceLock::new();
+/// A function that is watched.
+struct Watched {
+    name: &'static str,
+    function: Function,
+    /// When it waits by its arguments.
+    rule: Option<Rule>,
+}
+
+/// The functions that are watched, by CUPTI's numbers.
+fn functions() -> &'static HashMap<u32, Watched> {
+    static FUNCTIONS_BY_NUMBER: OnceLock<HashMap<u32, Watched>> = OnceLock::new();
     let named = |number| {
         let mut name = ptr::null();
         // Safety: writes one pointer to a text of the library's own.
@@ -148,7 +159,9 @@ fn functions() -> &'static HashMap<u32, (&'static str, Function)> {
         // Safety: a terminated text, which stays as long as the library.
         let name: &'static CStr = unsafe { CStr::from_ptr(name) };
         let name = name.to_str().ok()?;
-        Some((number, (plain(name), Function::of(name)?)))
+        let rule = waits::rule(name);
+        let function = Function::of(name).or(rule.map(|_| Function::MayWait))?;
+        Some((number, Watched { name: plain(name), function, rule }))
     };
     FUNCTIONS_BY_NUMBER.get_or_init(|| (1..FUNCTIONS).filter_map(named).collect())
 }
@@ -230,16 +243,24 @@ fn enter(number: u32, call: &CUpti_CallbackData) {
     // Safety: CUPTI keeps 8 bytes for each call.
     unsafe { *call.correlationData = 0 };
     let Some(watch) = lock(&WATCH).clone() else { return };
-    let Some((name, function)) = functions().get(&number) else { return };
+    let Some(Watched { name, function, rule }) = functions().get(&number) else { return };
     let argument = |place: usize| match call.functionParams.is_null() {
         true => 0,
         // Safety: the structure of the arguments of a function that is asked for two of them begins with them.
         false => unsafe { call.functionParams.cast::<u64>().add(place).read_unaligned() },
     };
+    // Safety: CUPTI hands out the arguments of this function.
+    let waits = rule
+        .filter(|_| !call.functionParams.is_null())
+        .and_then(|rule| unsafe { rule.judge(call.functionParams, memory) });
     let mut seen = lock(&watch.seen);
     let note = match function {
+        Function::Enqueues(work) if waits.is_some() => {
+            CallInfo { enqueues: *work, ..CallInfo::barrier(name, SyncKind::Implicit) }
+        }
         Function::Enqueues(work) => CallInfo::enqueue(name, *work),
         Function::Records => CallInfo::enqueue(name, None),
+        Function::MayWait if waits.is_some() => CallInfo::barrier(name, SyncKind::Implicit),
         Function::MayWait => CallInfo { may_wait: true, ..CallInfo::enqueue(name, None) },
         Function::Waits(kind) => {
             let event = (*kind == SyncKind::Event).then(|| argument(0));
@@ -273,12 +294,24 @@ fn exit(number: u32, call: &CUpti_CallbackData) {
     // Safety: it was made at the enter of this call.
     let (watch, mut begun) = *unsafe { Box::from_raw(kept) };
     begun.call.end = Instant::now();
-    let waits =
-        matches!(functions().get(&number), Some((_, Function::Waits(_) | Function::Enqueues(Some(Kind::Copy)))));
-    if waits || begun.call.end - begun.call.start >= LONG {
+    let is_copy =
+        matches!(functions().get(&number), Some(Watched { function: Function::Enqueues(Some(Kind::Copy)), .. }));
+    if is_copy || begun.call.note.barrier.is_some() || begun.call.end - begun.call.start >= LONG {
         begun.call.stack = Some(Arc::new(Backtrace::force_capture()));
     }
     watch.tracer.end_call(&begun);
+}
+
+/// The kind of memory that a pointer of another library's is of. The driver answers for what it knows; the rest is pageable.
+fn memory(pointer: u64) -> Memory {
+    use cudarc::driver::sys::CUpointer_attribute as Attribute;
+    let ask = |attribute| {
+        let mut answer = 0_u32;
+        // Safety: both attributes write at most 4 bytes.
+        let status = unsafe { driver::cuPointerGetAttribute((&raw mut answer).cast(), attribute, pointer) };
+        (status == CUresult::CUDA_SUCCESS).then_some(answer)
+    };
+    waits::memory(ask(Attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE), ask(Attribute::CU_POINTER_ATTRIBUTE_IS_MANAGED))
 }
 
 /// CUPTI's number of a stream.

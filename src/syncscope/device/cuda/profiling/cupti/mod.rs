@@ -20,6 +20,7 @@
 mod buffers;
 mod calls;
 mod records;
+mod waits;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -167,7 +168,7 @@ fn complete(
         let work = work.get(&call.correlation);
         let stream = work.map(|work| work.stream).or_else(|| seen.streams.get(&call.correlation).copied());
         call.note.stream = stream.map(&mut number_of);
-        if call.note.enqueues == Some(Kind::Copy) {
+        if call.note.enqueues == Some(Kind::Copy) && call.note.barrier.is_none() {
             let aside = |work: &Ran| *work.name == *"upload" && work.bytes <= Some(ASIDE_BYTES);
             let returns = |work: &&Ran| call.note.name.contains("Async") && (!work.pageable || aside(work));
             call.note.may_wait = !work.is_some_and(returns);

@@ -30,6 +30,18 @@ pub(crate) enum Memory {
     Device,
 }
 
+/// The kind of memory of a pointer, by what the driver answers to `CU_POINTER_ATTRIBUTE_MEMORY_TYPE` and
+/// `CU_POINTER_ATTRIBUTE_IS_MANAGED`: nothing of memory that it does not know, which is pageable.
+pub(crate) fn memory(kind: Option<u32>, managed: Option<u32>) -> Memory {
+    const HOST: u32 = 1;
+    match kind {
+        None | Some(0) => Memory::Pageable,
+        Some(_) if managed.is_some_and(|managed| managed & 0xff != 0) => Memory::Managed,
+        Some(HOST) => Memory::Pinned,
+        Some(_) => Memory::Device,
+    }
+}
+
 /// What a call that can wait waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
