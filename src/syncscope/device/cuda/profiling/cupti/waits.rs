@@ -268,44 +268,43 @@ mod tests {
     #[test]
     fn copies_wait_as_they_did_behind_a_gate() {
         const SIZES: [u64; 5] = [4, 65_536, 65_537, 1 << 20, 40_000_000];
-        let all = |_: u64| true;
-        let none = |_: u64| false;
-        let large = |bytes: u64| bytes > 1 << 20;
-        let measured: &[(&str, u64, u64, &dyn Fn(u64) -> bool)] = &[
-            ("cuMemcpyHtoD_v2", DEVICE, PAGEABLE, &all),
-            ("cuMemcpyHtoD_v2", DEVICE, PINNED, &all),
-            ("cuMemcpyHtoD_v2", DEVICE, MANAGED, &all),
-            ("cuMemcpyHtoDAsync_v2", DEVICE, PAGEABLE, &large),
-            ("cuMemcpyHtoDAsync_v2", DEVICE, PINNED, &none),
-            ("cuMemcpyHtoDAsync_v2", DEVICE, MANAGED, &all),
-            ("cuMemcpyDtoH_v2", PAGEABLE, DEVICE, &all),
-            ("cuMemcpyDtoH_v2", PINNED, DEVICE, &all),
-            ("cuMemcpyDtoH_v2", MANAGED, DEVICE, &all),
-            ("cuMemcpyDtoHAsync_v2", PAGEABLE, DEVICE, &all),
-            ("cuMemcpyDtoHAsync_v2", PINNED, DEVICE, &none),
-            ("cuMemcpyDtoHAsync_v2", MANAGED, DEVICE, &all),
-            ("cuMemcpyDtoD_v2", MANAGED, MANAGED, &all),
-            ("cuMemcpyDtoD_v2", DEVICE, DEVICE, &none),
-            ("cuMemcpyDtoDAsync_v2", MANAGED, MANAGED, &none),
-            ("cuMemcpyDtoDAsync_v2", DEVICE, DEVICE, &none),
-            ("cuMemcpy", PAGEABLE, PAGEABLE, &all),
-            ("cuMemcpy", MANAGED, PINNED, &all),
-            ("cuMemcpyAsync", PAGEABLE, PAGEABLE, &all),
-            ("cuMemcpyAsync", PINNED, PINNED, &all),
-            ("cuMemcpyAsync", MANAGED, MANAGED, &none),
-            ("cuMemcpyAsync", PINNED, PAGEABLE, &all),
-            ("cuMemcpyAsync", PINNED, MANAGED, &none),
-            ("cuMemcpyAsync", PAGEABLE, PINNED, &all),
-            ("cuMemcpyAsync", PAGEABLE, MANAGED, &all),
-            ("cuMemcpyAsync", MANAGED, PINNED, &none),
-            ("cuMemcpyAsync", MANAGED, PAGEABLE, &large),
+        type OfBytes = fn(u64) -> bool;
+        let [all, none, large]: [OfBytes; 3] = [|_| true, |_| false, |bytes| bytes > 1 << 20];
+        let measured: [(&str, u64, u64, OfBytes); 27] = [
+            ("cuMemcpyHtoD_v2", DEVICE, PAGEABLE, all),
+            ("cuMemcpyHtoD_v2", DEVICE, PINNED, all),
+            ("cuMemcpyHtoD_v2", DEVICE, MANAGED, all),
+            ("cuMemcpyHtoDAsync_v2", DEVICE, PAGEABLE, large),
+            ("cuMemcpyHtoDAsync_v2", DEVICE, PINNED, none),
+            ("cuMemcpyHtoDAsync_v2", DEVICE, MANAGED, all),
+            ("cuMemcpyDtoH_v2", PAGEABLE, DEVICE, all),
+            ("cuMemcpyDtoH_v2", PINNED, DEVICE, all),
+            ("cuMemcpyDtoH_v2", MANAGED, DEVICE, all),
+            ("cuMemcpyDtoHAsync_v2", PAGEABLE, DEVICE, all),
+            ("cuMemcpyDtoHAsync_v2", PINNED, DEVICE, none),
+            ("cuMemcpyDtoHAsync_v2", MANAGED, DEVICE, all),
+            ("cuMemcpyDtoD_v2", MANAGED, MANAGED, all),
+            ("cuMemcpyDtoD_v2", DEVICE, DEVICE, none),
+            ("cuMemcpyDtoDAsync_v2", MANAGED, MANAGED, none),
+            ("cuMemcpyDtoDAsync_v2", DEVICE, DEVICE, none),
+            ("cuMemcpy", PAGEABLE, PAGEABLE, all),
+            ("cuMemcpy", MANAGED, PINNED, all),
+            ("cuMemcpyAsync", PAGEABLE, PAGEABLE, all),
+            ("cuMemcpyAsync", PINNED, PINNED, all),
+            ("cuMemcpyAsync", MANAGED, MANAGED, none),
+            ("cuMemcpyAsync", PINNED, PAGEABLE, all),
+            ("cuMemcpyAsync", PINNED, MANAGED, none),
+            ("cuMemcpyAsync", PAGEABLE, PINNED, all),
+            ("cuMemcpyAsync", PAGEABLE, MANAGED, all),
+            ("cuMemcpyAsync", MANAGED, PINNED, none),
+            ("cuMemcpyAsync", MANAGED, PAGEABLE, large),
         ];
         for (function, to, from, measured) in measured {
             for bytes in SIZES {
-                let found = waits(function, &[*to, *from, bytes, 0]);
+                let found = waits(function, &[to, from, bytes, 0]);
                 assert_eq!(found, measured(bytes), "{function} to {to:x} from {from:x}, {bytes} bytes");
             }
-            assert!(!waits(function, &[*to, *from, 0, 0]), "{function}");
+            assert!(!waits(function, &[to, from, 0, 0]), "{function}");
         }
     }
 
