@@ -70,9 +70,6 @@ def begin():
 
 
 def end():
-    """How many calls could wait, and the texts of the first of them."""
+    """The texts of the calls that could wait."""
     count = _loaded().syncscope_no_wait_end()
-    texts = []
-    while (text := _loaded().syncscope_no_wait_text(len(texts))) is not None:
-        texts.append(text.decode(errors="replace"))
-    return count, texts
+    return [_loaded().syncscope_no_wait_text(number).decode(errors="replace") for number in range(count)]

@@ -30,14 +30,13 @@ class no_wait:  # noqa: N801, a block is written by it
         return self
 
     def __exit__(self, kind, error, trace):
-        count, texts = _native.end()
+        texts = _native.end()
         self._backward.__exit__(None, None, None)
         if kind is None:
             waits = [parse(text, self._outside) for text in texts]
             bad = [wait for wait in waits if not _allow.is_allowed(wait, self._entries)]
-            more = count - len(texts)
-            if bad or more:
-                raise WaitError(bad, more)
+            if bad:
+                raise WaitError(bad)
         return False
 
 

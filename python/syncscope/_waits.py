@@ -3,10 +3,9 @@ import linecache
 import re
 import sys
 import sysconfig
-from collections import Counter
 from typing import NamedTuple, Optional, Tuple
 
-HEAD = re.compile(r"(\w+)(?:, (\d+) B)?: (.*)")
+HEAD = re.compile(r"(\d+) × (\w+)(?:, (\d+) B)?: (.*)")
 FRAME = re.compile(r'  File (?:"(.*)"|\?\?\?), line (\d+|\?\?\?) in (.*)')
 ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
 OPERATOR = re.compile(r"_ZN2at4_ops(\d+)(\w+)")
@@ -28,6 +27,8 @@ class Frame(NamedTuple):
 class Wait(NamedTuple):
     """A call that can wait."""
 
+    count: int
+    """How often it was made, with this stack."""
     call: str
     """The driver's function."""
     bytes: Optional[int]
@@ -47,47 +48,47 @@ class Wait(NamedTuple):
     def __str__(self):
         copied = "" if self.bytes is None else f", {self.bytes} B"
         operators = f" in {' → '.join(self.operators)}" if self.operators else ""
-        return f"{self.call}{copied}{operators}: {self.why}"
+        times = "" if self.count == 1 else f"{self.count} × "
+        return f"{times}{self.call}{copied}{operators}: {self.why}"
 
 
 class WaitError(AssertionError):
-    """A block has calls that can wait. `waits` are those that nothing allows; of more than a thousand, the first ones."""
+    """A block has calls that can wait. `waits` are those that nothing allows."""
 
-    def __init__(self, waits, more=0):
+    def __init__(self, waits):
         self.waits = tuple(waits)
-        self.more = more
         super().__init__(self._text())
 
     def __reduce__(self):
-        return type(self), (self.waits, self.more)
+        return type(self), (self.waits,)
 
     def _text(self):
-        count = len(self.waits) + self.more
+        count = sum(wait.count for wait in self.waits)
         calls = "1 call" if count == 1 else f"{count} calls"
         lines = [f"{calls} in the block can wait for the GPU:"]
         for place, waits in _by_place(self.waits).items():
             source = linecache.getline(place.file, place.line or 0).strip()
             where = place.file if place.line is None else f"{place.file}:{place.line}, in {place.function}"
             lines.append(f"  {where}{': ' if source else ''}{source}")
-            for wait, times in Counter(map(str, waits)).items():
-                lines.append(f"    {wait}" if times == 1 else f"    {times} × {wait}")
-        if self.more:
-            lines.append(f"  and {self.more} more, which have no lines")
+            lines += (f"    {wait}" for wait in waits)
         lines.append("Remove a wait, or allow it by `# syncscope: wait ok` on its line or by an entry of `allow`.")
         return "\n".join(lines)
 
 
 def _by_place(waits):
+    """The waits of each place; those that differ by frames beyond it are one."""
     places = {}
     for wait in waits:
-        places.setdefault(wait.place, []).append(wait)
-    return places
+        alike = places.setdefault(wait.place, {})
+        key = wait._replace(count=0, frames=(wait.place,))
+        alike[key] = alike.get(key, 0) + wait.count
+    return {place: [key._replace(count=count) for key, count in alike.items()] for place, alike in places.items()}
 
 
 def parse(text, outside):
     """A wait from the library's text. So many of Python's frames lie outside of the block."""
     head, *lines = text.splitlines()
-    call, copied, why = HEAD.match(head).groups()
+    count, call, copied, why = HEAD.match(head).groups()
     frames = tuple(map(_frame, filter(None, map(FRAME.match, lines))))
     if len(frames) < MOST_FRAMES:
         frames = frames[: max(1, len(frames) - outside)]
@@ -95,7 +96,7 @@ def parse(text, outside):
     operators = [_operator(match[2][: int(match[1])]) for match in found if match]
     # Each operator calls itself anew for its next implementation.
     distinct = [name for name, inner in zip(operators, [None, *operators]) if name != inner]
-    return Wait(call, int(copied) if copied else None, why, tuple(reversed(distinct)), frames)
+    return Wait(int(count), call, int(copied) if copied else None, why, tuple(reversed(distinct)), frames)
 
 
 def _frame(match):

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `injected/` | the library that is put into the program, a crate of its own |
 //! | `armed` | asking it to record |
+//! | `no_wait/` | the library of no-wait tests, another one |
 //! | `record` | reading its files |
 //! | `foreign`, `pieces`, `chrome`, `kineto`, `homes` | other programs' traces; their text; its events; what profilers say by these, and of whom |
 //! | `nsys`, `database` | exports of Nsight Systems |

@@ -74,7 +74,7 @@ fn a_program_of_c_sees_what_its_thread_waits_for() {
     };
     let text = run(&mut native());
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[0], "cuStreamSynchronize: waits for a stream");
+    assert_eq!(lines[0], "3 × cuStreamSynchronize: waits for a stream");
     assert!(lines[1..].contains(&"  native main"), "{text}");
     // The wait of the inner region is not the outer one's, and neither is that of the other thread.
     assert_eq!(lines.last(), Some(&"inner 1 outer 0 beyond 1"));

@@ -23,7 +23,7 @@ int main(void) {
         return status;
     }
     syncscope_no_wait_begin(NULL);
-    wait_for_stream();
+    for (int i = 0; i < 3; i++) wait_for_stream();
     size_t inner = syncscope_no_wait_end();
     fputs(syncscope_no_wait_text(0), stdout);
     pthread_t thread;

@@ -85,12 +85,22 @@ def test_the_error_names_line_function_operator_call_and_bytes():
     assert pickle.loads(pickle.dumps(caught.value)).waits == caught.value.waits
 
 
-def test_more_waits_than_have_texts_are_counted():
-    with pytest.raises(syncscope.WaitError) as caught:
-        with syncscope.no_wait():
-            for _ in range(1003):
-                synchronize()
-    assert len(caught.value.waits) == 1000 and "1003 calls" in str(caught.value) and "3 more" in str(caught.value)
+def test_the_same_wait_is_counted_and_of_very_many_different_ones_the_rest():
+    def call(lines):
+        names = {}
+        exec("def wait(synchronize):\n" + "    synchronize()\n" * lines, names)
+        names["wait"](DRIVER.cuCtxSynchronize)
+
+    assert [wait.count for wait in waits_of(lambda: [call(2) for _ in range(2000)])] == [2000, 2000]
+    *waits, others = waits_of(lambda: call(1003))
+    assert ({wait.count for wait in waits}, len(waits)) == ({1}, 1000)
+    assert (others.count, others.call) == (3, "others")
+    with pytest.raises(syncscope.WaitError, match="^1003 calls in the block"):
+        raise syncscope.WaitError([*waits, others])
+
+
+def test_a_wait_that_is_allowed_is_allowed_however_often():
+    assert waits_of(lambda: [marked() for _ in range(5000)]) == ()
 
 
 def test_nothing_is_watched_while_no_block_is_open():
@@ -216,7 +226,7 @@ def test_blocks_of_threads_at_the_same_time_have_their_own_waits():
                 for _ in range(number):
                     synchronize()
 
-        found[number] = len(waits_of(call))
+        found[number] = sum(wait.count for wait in waits_of(call))
 
     threads = [threading.Thread(target=block, args=[number]) for number in range(4)]
     [thread.start() for thread in threads]
@@ -229,7 +239,7 @@ def test_a_thread_that_holds_the_lock_of_another_does_not_stop_it():
     stop = threading.Event()
     thread = threading.Thread(target=lambda: [None for _ in iter(stop.is_set, True)])
     thread.start()
-    assert len(waits_of(lambda: [synchronize() for _ in range(200)])) == 200
+    assert [wait.count for wait in waits_of(lambda: [synchronize() for _ in range(200)])] == [200]
     stop.set()
     thread.join()
 

@@ -23,7 +23,8 @@
 //!   took it anew there could wait for a lock of this very thread.
 //!
 //! # Limits
-//! CUPTI has callbacks for one tool in a process. A child of a fork has no regions, as it cannot use CUDA either.
+//! CUPTI has callbacks for one tool in a process. A child of a fork has no regions, as it cannot use CUDA either. A loop that asks
+//! again and again if something is done waits without a call that waits.
 
 #![allow(unsafe_code)]
 // As a test it has no user beside itself.
@@ -44,14 +45,15 @@ mod unwind;
 mod waits;
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
 use cupti::Subscription;
 use library::Call;
 
-/// The most waits of a region that have a text: a loop that waits says no more by its thousandth one.
-const MAX_TEXTS: usize = 1000;
+/// The most different waits of a region. Waits are different where their calls or their stacks are.
+const MAX_DIFFERENT: usize = 1000;
 
 /// The regions that are open in all threads, and what they have CUPTI for.
 static OPEN: Mutex<Open> = Mutex::new(Open { regions: 0, subscription: None });
@@ -73,8 +75,12 @@ thread_local! {
 /// An open region, until it is dropped.
 struct Region {
     process: u32,
-    count: usize,
-    texts: Vec<CString>,
+    /// Each wait's text, with its place among the waits and how often it was there.
+    known: HashMap<String, (usize, u64)>,
+    /// How many calls found no room among these.
+    others: u64,
+    /// A line for each address of a stack. To look one up in a library of a hundred thousand names takes most of a millisecond.
+    frames: HashMap<usize, String>,
 }
 
 /// Why no region can begin.
@@ -93,14 +99,34 @@ impl Region {
             open.subscription = Some(Subscription::begin(called)?);
         }
         open.regions += 1;
-        Ok(Self { process, count: 0, texts: Vec::new() })
+        Ok(Self { process, known: HashMap::new(), others: 0, frames: HashMap::new() })
     }
 
-    fn note(&mut self, text: impl FnOnce() -> String) {
-        self.count += 1;
-        if self.count <= MAX_TEXTS {
-            self.texts.push(CString::new(text().replace('\0', "")).unwrap_or_default());
+    /// Notes a call: a line on it, one for each native frame, and what Python says of its own.
+    fn note(&mut self, function: &str, wait: waits::Wait) {
+        let bytes = wait.bytes.map(|bytes| format!(", {bytes} B")).unwrap_or_default();
+        let mut text = format!("{function}{bytes}: {}\n", wait.why);
+        for address in unwind::addresses() {
+            text += self.frames.entry(address).or_insert_with(|| line(address));
         }
+        text += &python::frames();
+        let next = self.known.len();
+        match self.known.get_mut(&text) {
+            Some((_, count)) => *count += 1,
+            None if next < MAX_DIFFERENT => _ = self.known.insert(text, (next, 1)),
+            None => self.others += 1,
+        }
+    }
+
+    /// The texts of the waits, in their order.
+    fn texts(&mut self) -> Vec<CString> {
+        let mut known: Vec<(String, (usize, u64))> = self.known.drain().collect();
+        known.sort_unstable_by_key(|(_, (place, _))| *place);
+        let mut texts: Vec<String> = known.iter().map(|(text, (_, count))| format!("{count} × {text}")).collect();
+        if self.others > 0 {
+            texts.push(format!("{} × others: there are more than {MAX_DIFFERENT} different calls", self.others));
+        }
+        texts.into_iter().map(|text| CString::new(text.replace('\0', "")).unwrap_or_default()).collect()
     }
 }
 
@@ -144,16 +170,18 @@ pub unsafe extern "C" fn syncscope_no_wait_begin(why: *mut *const c_char) -> c_i
     status
 }
 
-/// Closes this thread's innermost region; how many calls in it could wait.
+/// Closes this thread's innermost region; how many different calls in it could wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn syncscope_no_wait_end() -> usize {
     let Some(mut region) = REGIONS.with_borrow_mut(Vec::pop) else { return 0 };
-    ENDED.set(std::mem::take(&mut region.texts));
-    region.count
+    let texts = region.texts();
+    let count = texts.len();
+    ENDED.set(texts);
+    count
 }
 
-/// What one of these calls was, in the order in which they returned; null beyond the last, and beyond the first thousand. The
-/// text lasts until this thread closes another region.
+/// How often and what one of these calls was, in the order in which they returned first; null beyond the last. The text lasts
+/// until this thread closes another region.
 #[unsafe(no_mangle)]
 pub extern "C" fn syncscope_no_wait_text(number: usize) -> *const c_char {
     ENDED.with_borrow(|ended| ended.get(number).map_or(std::ptr::null(), |text| text.as_ptr()))
@@ -177,19 +205,16 @@ unsafe extern "C" fn called(_: *mut c_void, _: u32, _: u32, call: *const Call) {
         let Some(rule) = waits::rule(function) else { return };
         // Safety: CUPTI hands out the arguments of this function.
         if let Some(wait) = unsafe { rule.judge(call.arguments, driver::memory) } {
-            region.note(|| text(function, wait));
+            region.note(function, wait);
         }
     });
 }
 
-/// A line on the call, one for each native frame, and what Python says of its own.
-fn text(function: &str, wait: waits::Wait) -> String {
-    let bytes = wait.bytes.map(|bytes| format!(", {bytes} B")).unwrap_or_default();
-    let frames = unwind::addresses().into_iter().filter_map(unwind::place).map(|place| {
-        let name = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let module = place.module.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        let function = if place.function.is_empty() { format!("+{:#x}", place.offset) } else { name(place.function) };
-        format!("  {} {function}\n", name(module))
-    });
-    format!("{function}{bytes}: {}\n{}{}", wait.why, frames.collect::<String>(), python::frames())
+/// A frame in words: its module and its function, or its offset there.
+fn line(address: usize) -> String {
+    let Some(place) = unwind::place(address) else { return String::new() };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let module = text(place.module.rsplit(|byte| *byte == b'/').next().unwrap_or_default());
+    let function = if place.function.is_empty() { format!("+{:#x}", place.offset) } else { text(place.function) };
+    format!("  {module} {function}\n")
 }

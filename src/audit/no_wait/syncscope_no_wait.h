@@ -11,7 +11,7 @@
  *     if (syncscope_no_wait_begin(&why) != 0) { fprintf(stderr, "%s\n", why); exit(2); }
  *     work();
  *     size_t waits = syncscope_no_wait_end();
- *     for (size_t i = 0; i < waits && syncscope_no_wait_text(i); i++) puts(syncscope_no_wait_text(i));
+ *     for (size_t i = 0; i < waits; i++) puts(syncscope_no_wait_text(i));
  */
 #ifndef SYNCSCOPE_NO_WAIT_H
 #define SYNCSCOPE_NO_WAIT_H
@@ -26,12 +26,12 @@ extern "C" {
  * text, until this thread is refused again. `why` may be null. */
 int syncscope_no_wait_begin(const char **why);
 
-/* Closes the innermost region of this thread. Returns how many calls in it could wait. */
+/* Closes the innermost region of this thread. Returns how many different calls in it could wait. */
 size_t syncscope_no_wait_end(void);
 
-/* What one of these calls was: a line with the driver's function, how many bytes it copies and what it waits for, then a line for
- * each native frame, the innermost first. Null beyond the last, and beyond the first thousand. The text lasts until this thread
- * closes another region. */
+/* What one of these calls was: a line with how often it was made, the driver's function, how many bytes it copies and what it waits
+ * for, then a line for each native frame, the innermost first. Null beyond the last. The text lasts until this thread closes
+ * another region. */
 const char *syncscope_no_wait_text(size_t number);
 
 #ifdef __cplusplus

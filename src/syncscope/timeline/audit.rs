@@ -142,8 +142,9 @@ impl fmt::Display for Audit {
 ///
 /// A call that can wait for the device is one, whether or not something was pending, so that the assertion says the same on a
 /// fast device. This is also so for calls that other libraries make of the driver: synchronizations, copies into pageable
-/// memory, and calls that free memory, by the same rule as in no-wait tests of Python and C. A call
-/// that makes something ready, as the first launch of a kernel does, counts only where it waited: run the block once before.
+/// memory, and calls that free memory, by the same rule as in no-wait tests of Python and C. A call that makes something
+/// ready, as the first launch of a kernel does, and an upload from pageable memory count only where they waited. Run the block once
+/// before.
 ///
 /// The block is the body of a closure that returns a `Result<_, DeviceError>`: `?` leaves the block, and its error is a
 /// panic here.
