@@ -56,7 +56,9 @@ class Wheel(bdist_wheel):
     def get_tag(self):
         """The library has no ABI of Python. It runs from the newest version of the C library on that it names."""
         machine = sysconfig.get_platform().rsplit("-", 1)[-1]
-        versions = re.findall(rb"GLIBC_(\d+)\.(\d+)", (Path(self.bdist_dir) / "syncscope" / LIBRARY).read_bytes())
+        library = Path(self.bdist_dir) / "syncscope" / LIBRARY
+        # An editable installation asks for the name before it is built; another C library has no such versions.
+        versions = re.findall(rb"GLIBC_(\d+)\.(\d+)", library.read_bytes() if library.is_file() else b"")
         if not versions:
             return "py3", "none", f"linux_{machine}"
         major, minor = max((int(major), int(minor)) for major, minor in versions)
