@@ -110,6 +110,10 @@ struct RecordReader {
     of_calls: Vec<u32>,
     of_work: Vec<u32>,
     open: HashMap<u32, (Arc<str>, u64)>,
+    /// Native stacks, the operators by their addresses, and the native stack of each call.
+    natives: HashMap<u32, Vec<u64>>,
+    operators: HashMap<u64, Arc<str>>,
+    of_natives: Vec<u32>,
     /// Why waits of the process may be missing.
     missing: Vec<String>,
 }
@@ -175,6 +179,11 @@ impl RecordReader {
             tag::MARKER => self.marker(&mut fields),
             tag::SAMPLE => self.sample(&mut fields),
             tag::LAUNCH => self.launch(&mut fields),
+            tag::NATIVE => {
+                let (number, count) = (fields.u32(), fields.0.len() / 8);
+                self.natives.insert(number, std::iter::repeat_with(|| fields.u64()).take(count).collect());
+            }
+            tag::OPERATOR => _ = self.operators.insert(fields.u64(), fields.text().into()),
             tag::NOTE => self.note(&mut fields),
             // What a later version writes.
             _ => {}
@@ -187,6 +196,7 @@ impl RecordReader {
         self.of_calls.push(fields.u32());
         let (stream, context, stack) = (some(fields.u32()), Some(fields.u32()), some(fields.u32()));
         let (bytes, event) = (fields.u64(), fields.u64());
+        self.of_natives.push(fields.u32());
         let times = RecordedCall { enter, exit, bytes, event, ..RecordedCall::default() };
         self.process.calls.push(RecordedCall { correlation, thread, context, stream, stack, ..times });
     }
@@ -285,6 +295,10 @@ impl RecordReader {
                 WorkKind::Kernel => self.names.get(name).cloned().unwrap_or_else(|| "a kernel".into()),
                 kind => kind.words().into(),
             };
+        }
+        let innermost = |native: &u32| self.natives.get(native)?.iter().find_map(|at| self.operators.get(at).cloned());
+        for (call, native) in self.process.calls.iter_mut().zip(&self.of_natives) {
+            call.operator = innermost(native);
         }
         self.process.settle();
         stacks::complete(&mut self.process);

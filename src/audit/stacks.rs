@@ -1,9 +1,9 @@
-//! The stacks of calls of which none was taken.
+//! The stacks and operators of calls of which none was taken.
 //!
 //! # Method
 //! A stack that a sample found while a call was in progress is the call's. What is left has the stack of the calls that are made
 //! at the same place of an iteration: of the same function on the same thread, behind the same two pieces of work, where all of these that have a
-//! stack have the same place.
+//! stack have the same place. The operator is that of the calls of the same function at the same place, where all known ones agree.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,6 +48,25 @@ pub(crate) fn complete(process: &mut Process) {
         .collect();
     for (call, stack) in process.calls.iter_mut().zip(of_like) {
         call.stack = call.stack.or(stack);
+    }
+    operators(process);
+}
+
+/// Gives calls the operators that others at their places have.
+fn operators(process: &mut Process) {
+    let at = |call: &RecordedCall| Some((Arc::clone(&call.name), places::frame(&process.stack(call))?.place()));
+    let of: Vec<Option<(Arc<str>, String)>> = process.calls.iter().map(at).collect();
+    let mut known: HashMap<&(Arc<str>, String), Option<Arc<str>>> = HashMap::new();
+    for (call, at) in process.calls.iter().zip(&of) {
+        let Some((at, operator)) = at.as_ref().zip(call.operator.clone()) else { continue };
+        let own = known.entry(at).or_insert_with(|| Some(Arc::clone(&operator)));
+        if own.as_ref().is_some_and(|other| *other != operator) {
+            *own = None;
+        }
+    }
+    for (call, at) in process.calls.iter_mut().zip(&of) {
+        let told = || known.get(at.as_ref()?)?.clone();
+        call.operator = call.operator.take().or_else(told);
     }
 }
 

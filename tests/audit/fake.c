@@ -141,7 +141,6 @@ int cuptiGetStreamIdEx(void *context, void *stream, uint8_t own, uint32_t *numbe
 int cuptiActivityRegisterCallbacks(Request r, Complete c) { request = r; complete = c; return 0; }
 int cuptiActivityEnable(uint32_t kind) { enabled[kind] = 1; return 0; }
 int cuptiActivityDisable(uint32_t kind) { enabled[kind] = 0; return 0; }
-int cuptiUnsubscribe(void *subscriber) { (void)subscriber; callback = 0; return 0; }
 int cuptiActivityFlushPeriod(uint32_t ms) { (void)ms; return 0; }
 int cuptiActivityGetNumDroppedRecords(void *c, uint32_t s, size_t *n) { (void)c; (void)s; *n = 0; return 0; }
 

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use syncscope_audit::{Activity, Reason};
 
-use super::{Audited, adds_up, at, audit, compile, native, of_frame, places, said, train};
+use super::{Audited, adds_up, at, audit, compile, native, of_frame, places, said, stand_in, train};
 
 /// What the training loop loses, place by place: the times are those of the stand-in.
 fn expected() -> Vec<(String, String, Reason, u64, u64)> {
@@ -379,4 +379,23 @@ fn launches_of_a_native_program_are_recorded_within_windows() {
     let program = native(folder.path(), "launches.c", &[]);
     let audited = Audited::of(&[&program], &[], &[]);
     assert_eq!(String::from_utf8_lossy(&audited.output.stdout), "a launch in a window\n", "{}", said(&audited.output));
+}
+
+#[test]
+fn a_call_has_the_innermost_operator_of_pytorch_around_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("operators.so");
+    let own = format!("-L{}", stand_in().display());
+    compile("../no_wait/operators.c", &["-shared", "-fPIC", &own, "-l:libcupti.so.13"], &library);
+    let program = format!(
+        "import ctypes\ncuda = ctypes.CDLL('libcupti.so.13')\noperators = ctypes.CDLL('{}')\ncuda.cuInit(0)\nfor _ in range(3):\n    \
+         cuda.fakeLaunch(b'forward', ctypes.c_uint64(7), ctypes.c_uint64(2_000_000))\n    operators.item()\n",
+        library.display()
+    );
+    for stacks in ["all", "sample"] {
+        let audited = Audited::of(&["python3", "-c", &program], &["--stacks", stacks], &[]);
+        let place = &audited.report.places[0];
+        assert_eq!((&*place.call, &*place.operator), ("cuMemcpyDtoHAsync_v2", "aten::_local_scalar_dense"), "{stacks}");
+        assert_eq!(place.count, 3);
+    }
 }

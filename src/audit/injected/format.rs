@@ -46,7 +46,7 @@ pub(crate) mod header {
 /// The kinds of records.
 pub(crate) mod tag {
     /// A watched call: `u64` enter, `u64` exit, `u32` correlation, `u32` thread, `u32` function, `u32` stream, `u32` context,
-    /// `u32` stack, `u64` bytes, `u64` event.
+    /// `u32` stack, `u64` bytes, `u64` event, `u32` native stack (0 for none).
     pub(crate) const CALL: u16 = 1;
     /// The name of a function: `u32` function, text.
     pub(crate) const FUNCTION: u16 = 2;
@@ -78,6 +78,10 @@ pub(crate) mod tag {
     pub(crate) const LAUNCH: u16 = 10;
     /// A time in which launches were watched: `u64` from, `u64` to. A launch that lies in it in part has no record.
     pub(crate) const WINDOW: u16 = 11;
+    /// A native stack: `u32` native stack, then a `u64` for each address, the innermost first.
+    pub(crate) const NATIVE: u16 = 12;
+    /// The operator of PyTorch that an address lies in: `u64` address, text. Written some time after the stack.
+    pub(crate) const OPERATOR: u16 = 13;
 }
 
 /// What a thread of a sample was doing.

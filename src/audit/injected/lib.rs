@@ -32,6 +32,7 @@ mod file;
 mod format;
 mod launches;
 mod library;
+mod operators;
 mod pending;
 mod python;
 mod samples;
@@ -142,6 +143,7 @@ fn record(folder: &Path, stacks: &str) -> bool {
     }
     // It holds what it names.
     stacks::forget();
+    operators::forget();
     cupti::forget_names();
     NAMED.iter().for_each(|named| named.store(0, Ordering::Relaxed));
     let say = |code: u32, text: &str| Fields::new().u32(code).write(tag::NOTE, text.as_bytes());
@@ -206,6 +208,7 @@ extern "C" fn ended() {
     // What the watcher ends is ended before.
     watcher::end();
     if let Some(cupti) = cupti::get().filter(|_| is_recording()) {
+        operators::look_up(operators::LAST);
         finish(cupti);
     }
 }
@@ -252,9 +255,9 @@ fn left(cupti: &cupti::Cupti, function: u32, call: &cupti::Call, enter: u64, exi
     let given = unsafe { arguments.read(call.arguments) };
     let stream = given.stream.map_or(NONE, |stream| cupti.stream(call.context, stream, arguments.of_thread));
     named(function, call);
-    let stack = if arguments.records { NONE } else { stack(cupti, exit.saturating_sub(enter), exit) };
+    let (stack, native) = if arguments.records { (NONE, 0) } else { stack(cupti, exit.saturating_sub(enter), exit) };
     let fields = Fields::new().u64(enter).u64(exit).u32(call.correlation).u32(system::thread()).u32(function);
-    let fields = fields.u32(stream).u32(call.context_number).u32(stack).u64(given.bytes).u64(given.event);
+    let fields = fields.u32(stream).u32(call.context_number).u32(stack).u64(given.bytes).u64(given.event).u32(native);
     fields.write(tag::CALL, &[]);
 }
 
@@ -272,17 +275,18 @@ fn named(function: u32, call: &cupti::Call) {
     }
 }
 
-/// Where the program is, if this call's place is taken.
-fn stack(cupti: &cupti::Cupti, duration: u64, exit: u64) -> u32 {
+/// Where the program is, if this call's place is taken, and its native stack.
+fn stack(cupti: &cupti::Cupti, duration: u64, exit: u64) -> (u32, u32) {
+    let both = || (taken(), operators::here());
     match WHICH.load(Ordering::Relaxed) {
-        0 => NONE,
-        1 if !SAMPLING.falls_in(duration) => NONE,
+        0 => (NONE, 0),
+        1 if !SAMPLING.falls_in(duration) => (NONE, 0),
         1 => {
-            let stack = taken();
+            let both = both();
             SAMPLING.taken(exit, cupti.now());
-            stack
+            both
         }
-        _ => taken(),
+        _ => both(),
     }
 }
 

@@ -23,7 +23,7 @@ use crate::launches::Windows;
 use crate::python::{self, Object, Python};
 use crate::samples::{HELD, Lock, Sample};
 use crate::sampling::{SEED, SHARE, shuffled};
-use crate::{armed, asks, file, pending, system};
+use crate::{armed, asks, file, operators, pending, system};
 
 /// The mean time between two samples.
 const SHORTEST: Duration = Duration::from_millis(4);
@@ -154,6 +154,9 @@ impl Watcher {
         let begun = own_time();
         let is_asked = asks::are_there(self.next.min(self.windows.next()), || false);
         self.windows.turn();
+        if !is_asked {
+            operators::look_up(operators::SOME);
+        }
         if Instant::now() >= self.next {
             self.sample(begun);
             self.plan();
