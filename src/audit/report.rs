@@ -8,6 +8,7 @@ use super::lanes;
 use super::places::{self, WaitPlace, is_zero};
 use super::ranks::{self, LateRank};
 use super::recording::{Process, ProgramRecording};
+use super::replay;
 use super::shares::{self, ShareSegment};
 use super::steps::Step;
 use crate::timeline::Timeline;
@@ -172,7 +173,12 @@ impl AuditReport {
             let of_devices =
                 devices.iter().zip(&gaps).map(|(device, gaps)| (device.device, inner(process, device.device, gaps)));
             let of_devices: Vec<_> = of_devices.collect();
-            idle.push(idle::of(process, &judgements, &of_devices, steady.as_ref()));
+            let iterations = steady.as_ref().map_or(0, SteadyState::iterations);
+            let mut places = idle::of(process, &judgements, &of_devices, iterations);
+            if let Some(steady) = &steady {
+                replay::without(process, &judgements, steady, &mut places);
+            }
+            idle.push(places);
             windows.push(window);
             processes.push(process_report(process, (host, window), devices, steady.as_ref()));
             judged.push(JudgedCalls { judgements, gaps, steady });

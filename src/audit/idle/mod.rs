@@ -32,10 +32,8 @@ pub(crate) use ticks::Tick;
 use ticks::{Key, ticks};
 
 use super::evidence::{CallJudgement, Cause};
-use super::iterations::SteadyState;
 use super::places;
 use super::recording::{Frame, Process, RecordedCall, RecordedWork};
-use super::replay;
 use super::shares::{self, ShareSegment};
 use crate::units::counted;
 
@@ -146,9 +144,8 @@ pub(crate) fn of(
     process: &Process,
     judgements: &[CallJudgement],
     gaps: &[(u32, Vec<(u64, u64)>)],
-    steady: Option<&SteadyState>,
+    iterations: u64,
 ) -> Vec<IdlePlace> {
-    let iterations = steady.map_or(0, SteadyState::iterations);
     let mut told = Told { iterations, ..Told::default() };
     let feeders = Feeders::of(process);
     for (device, gaps) in gaps {
@@ -164,10 +161,13 @@ pub(crate) fn of(
     let mut places: Vec<IdlePlace> = told.all.into_iter().map(|(key, found)| place(process, key, found)).collect();
     places.sort_by(|a, b| b.idle_ns.cmp(&a.idle_ns).then_with(|| (&a.place, a.cause).cmp(&(&b.place, b.cause))));
     places.retain(|place| place.idle_ns > 0);
-    if let Some(steady) = steady {
-        replay::without(process, judgements, steady, (feeders.most, &ticks(process, feeders.most)), &mut places);
-    }
     places
+}
+
+/// The thread that launches most, and what was seen of it.
+pub(crate) fn feeder(process: &Process) -> (Option<u32>, Vec<Tick>) {
+    let most = Feeders::of(process).most;
+    (most, ticks(process, most))
 }
 
 fn place(process: &Process, key: Key, found: Found) -> IdlePlace {
@@ -522,7 +522,7 @@ mod tests {
     }
 
     fn of_gaps(process: &Process, gaps: Vec<(u64, u64)>) -> Vec<IdlePlace> {
-        super::of(process, &judge(process), &[(0, gaps)], None)
+        super::of(process, &judge(process), &[(0, gaps)], 0)
     }
 
     fn seen(doing: Doing, stack: u32) -> Sample {

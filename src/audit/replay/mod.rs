@@ -27,7 +27,7 @@ use std::collections::HashMap;
 use super::class::Class;
 use super::evidence::{CallJudgement, Cause};
 use super::format::OTHER_THREAD;
-use super::idle::{IdleCause, IdlePlace, Tick};
+use super::idle::{self, IdleCause, IdlePlace, Tick};
 use super::iterations::SteadyState;
 use super::places::{self, NOTHING};
 use super::recording::{Frame, Process, RecordedCall};
@@ -92,16 +92,11 @@ impl Removed {
 }
 
 /// Says of the places how long an iteration would take without each.
-pub(crate) fn without(
-    process: &Process,
-    judgements: &[CallJudgement],
-    steady: &SteadyState,
-    (feeder, ticks): (Option<u32>, &[Tick]),
-    places: &mut [IdlePlace],
-) {
+pub(crate) fn without(process: &Process, judgements: &[CallJudgement], steady: &SteadyState, places: &mut [IdlePlace]) {
+    let (feeder, ticks) = idle::feeder(process);
     let steps = steps(process, judgements, feeder);
     let replays: Vec<Replay<'_>> = PACES.iter().filter_map(|pace| Replay::of(process, steady, &steps, *pace)).collect();
-    let Some(seen) = replays.first().map(|even| Seen::of(even, ticks)) else { return };
+    let Some(seen) = replays.first().map(|even| Seen::of(even, &ticks)) else { return };
     // Of each replay: how long an iteration takes with all places, and how far that is from what was recorded.
     let whole: Vec<(f64, f64)> = replays
         .iter()

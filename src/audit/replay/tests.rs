@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use super::super::evidence::judge;
-use super::super::idle;
 use super::super::iterations;
 use super::super::recording::by_hand::call;
 use super::super::recording::{Doing, RecordedWork, Sample};
@@ -123,7 +122,9 @@ fn told(process: &Process) -> Vec<IdlePlace> {
     let steady = iterations::steady(process, &judgements, None).unwrap();
     let host = shares::host(process, &judgements, Some(1), steady.window);
     let (_, gaps) = shares::devices(process, &host, steady.window).remove(0);
-    idle::of(process, &judgements, &[(0, gaps)], Some(&steady))
+    let mut places = idle::of(process, &judgements, &[(0, gaps)], steady.iterations());
+    without(process, &judgements, &steady, &mut places);
+    places
 }
 
 /// A program's acts without those of a place.
