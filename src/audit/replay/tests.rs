@@ -155,7 +155,7 @@ fn any_program(random: &mut Random) -> Vec<Act> {
 fn an_iteration_without_a_place_takes_as_long_as_is_said() {
     let mut random = Random(7);
     let (mut inside, mut all, mut errors) = (0, 0, Vec::new());
-    for seed in 0..20 {
+    for seed in 0..12 {
         let acts = any_program(&mut random);
         let (process, _) = simulated(&acts, 60, seed);
         for place in told(&process).iter().take(4) {
@@ -172,7 +172,7 @@ fn an_iteration_without_a_place_takes_as_long_as_is_said() {
     }
     errors.sort_by(f64::total_cmp);
     let median = errors[errors.len() / 2];
-    assert!(all > 30 && inside * 10 >= all * 9 && median < 0.05, "{inside} of {all}, median error {median}");
+    assert!(all > 18 && inside * 10 >= all * 9 && median < 0.05, "{inside} of {all}, median error {median}");
 }
 
 #[test]
