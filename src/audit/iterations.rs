@@ -25,6 +25,7 @@ use super::evidence::CallJudgement;
 use super::places::NOTHING;
 use super::recording::{Process, RecordedCall};
 use super::steps::Step;
+use crate::units::counted;
 
 /// Fewer are no steady state.
 const FEWEST: usize = 5;
@@ -168,7 +169,7 @@ fn repeated(process: &Process) -> Option<(String, Vec<Begin>)> {
     for place in 1..begins.len() {
         begins[place].device = begins[place].device.max(begins[place - 1].device);
     }
-    Some((format!("work that repeats, {length} pieces with what waits for them"), begins))
+    Some((format!("work that repeats, {} with what waits for them", counted(length as u64, "piece")), begins))
 }
 
 /// When work began, in this order, and the least number of what began then or later.
