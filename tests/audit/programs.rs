@@ -163,12 +163,13 @@ print([os.path.getsize(f'own-{number}') for number in range(8)])
     assert_eq!(audited.report.processes[0].calls, 15_000);
 }
 
-/// By `_Fork`, of which nothing is told that asked to be told of a fork.
+/// By `_Fork`, of which nothing is told that asked to be told of a fork. The interpreter's lock is held on the way: in the child
+/// there is no other thread that would give it back.
 #[test]
 fn a_child_of_a_fork_that_nobody_is_told_of_does_not_end_its_parents_recording() {
     let script = format!(
         "{KILLED}
-libc = ctypes.CDLL(None)
+libc = ctypes.PyDLL(None)
 if libc._Fork() == 0:
     libc.exit(3)
 os.wait()
