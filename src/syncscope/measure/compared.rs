@@ -112,7 +112,8 @@ impl Sampler {
     /// Samples two cases or more, interleaved, and estimates the paired difference of each to the first.
     ///
     /// Where a case enqueues work without waiting for it, [synchronize](Self::sync_between) the device in between:
-    /// otherwise the other cases may wait for it.
+    /// otherwise the other cases may wait for it. Cases that are to be compared do equal work and wait for all of it:
+    /// otherwise a launch is compared with what it launched.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -125,10 +126,10 @@ impl Sampler {
     /// let work = || stream.spin(Duration::from_micros(100));
     ///
     /// let cost = Sampler::default().sync_between(&device).compare((
-    ///     ("async", || work()),
-    ///     ("forced", || { work()?; device.synchronize() }),
+    ///     ("one wait", || { work()?; work()?; device.synchronize() }),
+    ///     ("two waits", || { work()?; device.synchronize()?; work()?; device.synchronize() }),
     /// ))?;
-    /// println!("{cost}"); // the median difference, its interval, and its share of `async`
+    /// println!("{cost}"); // the median difference, its interval, and its share of `one wait`
     /// # Ok(())
     /// # }
     /// ```
