@@ -10,10 +10,14 @@
 
 #[path = "../src/cells.rs"]
 mod cells;
+#[path = "../src/diagnostics.rs"]
+mod diagnostics;
 #[path = "../src/file.rs"]
 mod file;
 #[path = "../src/inside.rs"]
 mod inside;
+#[path = "../src/places.rs"]
+mod places;
 #[path = "../src/session.rs"]
 mod session;
 
