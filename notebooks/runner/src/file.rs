@@ -67,7 +67,12 @@ impl Failure {
             () if errors.contains(text) => format!("{heading}{errors}"),
             () => format!("{errors}\n{heading}{text}"),
         };
-        whole.lines().chain(self.place.as_deref()).map(str::to_owned).collect()
+        self.placed(&whole).lines().map(str::to_owned).collect()
+    }
+
+    /// A text of it with where in the cell it was, where that is known.
+    pub(crate) fn placed(&self, text: &str) -> String {
+        [Some(text), self.place.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -162,7 +167,8 @@ impl Left {
                 .push(json!({"output_type": "execute_result", "execution_count": count, "data": data, "metadata": {}}));
         }
         if let Some(failure) = &self.failure {
-            let traceback: Vec<&str> = failure.text.lines().chain(failure.place.as_deref()).collect();
+            let text = failure.placed(&failure.text);
+            let traceback: Vec<&str> = text.lines().collect();
             let (name, value) = (failure.name, &failure.value);
             outputs.push(json!({"output_type": "error", "ename": name, "evalue": value, "traceback": traceback}));
         }
