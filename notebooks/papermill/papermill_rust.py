@@ -61,7 +61,12 @@ class RustTranslator(Translator):
             return f'{val}'
         if kind in ('f32', 'f64') and is_number:
             return cls.translate_float(float(val)).replace('f64', kind)
-        if kind in ('&str', "&'static str") and isinstance(val, str):
+        # A command line has one form of a value: `true` is a text there, and a name can look like a number.
+        if kind == 'bool' and val in ('true', 'false'):
+            return val
+        if kind == 'String':
+            return cls.translate_str(val)
+        if kind in ('&str', "&'static str"):
             return cls.translate_escaped_str(val)
         return cls.translate(val)
 

@@ -66,6 +66,8 @@ class Parameters(unittest.TestCase):
             ('let limit: Option<f32> = None;', 2, 'let limit: Option<f32> = Some(2.0f32);'),
             ('let limit = None::<u8>;', None, 'let limit: Option<u8> = None;'),
             ('let deep = false;', True, 'let deep: bool = true;'),
+            ('let deep = true;', 'false', 'let deep: bool = false;'),
+            ('let name = String::new();', 7, 'let name: String = String::from("7");'),
             ('let other = Device::best()?;', 'cpu:0', 'let other = String::from("cpu:0");'),
         ]
         for source, value, expected in cases:
