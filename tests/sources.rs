@@ -245,10 +245,8 @@ fn every_call_of_the_table_of_equivalents_is_public() {
 /// What a cell shows is stored as HTML and text; a value that could not be shown is stored as its debug text.
 #[test]
 fn no_stored_output_of_a_notebook_is_a_debug_text() {
-    for file in files(&root().join("notebooks"), ".ipynb")
-        .into_iter()
-        .filter(|file| !file.starts_with(root().join("notebooks/runner")))
-    {
+    let labs = ["notebooks", "book/answers"].map(|folder| files(&root().join(folder), ".ipynb"));
+    for file in labs.into_iter().flatten().filter(|file| !file.starts_with(root().join("notebooks/runner"))) {
         let source = text(&file);
         let is_debug = |line: &&str| {
             let line = line.trim().trim_start_matches('"');
@@ -258,6 +256,18 @@ fn no_stored_output_of_a_notebook_is_a_debug_text() {
         let found = source.lines().find(is_debug);
         assert!(found.is_none(), "{}: {found:?}", file.display());
     }
+}
+
+/// A student has the labs from the book, or from an archive of the repository.
+#[test]
+fn no_worked_answer_lies_where_a_student_gets_the_labs() {
+    let answered = |folder: &str| {
+        let labs = files(&root().join(folder), ".ipynb");
+        labs.iter().filter(|lab| text(lab).contains("### BEGIN SOLUTION")).count()
+    };
+    assert_eq!((answered("notebooks"), answered("book/src")), (0, 0));
+    assert!(answered("book/answers") >= 6);
+    assert!(text(&root().join(".gitattributes")).lines().any(|line| line == "/book/answers export-ignore"));
 }
 
 /// What a thread starts inherits its processors, and the thread that measures is kept on one.

@@ -31,6 +31,24 @@ CELLS = [
     ("let wrong: u32 = \"six\";", "CompileError", ["expected `u32`", "mismatched types"], "", ""),
     ("let = 7;", "CompileError", ["expected"], "", ""),
     ("nowhere::at_all();", "CompileError", ["nowhere"], "", ""),
+    # A number of no type, which a method of any trait in scope would need.
+    ("let c = 3;\nc", None, [], "", "3"),
+    ("let c = 1.5;\nc", None, [], "", "1.5"),
+    # Where it was: a panic, an error, and what does not compile, with letters outside of ASCII before it.
+    ("let empty: Vec<u32> = Vec::new();\n\nlet at = 1; empty[at];", "Panic",
+     ["at line 3 of the cell: let at = 1; empty[at];", "index out of bounds"], "", ""),
+    ("fn later(x: Option<u32>) -> u32 {\n    x.unwrap()\n}\nlater(None);", "Panic",
+     ["at line 2 of the cell: x.unwrap()", "called `Option::unwrap()`"], "", ""),
+    ("later(None);", "Panic", ["in a cell before: x.unwrap()", "called `Option::unwrap()`"], "", ""),
+    ("let y = 1;\n\nErr::<(), _>(Fault(7))?;", "Error", ["at line 3 of the cell: Err::<(), _>(Fault(7))?;", "of two lines"], "", ""),
+    ("// µs\nlet right = \"é\"; let wrong: u32 = \"six\";", "CompileError", ["cell:2:35", "mismatched types"], "", ""),
+    # Errors that nobody looked at.
+    ("\"1\".parse::<u32>();", "CompileError", ["unused `Result` that must be used"], "", ""),
+    ("\"one\".parse::<u32>()", "Error", ["Err(ParseIntError"], "", ""),
+    ("\"1\".parse::<u32>()", None, [], "", "Ok(1)"),
+    # What cannot be kept, without a compilation.
+    ("let f = |a: i32| a + 1;", "CompileError", ["Box it", "`f` is a closure"], "", ""),
+    ("let f: Box<dyn Fn(i32) -> i32> = Box::new(|a| a + 1);\nf(1)", None, [], "", "2"),
     ("kept.clone()", None, [], "", "kept"),
     ("std::thread::spawn(|| panic!(\"panic 8\")).join().unwrap();", "Panic", ["panic 8", "called `Result::unwrap()`"], "", ""),
     ("Device::open(\"cuda:99\")?", "Error", ["cuda:99"], "", ""),
@@ -86,6 +104,15 @@ def check(client, cell):
 def interrupted(manager, client):
     """An endless cell ends when it is interrupted, says that variables are lost, and the next cell runs."""
     client.execute_interactive("let lost = 1;", timeout=300)
+    reply, _ = interrupting(manager, client, "println!(\"runs\"); loop { std::hint::spin_loop() }")
+    trouble = []
+    if reply["status"] != "error" or "variables are lost" not in reply["evalue"]:
+        trouble.append(f"interrupted: {reply}")
+    return trouble + check(client, ("2 + 2", None, [], "", "4"))
+
+
+def interrupting(manager, client, code):
+    """The reply to a cell that is interrupted as soon as it says that it runs."""
     begun = threading.Event()
 
     def hook(message):
@@ -97,11 +124,49 @@ def interrupted(manager, client):
         manager.interrupt_kernel()
 
     threading.Thread(target=interrupt, daemon=True).start()
-    reply = client.execute_interactive("println!(\"runs\"); loop { std::hint::spin_loop() }", timeout=300, output_hook=hook)
+    reply = client.execute_interactive(code, timeout=300, stop_on_error=False, output_hook=hook)
+    return reply["content"], begun.is_set()
+
+
+# Says that it runs when many rounds are complete and far more are to come.
+MEASURES = """let calls = std::cell::Cell::new(0);
+fn called(calls: &std::cell::Cell<u32>) {
+    calls.set(calls.get() + 1);
+    if calls.get() == 100 {
+        println!("runs");
+    }
+    std::thread::sleep(std::time::Duration::from_millis(1));
+}
+let protocol = Protocol::samples(1_000_000).with_warmup(0).with_time_limit(3600.0);
+let measured = Sampler::new(protocol).compare((("a", || called(&calls)), ("b", || called(&calls))))?;
+measured.len()"""
+
+
+def asked(manager, client):
+    """What measures in a cell ends early when the cell is interrupted, and no variable is lost."""
+    check(client, ("let still = 7;", None, [], "", ""))
     trouble = []
-    if reply["content"]["status"] != "error" or "variables are lost" not in reply["content"]["evalue"]:
-        trouble.append(f"interrupted: {reply['content']}")
-    return trouble + check(client, ("2 + 2", None, [], "", "4"))
+    reply, _ = interrupting(manager, client, MEASURES)
+    if reply["status"] != "error" or reply["ename"] != "Interrupted" or "variables are kept" not in reply["evalue"]:
+        trouble.append(f"interrupted while it measures: {reply}")
+    return trouble + check(client, ("still", None, [], "", "7")) + check(client, ("measured.len()", None, [], "", "1"))
+
+
+def completed(client):
+    """A completion is the name alone, none is private, and those that are called often come first."""
+    run(client, "let stream = Device::open(\"cpu:0\")?.stream()?;")
+    matches = client.complete("stream.", 7, reply=True, timeout=300)["content"]["matches"]
+    trouble = [f"`{name}` is offered" for name in matches if not name.replace("_", "").rstrip("!").isalnum()]
+    trouble += [f"the private `{name}` is offered" for name in ("shared", "notes_recording") if name in matches]
+    if not {"synchronize", "normal"} <= set(matches[:20]):
+        trouble.append(f"what is often called is not offered first: {matches}")
+    return trouble
+
+
+def held(manager):
+    """How many megabytes the kernel holds."""
+    status = pathlib.Path(f"/proc/{manager.provisioner.process.pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1000
 
 
 def gone(manager, client):
@@ -157,7 +222,11 @@ def main(rounds):
     trouble, cells = [], 0
     try:
         first, messages = run(client, "Device::best()?")
-        print(f"first answer after {time.monotonic() - begun:.1f} s, with {copied() / 1e6:.1f} MB copied")
+        idle = held(manager)
+        print(f"first answer after {time.monotonic() - begun:.1f} s, with {copied() / 1e6:.1f} MB copied and {idle:.0f} MB held")
+        # rust-analyzer hears of few packages: with all of them it holds twice as much.
+        if idle > 450:
+            trouble.append(f"the kernel holds {idle:.0f} MB before its first completion")
         html = [m["content"]["data"].get("text/html", "") for m in messages if m["msg_type"] == "execute_result"]
         if first["status"] != "ok" or not any("<table" in text for text in html):
             trouble.append(f"the first cell shows {html}: {first}")
@@ -166,15 +235,15 @@ def main(rounds):
             for cell in CELLS:
                 cells += 1
                 trouble += [f"round {number + 1}: {line}" for line in check(client, cell)]
-            trouble += interrupted(manager, client)
-            cells += 1
+            trouble += asked(manager, client) + interrupted(manager, client)
+            cells += 2
             if trouble:
                 break
         code = "let device = Device::best()?;"
         found = client.inspect(code, code.index("best") + 2, reply=True, timeout=300)["content"]
         if not found["found"] or "The best device of this machine" not in found["data"]["text/plain"]:
             trouble.append(f"documentation of Device::best: {found}")
-        trouble += gone(manager, client) + depended(client)
+        trouble += completed(client) + gone(manager, client) + depended(client)
     finally:
         client.stop_channels()
         manager.shutdown_kernel()

@@ -4,10 +4,10 @@ import sys
 
 import nbformat
 
-PRINT = 'println!("{size} {name} {share:?} {deep}");'
+PRINT = 'println!("{size} {name} {share:?} {deep} {:?}", [size, size]);'
 cells = [
     nbformat.v4.new_code_cell(
-        'let size = 1; let name = String::new(); let share = 0.0; let deep = false;', metadata={"tags": ["parameters"]}
+        'let size: usize = 1; let name = String::new(); let share = 0.0f32; let deep = false;', metadata={"tags": ["parameters"]}
     ),
     nbformat.v4.new_code_cell(sys.argv[2] if len(sys.argv) > 2 else PRINT),
 ]

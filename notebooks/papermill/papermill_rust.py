@@ -34,6 +34,42 @@ class RustTranslator(Translator):
         (re.compile(r'Vec::<(?P<type>.*)>::.*', re.DOTALL), r'Vec<\g<type>>'),
     ]
 
+    # The types of the parameters of the notebook that was inspected last. papermill inspects one just before it writes values
+    # for it, and has no other way to tell of it.
+    _types = {}
+
+    @classmethod
+    def codify(cls, parameters, comment='Parameters'):
+        """The cell with values, each of the type that the notebook's own parameter has."""
+        types, cls._types = cls._types, {}
+        lines = [cls.comment(comment)]
+        for name, val in parameters.items():
+            kind = types.get(name, 'None')
+            lines.append(cls.assign(name if kind == 'None' else f'{name}: {kind}', cls.translate_as(val, kind)))
+        return '\n'.join(lines) + '\n'
+
+    @classmethod
+    def translate_as(cls, val, kind):
+        """A value as one of the type `kind`; where it is of another, as Rust has it by itself."""
+        within = re.fullmatch(r'(?P<name>Option|Vec)<(?P<item>.*)>', kind)
+        is_number = isinstance(val, (int, float)) and not isinstance(val, bool)
+        if within and within['name'] == 'Option':
+            return 'None' if val is None else f"Some({cls.translate_as(val, within['item'])})"
+        if within and isinstance(val, list):
+            return f"vec![{', '.join(cls.translate_as(item, within['item']) for item in val)}]"
+        if re.fullmatch(r'[iu](8|16|32|64|128|size)', kind) and is_number and isinstance(val, int):
+            return f'{val}'
+        if kind in ('f32', 'f64') and is_number:
+            return cls.translate_float(float(val)).replace('f64', kind)
+        # A command line has one form of a value: `true` is a text there, and a name can look like a number.
+        if kind == 'bool' and val in ('true', 'false'):
+            return val
+        if kind == 'String':
+            return cls.translate_str(val)
+        if kind in ('&str', "&'static str"):
+            return cls.translate_escaped_str(val)
+        return cls.translate(val)
+
     @classmethod
     def translate_escaped_str(cls, str_val):
         """A string literal: what has an escape in Rust, and all other characters as they are."""
@@ -93,6 +129,7 @@ class RustTranslator(Translator):
             if found:
                 name, annotated, value = found.group('name', 'type', 'value')
                 params.append(Parameter(name, annotated or cls._type_of(value), value, comment))
+        cls._types = {param.name: param.inferred_type_name for param in params}
         return params
 
     @classmethod

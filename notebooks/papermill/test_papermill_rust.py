@@ -52,6 +52,33 @@ class Parameters(unittest.TestCase):
         whole = RustTranslator.inspect({'source': '// Sizes.\n' + '\n'.join(source for source, _ in cases)})
         self.assertEqual([tuple(found) for found in whole], [expected for _, expected in cases])
 
+    def test_a_value_has_the_type_that_the_parameter_of_the_notebook_has(self):
+        cases = [
+            ('let size: usize = 64;', 128, 'let size: usize = 128;'),
+            ('let seed = 7u64;', 2**40, f'let seed: u64 = {2**40};'),
+            ('let share: f32 = 0.5;', 0.25, 'let share: f32 = 0.25f32;'),
+            ('let share = 0.5;', 1, 'let share: f64 = 1.0f64;'),
+            ('let none: f32 = 0.0;', float('inf'), 'let none: f32 = f32::INFINITY;'),
+            ('let name = "a";', 'b', 'let name: &str = "b";'),
+            ('let name = String::new();', 'b', 'let name: String = String::from("b");'),
+            ('let sizes: Vec<usize> = vec![1];', [2, 3], 'let sizes: Vec<usize> = vec![2, 3];'),
+            ('let sizes = Vec::<u8>::new();', [], 'let sizes: Vec<u8> = vec![];'),
+            ('let limit: Option<f32> = None;', 2, 'let limit: Option<f32> = Some(2.0f32);'),
+            ('let limit = None::<u8>;', None, 'let limit: Option<u8> = None;'),
+            ('let deep = false;', True, 'let deep: bool = true;'),
+            ('let deep = true;', 'false', 'let deep: bool = false;'),
+            ('let name = String::new();', 7, 'let name: String = String::from("7");'),
+            ('let other = Device::best()?;', 'cpu:0', 'let other = String::from("cpu:0");'),
+        ]
+        for source, value, expected in cases:
+            name = RustTranslator.inspect({'source': source})[0].name
+            self.assertEqual(RustTranslator.codify({name: value}), f'// Parameters\n{expected}\n')
+
+    def test_the_types_of_one_notebook_are_not_those_of_the_next(self):
+        RustTranslator.inspect({'source': 'let size: usize = 64;'})
+        self.assertIn('size: usize', RustTranslator.codify({'size': 1}))
+        self.assertEqual(RustTranslator.codify({'size': 1}), '// Parameters\nlet size = 1;\n')
+
     def test_a_cell_that_is_no_list_of_parameters_has_none(self):
         for source in ['', '// let a = 1;', 'use std::fmt;\nprintln!("let a = 1;");', 'let a', 'let (a, b) = (1, 2);']:
             self.assertEqual(RustTranslator.inspect({'source': source}), [])

@@ -190,6 +190,8 @@ pub struct Scale {
 impl Scale {
     /// A share in percent; 1 is the whole.
     pub const PERCENT: Self = Self { factor: 0.01, symbol: "%" };
+    /// How many times the whole.
+    pub const TIMES: Self = Self { factor: 1.0, symbol: "×" };
 
     /// `value` with `digits` significant digits; `—` where it is not finite.
     ///

@@ -195,16 +195,20 @@ impl Sampled {
     }
 }
 
+/// From how many times the whole on a share is a factor: percents of four digits are not read as one.
+const LARGE: f64 = 10.0;
+
 impl Share {
-    /// The share in percent; as its interval alone where its value is not distinguishable from 0.
+    /// The share in percent, and a large one as a factor; as its interval alone where its value is not distinguishable from 0.
     fn formatted(&self, unknown: bool) -> String {
-        let scale = Scale::PERCENT;
+        let scale = if self.value.abs() < LARGE { Scale::PERCENT } else { Scale::TIMES };
         let decimals = self.precision.decimals(scale, self.value, self.interval);
         let text = match self.interval {
             Some(ends) if unknown => scale.interval(ends, decimals),
             _ => scale.fixed(self.value, decimals),
         };
-        format!("{text} of {}", self.of)
+        let of = if scale == Scale::TIMES { "" } else { "of " };
+        format!("{text} {of}{}", self.of)
     }
 }
 
@@ -270,6 +274,15 @@ mod tests {
         assert_eq!(formatted.main, "not distinguishable from 0");
         assert_eq!(formatted.interval.as_deref(), Some("−3.00 … 8.00 µs"));
         assert_eq!(formatted.share.as_deref(), Some("−1.00 … 2.00 % of a"));
+    }
+
+    #[test]
+    fn a_share_of_many_times_the_whole_is_a_factor() {
+        let of = |value: f64| {
+            let share = Share { value, interval: None, precision: Precision::Digits(3), of: "a".into() };
+            Value { share: Some(share), ..measured(2e-6, 1e-6, 3e-6) }.formatted().share.unwrap()
+        };
+        assert_eq!([of(9.87), of(337.2), of(-12.0)], ["987 % of a", "337 × a", "−12.0 × a"]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ fn a_file_of_another_kind_is_not_replaced_and_nothing_is_measured() {
 
 /// A trace of PyTorch's profiler, and a lab with worked answers.
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/audit/kineto.json");
-const LAB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../notebooks/worked/00-quick-start.ipynb");
+const LAB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/answers/00-quick-start.ipynb");
 
 #[test]
 fn outputs_replace_only_files_of_their_own_kind() {

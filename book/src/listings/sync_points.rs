@@ -13,12 +13,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let first = y.get([0, 0])?.item()?;
     println!("{first}");
 
-    // The same work with and without explicit synchronization, in alternation.
+    // The same matmuls with one wait behind the last, and with a wait behind each, in alternation.
     let cost = Sampler::default().sync_between(&device).compare((
-        ("async", || x.matmul(&w).map(drop)),
-        ("forced", || {
-            x.matmul(&w)?;
+        ("one wait", || {
+            (0..8).try_for_each(|_| x.matmul(&w).map(drop))?;
             device.synchronize()
+        }),
+        ("eight waits", || {
+            (0..8).try_for_each(|_| {
+                x.matmul(&w)?;
+                device.synchronize()
+            })
         }),
     ))?;
     println!("{cost}");

@@ -28,6 +28,9 @@ const PROCESS: &str = "NOTEBOOK_RUNNER_PROCESS";
 const WATCHER: &str = "watcher";
 const CELLS: &str = "cells";
 
+/// The variable that keeps memory that is given back in one pool (glibc).
+pub(crate) const ARENAS: &str = "MALLOC_ARENA_MAX";
+
 /// What the watcher's output says besides what cells wrote, and evcxr's lines.
 pub(crate) mod marks {
     /// Begins a line of the standard error.
@@ -38,6 +41,8 @@ pub(crate) mod marks {
     pub(crate) const PANICKED: &str = "\u{1}panicked";
     /// A `?` returned an error from the cell.
     pub(crate) const RETURNED: &str = "\u{1}returned";
+    /// Ends an error that a `?` returned; where in the generated source stands behind it.
+    pub(crate) const AT: &str = "\u{1}at ";
     /// The process of the cells ended; how stands behind it.
     pub(crate) const ENDED: &str = "\u{1}ended ";
 
@@ -52,7 +57,7 @@ pub(crate) mod marks {
 /// the end of the cells and of what they started.
 pub(crate) fn command() -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.env(PROCESS, WATCHER).process_group(0);
+    command.env(PROCESS, WATCHER).env_remove(ARENAS).process_group(0);
     Ok(command)
 }
 

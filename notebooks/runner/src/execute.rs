@@ -66,7 +66,7 @@ fn execute(
         let ran = session.run_within(timeout, &library::nearest(&cell.code, folder, Path::new(library::CLONE)));
         let place = format!("cell {number} ({})", cell.id);
         if let Some(failure) = &ran.failure {
-            return Ok((left, Some(format!("{place}: {}", failure.text))));
+            return Ok((left, Some(format!("{place}: {}", failure.placed(&failure.text)))));
         }
         let kinds = ran.kinds()?;
         if then == Then::Check && kinds != cell.kinds {

@@ -44,12 +44,14 @@ pub(crate) struct Failure {
     pub(crate) value: String,
     /// The message with all that is known, in lines.
     pub(crate) text: String,
+    /// Where in the cell it was, where that is known.
+    pub(crate) place: Option<String>,
 }
 
 impl Failure {
     /// A failure about which no more is known than its message.
     pub(crate) fn new(name: &'static str, value: String) -> Self {
-        Self { name, text: value.clone(), value }
+        Self { name, text: value.clone(), value, place: None }
     }
 
     /// What a notebook shows of it: what it says, with `errors`, which the cell wrote last on its standard error.
@@ -65,20 +67,26 @@ impl Failure {
             () if errors.contains(text) => format!("{heading}{errors}"),
             () => format!("{errors}\n{heading}{text}"),
         };
-        whole.lines().map(str::to_owned).collect()
+        self.placed(&whole).lines().map(str::to_owned).collect()
+    }
+
+    /// A text of it with where in the cell it was, where that is known.
+    pub(crate) fn placed(&self, text: &str) -> String {
+        [Some(text), self.place.as_deref()].into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 }
 
 /// What a process wrote on its standard error, without the places of panics: they are lines of a file that evcxr
 /// generates.
 pub(crate) fn said(errors: &str) -> String {
-    let kept = |line: &&str| !is_place(line) && !line.starts_with("note: run with `RUST_BACKTRACE");
+    let kept = |line: &&str| panicked_at(line).is_none() && !line.starts_with("note: run with `RUST_BACKTRACE");
     errors.lines().filter(kept).collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-/// Whether the message of a panic begins below the line.
-pub(crate) fn is_place(line: &str) -> bool {
-    line.starts_with("thread '") && line.contains(" panicked at ")
+/// The place of a panic whose message begins below the line.
+pub(crate) fn panicked_at(line: &str) -> Option<&str> {
+    let (_, place) = line.strip_prefix("thread '")?.split_once(" panicked at ")?;
+    Some(place.trim_end_matches(':'))
 }
 
 impl File {
@@ -159,7 +167,8 @@ impl Left {
                 .push(json!({"output_type": "execute_result", "execution_count": count, "data": data, "metadata": {}}));
         }
         if let Some(failure) = &self.failure {
-            let traceback: Vec<&str> = failure.text.lines().collect();
+            let text = failure.placed(&failure.text);
+            let traceback: Vec<&str> = text.lines().collect();
             let (name, value) = (failure.name, &failure.value);
             outputs.push(json!({"output_type": "error", "ename": name, "evalue": value, "traceback": traceback}));
         }

@@ -7,17 +7,21 @@
 //! | `session` | a process for cells, and what a cell came to |
 //! | `cells` | that process and the one that watches it |
 //! | `inside` | how it calls cells |
+//! | `diagnostics` | why a cell does not compile |
+//! | `places` | where in a cell something happened |
 //! | `library` | the library that a cell asks for |
 //! | `kernel` | the Jupyter kernel |
 //! | `execute` | notebooks, one after the other: executed, stored, checked |
 //! | `program`, `record` | a notebook as a program, and its outputs on the way back |
 
 mod cells;
+mod diagnostics;
 mod execute;
 mod file;
 mod inside;
 mod kernel;
 mod library;
+mod places;
 mod program;
 mod record;
 mod session;
@@ -32,9 +36,9 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Examples:
-  notebook-runner notebooks/worked/*.ipynb
-  notebook-runner --check --timeout 60 notebooks/worked/00-quick-start.ipynb
-  notebook-runner build notebooks/worked/00-quick-start.ipynb")]
+  notebook-runner book/answers/*.ipynb
+  notebook-runner --check --timeout 60 book/answers/00-quick-start.ipynb
+  notebook-runner build book/answers/00-quick-start.ipynb")]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -74,6 +78,9 @@ enum Command {
         /// The kernel's folder
         folder: PathBuf,
     },
+    /// Shorten what Cargo says of packages to those that rust-analyzer needs; the kernel's Cargo starts this
+    #[command(hide = true)]
+    Packages,
     /// Run cells, each also behind one that failed, and print as JSON what they came to; `report lab check` starts this
     #[command(hide = true)]
     Attempt {
@@ -104,6 +111,7 @@ fn main() -> ExitCode {
         }
         Cli { command: Some(Command::Kernel { connection }), .. } => kernel::run(&connection).map(|()| true),
         Cli { command: Some(Command::Prepare { folder }), .. } => kernel::prepare(&folder).map(|()| true),
+        Cli { command: Some(Command::Packages), .. } => kernel::shorten().map(|()| true),
         Cli { command: Some(Command::Attempt { cells }), .. } => kernel::attempt(&cells).map(|()| true),
         Cli { command: None, notebooks, write, check, timeout } => {
             let then = match (write, check) {

@@ -1,9 +1,11 @@
 //! A process for cells with what they have defined, and what a cell came to.
 //!
 //! A cell that panics or returns an error fails and keeps the variables. A cell that ends its process loses them, and
-//! says so. [`Control::end`] ends a cell from outside, with its process.
+//! says so. [`Control::end`] ends a cell from outside, with its process, and [`Control::interrupt`] asks it to end first: what
+//! measures in it looks for a file that [`INTERRUPT`] names.
 
-use std::path::Path;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,13 +13,20 @@ use std::time::Duration;
 
 use anyhow::Context;
 use crossbeam_channel::{Receiver, Select, TryRecvError};
-use evcxr::{CommandContext, CompilationError, Error, EvalContext, EvalOutputs, Theme};
+use evcxr::{CommandContext, Error, EvalContext, EvalOutputs};
 use rustix::process::{Pid, Signal, kill_process_group};
-use syn::Block;
-use syn::parse::Parser;
 
 use crate::cells::{self, marks};
-use crate::file::{Failure, Left, is_place, said};
+use crate::diagnostics::{closure_kept, not_compiled, unparsed};
+use crate::file::{Failure, Left, panicked_at, said};
+use crate::places;
+
+/// The variable that names a file to the cells, which is there while the running one is asked to end.
+pub(crate) const INTERRUPT: &str = "SYNCSCOPE_INTERRUPT";
+/// How long a cell that is asked to end has for it.
+const GRACE: Duration = Duration::from_secs(3);
+/// What every cell is compiled with: a forgotten `?` is an error.
+pub(crate) const ATTRIBUTES: &str = "#![deny(unused_must_use)]\n";
 
 /// Where text of a running cell goes: the name of its stream, `stdout` or `stderr`, and the text.
 pub(crate) type Sink = Box<dyn Fn(&'static str, &str) + Send>;
@@ -37,6 +46,8 @@ struct Output {
     texts: Vec<(&'static str, String)>,
     panicked: bool,
     returned: bool,
+    /// Where in the generated source a `?` returned the error.
+    returned_at: Option<String>,
     /// How the process ended, where it did.
     ended: Option<String>,
     sink: Option<Sink>,
@@ -45,16 +56,24 @@ struct Output {
 /// Ends cells, from any thread.
 pub(crate) struct Control {
     process: Arc<Mutex<Child>>,
-    cell: Mutex<Running>,
+    /// How many cells have begun, and what of the last one.
+    cell: Mutex<(u64, Running)>,
+    /// The file by which a cell is asked to end.
+    asks: PathBuf,
 }
 
 /// Whether a cell runs.
 enum Running {
     No,
     Yes,
+    /// Asked to end.
+    Asked,
     /// Ended from outside, and why.
     Ended(String),
 }
+
+/// Why an interrupted cell is no more.
+const INTERRUPTED: &str = "The cell was interrupted";
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -63,13 +82,17 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Session {
     /// A process whose cells have the texts that they write go to `sink` at once, too.
     pub(crate) fn new(sink: Option<Sink>) -> anyhow::Result<Self> {
-        let (context, outputs) = EvalContext::with_subprocess_command(cells::command()?)?;
+        let folder = std::env::var_os("EVCXR_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let asks = folder.join(format!("interrupt-{}", std::process::id()));
+        let mut command = cells::command()?;
+        command.env(INTERRUPT, &asks);
+        let (context, outputs) = EvalContext::with_subprocess_command(command)?;
         let channels = [outputs.stdout, outputs.stderr];
         let output = Arc::new(Mutex::new(Output { sink, ..Output::default() }));
         for (number, channel) in channels.iter().enumerate() {
             collect(number, channel.clone(), Arc::clone(&output));
         }
-        let control = Control { process: context.process_handle(), cell: Mutex::new(Running::No) };
+        let control = Control { process: context.process_handle(), cell: Mutex::new((0, Running::No)), asks };
         let context = CommandContext::with_eval_context(context);
         Ok(Self { context, channels, output, control: Arc::new(control) })
     }
@@ -83,6 +106,7 @@ impl Session {
     pub(crate) fn begin(&mut self, folder: &Path) -> anyhow::Result<()> {
         std::env::set_current_dir(folder).with_context(|| folder.display().to_string())?;
         self.context.execute(":clear")?;
+        self.context.execute(ATTRIBUTES)?;
         self.taken();
         Ok(())
     }
@@ -104,6 +128,9 @@ impl Session {
 
     /// Runs a cell.
     pub(crate) fn run(&mut self, code: &str) -> Left {
+        if let Some(failure) = closure_kept(code) {
+            return Left { failure: Some(failure), ..Left::default() };
+        }
         let result = self.execute(code);
         self.came_to(code, result)
     }
@@ -116,26 +143,30 @@ impl Session {
 
     /// What a cell came to, which gave `result` and counts as ended where it was ended in the meantime, whatever it gave.
     pub(crate) fn came_to(&mut self, code: &str, result: Result<EvalOutputs, Error>) -> Left {
-        let stopped = self.control.is_over();
+        let (asked, stopped) = match self.control.is_over() {
+            Running::Ended(why) => (false, Some(why)),
+            running => (matches!(running, Running::Asked), None),
+        };
         if stopped.is_some() {
             // The end may have come while the cell was compiled or behind its last word, which evcxr does not see; the next
             // cell would fail of it. A statement of no effect lets evcxr find out and begin another process.
             let _ = self.context.execute("();");
         }
         let (texts, output) = self.taken();
-        let (shown, error) = match result {
-            // evcxr drops what it cannot parse, and runs the rest.
+        let errors: String =
+            texts.iter().filter(|(name, _)| *name == "stderr").map(|(_, text)| text.as_str()).collect();
+        let place = |place: Option<&str>| {
+            places::told(code, &self.context.last_source().ok()?, places::line_in_source(place?)?)
+        };
+        let lost = "All variables are lost. Functions, types and dependencies are kept.";
+        let (mut shown, error) = match result {
             Ok(outputs) => {
                 // A statement shows nothing.
                 let shown = outputs.content_by_mime_type.into_iter();
-                let shown = shown.filter(|(mime, text)| mime != "text/plain" || text != "()").collect();
-                (shown, unparsed(code).map(Error::Message))
+                (shown.filter(|(mime, text)| mime != "text/plain" || text != "()").collect::<Vec<_>>(), None)
             }
             Err(error) => (Vec::new(), Some(error)),
         };
-        let errors: String =
-            texts.iter().filter(|(name, _)| *name == "stderr").map(|(_, text)| text.as_str()).collect();
-        let lost = "All variables are lost. Functions, types and dependencies are kept.";
         let failure = match (stopped, error) {
             (Some(why), _) => Some(Failure::new("Interrupted", format!("{why}\n{lost}"))),
             (_, Some(Error::CompilationErrors(errors))) => Some(not_compiled(code, &errors)),
@@ -146,9 +177,20 @@ impl Session {
                 Some(Failure::new("ProcessEnded", text.trim_start().to_owned()))
             }
             (_, Some(other)) => Some(Failure::new("CompileError", other.to_string())),
-            (_, None) if output.panicked => Some(Failure::new("Panic", panic_message(&errors))),
-            (_, None) if output.returned => Some(Failure::new("Error", said(&errors))),
-            (_, None) => None,
+            (_, None) if asked => {
+                let kept = "The variables are kept, but for those that the cell took.";
+                Some(Failure::new("Interrupted", format!("{INTERRUPTED}, and what measured ended early. {kept}")))
+            }
+            (_, None) if output.panicked => {
+                let (at, message) = panic_message(&errors);
+                Some(Failure { place: place(at), ..Failure::new("Panic", message) })
+            }
+            (_, None) if output.returned => {
+                let at = place(output.returned_at.as_deref());
+                Some(Failure { place: at, ..Failure::new("Error", said(&errors)) })
+            }
+            // evcxr drops what it cannot parse, and runs the rest.
+            (_, None) => unparsed(code).or_else(|| error_shown(&mut shown)),
         };
         Left { texts, shown, failure }
     }
@@ -169,24 +211,42 @@ impl Session {
 
 impl Control {
     fn begins(&self) {
-        *locked(&self.cell) = Running::Yes;
+        let mut cell = locked(&self.cell);
+        let _ = fs::remove_file(&self.asks);
+        *cell = (cell.0 + 1, Running::Yes);
     }
 
-    /// Why the cell that is over was ended from outside, where it was.
-    fn is_over(&self) -> Option<String> {
-        match std::mem::replace(&mut *locked(&self.cell), Running::No) {
-            Running::Ended(why) => Some(why),
-            _ => None,
-        }
+    /// What the cell that is over was until then.
+    fn is_over(&self) -> Running {
+        std::mem::replace(&mut locked(&self.cell).1, Running::No)
     }
 
     /// Ends the running cell, with its process. Where none runs: nothing.
     pub(crate) fn end(&self, why: &str) {
         let mut cell = locked(&self.cell);
-        if matches!(*cell, Running::Yes) {
-            *cell = Running::Ended(why.to_owned());
+        if matches!(cell.1, Running::Yes | Running::Asked) {
+            cell.1 = Running::Ended(why.to_owned());
             self.kill();
         }
+    }
+
+    /// Asks the running cell to end, and ends it where it does not, or is asked again.
+    pub(crate) fn interrupt(self: &Arc<Self>) {
+        let mut cell = locked(&self.cell);
+        let asks = matches!(cell.1, Running::Yes) && File::create(&self.asks).is_ok();
+        if !asks {
+            drop(cell);
+            return self.end(&format!("{INTERRUPTED}, which ends its process."));
+        }
+        cell.1 = Running::Asked;
+        let (control, number) = (Arc::clone(self), cell.0);
+        std::thread::spawn(move || {
+            std::thread::sleep(GRACE);
+            let is_running = matches!(&*locked(&control.cell), (last, Running::Asked) if *last == number);
+            if is_running {
+                control.end(&format!("{INTERRUPTED} and did not end, so its process did."));
+            }
+        });
     }
 
     /// Ends the process of the cells and what they started.
@@ -217,6 +277,13 @@ impl Output {
         let (name, line) = match line.strip_prefix(marks::STDERR) {
             Some(line) => ("stderr", line),
             None => ("stdout", line),
+        };
+        let line = match line.rsplit_once(marks::AT) {
+            Some((line, at)) if name == "stderr" => {
+                self.returned_at = Some(at.to_owned());
+                line
+            }
+            _ => line,
         };
         let text = line.strip_suffix(marks::UNENDED).map_or_else(|| format!("{line}\n"), str::to_owned);
         self.text(name, text);
@@ -253,42 +320,23 @@ fn collect(number: usize, channel: Receiver<String>, output: Arc<Mutex<Output>>)
     });
 }
 
-/// Why a cell's code is no Rust, if it is none.
-fn unparsed(code: &str) -> Option<String> {
-    // Commands, calls of a shell, and attributes of the whole, which evcxr knows.
-    let own = |line: &&str| ![":", "!", "#!["].iter().any(|sign| line.trim_start().starts_with(sign));
-    let code = code.lines().filter(own).collect::<Vec<_>>().join("\n");
-    let error = Block::parse_within.parse_str(&code).err()?;
-    Some(format!("the cell is not Rust: {error}"))
+/// The message of the last panic in what the process wrote, and where in the generated source it was.
+fn panic_message(errors: &str) -> (Option<&str>, String) {
+    let lines = errors.lines().collect::<Vec<_>>();
+    let start = lines.iter().rposition(|line| panicked_at(line).is_some());
+    let message = said(&lines[start.map_or(0, |place| place + 1)..].join("\n"));
+    (start.and_then(|place| panicked_at(lines[place])), message)
 }
 
-/// The message of the last panic in what the process wrote. Its place is a line of a file that evcxr generates.
-fn panic_message(errors: &str) -> String {
-    let last = errors.lines().collect::<Vec<_>>();
-    let start = last.iter().rposition(|line| is_place(line)).map_or(0, |place| place + 1);
-    said(&last[start..].join("\n"))
-}
-
-fn not_compiled(code: &str, errors: &[CompilationError]) -> Failure {
-    let mut text = Vec::new();
-    for error in errors {
-        let report = error.build_report("cell".to_owned(), code.to_owned(), Theme::Light);
-        let written = report.is_some_and(|report| {
-            let source = ariadne::sources([("cell".to_owned(), code.to_owned())]);
-            report.write(source, &mut text).is_ok()
-        });
-        if !written {
-            // Code with letters outside of ASCII has no such report.
-            text.extend(format!("{}\n", error.message()).bytes());
-            for place in error.spanned_messages() {
-                let lines = place.lines.join("\n");
-                text.extend(format!("{lines}\n{}\n", place.label).bytes());
-            }
-        }
+/// The failure that a cell is whose value is an error, which then is not shown: only such a value has this debug text.
+fn error_shown(shown: &mut Vec<(String, String)>) -> Option<Failure> {
+    let [(_, text)] = shown.as_slice() else { return None };
+    if !text.starts_with("Err(") {
+        return None;
     }
-    let first = errors.first().map(CompilationError::message).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    Failure { name: "CompileError", value: first, text: format!("the cell does not compile:\n{}", text.trim_end()) }
+    let failure = Failure::new("Error", text.clone());
+    shown.clear();
+    Some(failure)
 }
 
 #[cfg(test)]
@@ -296,19 +344,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_that_is_no_rust_is_told_from_code_that_is() {
-        assert!(unparsed("let = 7;").is_some());
-        assert!(
-            unparsed(":dep regex = \"1\"\n#![allow(unused)]\n// only words\n").is_none()
-                && unparsed("let x = 1;\nx").is_none()
-        );
+    fn a_value_that_is_an_error_fails_and_another_is_shown() {
+        let of = |text: &str| vec![("text/plain".to_owned(), text.to_owned())];
+        let mut shown = of("Err(Shape)");
+        assert!(error_shown(&mut shown).unwrap().value == "Err(Shape)" && shown.is_empty());
+        for text in ["Ok(1)", "\"Err(1)\"", "[Err(1)]"] {
+            assert_eq!(error_shown(&mut of(text)), None, "{text}");
+        }
     }
 
     #[test]
     fn the_message_of_a_panic_is_what_it_says_without_its_place() {
         let written = "before\n\nthread 'main' (12) panicked at src/lib.rs:107:1:\nthe list\nis short\n\
                        note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n";
-        assert_eq!(panic_message(written), "the list\nis short");
-        assert_eq!(panic_message("a hook of one's own"), "a hook of one's own");
+        assert_eq!(panic_message(written), (Some("src/lib.rs:107:1"), "the list\nis short".to_owned()));
+        assert_eq!(panic_message("a hook of one's own"), (None, "a hook of one's own".to_owned()));
     }
 }

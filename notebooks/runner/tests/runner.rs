@@ -29,7 +29,8 @@ fn failure(name: &str, arguments: &[&str], cell: &str) -> String {
 
 #[test]
 fn a_cell_that_panics_fails_with_its_message() {
-    assert!(failure("panics", &[], "cell 2 (panics-2)").contains("the list is short"));
+    let said = failure("panics", &[], "cell 2 (panics-2)");
+    assert!(said.contains("the list is short") && said.contains("at line "), "{said}");
 }
 
 #[test]

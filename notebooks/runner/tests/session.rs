@@ -1,4 +1,4 @@
-//! Cells that are ended from outside at moments which no clock gives for sure.
+//! Cells that are ended from outside at moments which no clock gives for sure, and what cells that fail say.
 
 #![allow(
     dead_code,
@@ -10,14 +10,20 @@
 
 #[path = "../src/cells.rs"]
 mod cells;
+#[path = "../src/diagnostics.rs"]
+mod diagnostics;
 #[path = "../src/file.rs"]
 mod file;
 #[path = "../src/inside.rs"]
 mod inside;
+#[path = "../src/places.rs"]
+mod places;
 #[path = "../src/session.rs"]
 mod session;
 
-use session::Session;
+use std::sync::{Arc, OnceLock};
+
+use session::{ATTRIBUTES, Control, Session};
 
 fn main() {
     cells::become_cells().unwrap();
@@ -26,7 +32,11 @@ fn main() {
     a_cell_that_is_ended_behind_its_last_word_has_failed_and_the_next_one_runs(&mut session);
     a_cell_that_is_ended_while_it_is_compiled_has_failed_and_the_next_one_runs(&mut session);
     an_end_between_two_cells_ends_nothing(&mut session);
-    println!("cells that are ended: 3 passed");
+    a_cell_that_looks_whether_it_is_interrupted_ends_itself_and_keeps_the_variables();
+    a_cell_that_fails_says_at_which_line(&mut session);
+    an_error_that_nobody_looked_at_fails(&mut session);
+    a_number_of_no_type_is_shown(&mut session);
+    println!("cells that are ended and cells that fail: 7 passed");
 }
 
 /// The cell `code` with an end that comes when evcxr is done with it.
@@ -64,4 +74,45 @@ fn an_end_between_two_cells_ends_nothing(session: &mut Session) {
     session.control().end("too late");
     let left = session.run("kept");
     assert!(left.failure.is_none(), "{}", left.failure.unwrap().text);
+}
+
+fn a_cell_that_looks_whether_it_is_interrupted_ends_itself_and_keeps_the_variables() {
+    let control: Arc<OnceLock<Arc<Control>>> = Arc::default();
+    let own = Arc::clone(&control);
+    let interrupt = move |_: &str, text: &str| {
+        if text == "runs\n" {
+            own.get().unwrap().interrupt();
+        }
+    };
+    let mut session = Session::new(Some(Box::new(interrupt))).unwrap();
+    let _ = control.set(session.control());
+    session.run("let kept = 1;");
+    let waits = "println!(\"runs\");\nlet file = std::env::var_os(\"SYNCSCOPE_INTERRUPT\").unwrap();\n\
+                 while !std::path::Path::new(&file).exists() { std::thread::yield_now(); }";
+    let failure = session.run(waits).failure.unwrap();
+    assert!(failure.name == "Interrupted" && failure.value.contains("variables are kept"), "{}", failure.text);
+    assert!(session.run("let more = kept + 1;").failure.is_none());
+    session.control().kill();
+}
+
+fn a_cell_that_fails_says_at_which_line(session: &mut Session) {
+    let place = |session: &mut Session, code: &str| session.run(code).failure.unwrap().place;
+    let panicked = place(session, "fn third(list: &[u32]) -> u32 {\n    list[2]\n}\nlet list = vec![1];\n\nlist[1];");
+    assert_eq!(panicked.as_deref(), Some("at line 6 of the cell: list[1];"));
+    assert_eq!(place(session, "third(&[]);").as_deref(), Some("in a cell before: list[2]"));
+    let failure = session.run("// µs\nlet wrong: u32 = \"six\";").failure.unwrap();
+    assert!(failure.text.contains("cell:2:18") && failure.value == "mismatched types", "{}", failure.text);
+}
+
+fn an_error_that_nobody_looked_at_fails(session: &mut Session) {
+    assert!(session.run(&format!("{ATTRIBUTES}let one = \"1\";")).failure.is_none());
+    let forgotten = session.run("one.parse::<u32>();").failure.unwrap();
+    assert!(forgotten.name == "CompileError" && forgotten.value.contains("unused `Result`"), "{}", forgotten.text);
+    let left = session.run("\"two\".parse::<u32>()");
+    assert!(left.shown.is_empty() && left.failure.unwrap().value.starts_with("Err(ParseIntError"));
+    assert_eq!(session.run("one.parse::<u32>()").shown, [("text/plain".to_owned(), "Ok(1)".to_owned())]);
+}
+
+fn a_number_of_no_type_is_shown(session: &mut Session) {
+    assert_eq!(session.run("let c = 3;\nc").shown, [("text/plain".to_owned(), "3".to_owned())]);
 }

@@ -7,9 +7,12 @@
 //! The library is copied, with the versions that the clone's lock file names, and the kernel's program compiles the copy as
 //! each kernel does. Cargo takes what is linked for its own as long as sources, profile and flags are the same.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -42,15 +45,10 @@ pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<(
     let beside = Scratch::within(kernels).with_context(|| kernels.display().to_string())?;
     let new = beside.path().join("kernel");
 
-    say!("compiling the kernel");
-    let program = build(&source)?;
-    say!("compiling the library for cells");
+    let program = timed("compiling the kernel", || build(&source))?;
     let warm = new.join("warm");
-    copy_library(&source, &warm.join("library"))?;
+    copy_library(&source, &warm.join(LIBRARY))?;
     write(&new.join("dependency.toml"), &format!("{dependency}\n"))?;
-    compile(&program, &new)?;
-    trim(&warm.join("target"))?;
-
     fs::copy(&program, new.join(PROGRAM)).with_context(|| program.display().to_string())?;
     // All queues of a GPU: where streams share one, a gate that holds a stream can hold another.
     let mut variables = json!({ "CUDA_DEVICE_MAX_CONNECTIONS": "32", NAMED: crate::program() });
@@ -65,9 +63,46 @@ pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<(
         "env": variables,
     });
     write(&new.join("kernel.json"), &format!("{kernel:#}\n"))?;
+    if is_installed(&new, folder)? {
+        say!("installed already, of the same sources: {}", folder.display());
+        return Ok(());
+    }
+    timed("compiling the library for cells", || compile(&program, &new))?;
+    trim(&warm.join("target"))?;
     replace(&new, folder, &beside.path().join("old")).with_context(|| folder.display().to_string())?;
     say!("installed: {}", folder.display());
     Ok(())
+}
+
+/// Does a part of the installation, and says how long it took.
+fn timed<T>(what: &str, part: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    say!("{what}");
+    let begun = Instant::now();
+    let made = part()?;
+    say!("{what} took {} s", begun.elapsed().as_secs());
+    Ok(made)
+}
+
+/// Whether the kernel in `folder` is what is made of the sources in `new`, by today's compiler.
+fn is_installed(new: &Path, folder: &Path) -> anyhow::Result<bool> {
+    let compiler = Command::new("rustc").arg("-vV").output().context("rustc does not start; cells need it")?.stdout;
+    let is_same = |part: &str| is_same(&new.join(part), &folder.join(part));
+    let parts = ["kernel.json", "dependency.toml", PROGRAM, &format!("warm/{LIBRARY}")];
+    Ok(is_kernel(folder)
+        && fs::read(folder.join("rustc.txt")).is_ok_and(|own| own == compiler)
+        && parts.into_iter().all(is_same))
+}
+
+/// Whether two files, or all files of two folders, hold the same.
+fn is_same(one: &Path, other: &Path) -> bool {
+    if !one.is_dir() {
+        return fs::read(one).is_ok_and(|own| fs::read(other).is_ok_and(|others| own == others));
+    }
+    let names = |folder: &Path| -> BTreeSet<OsString> {
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
+    };
+    let (own, others) = (names(one), names(other));
+    own == others && own.iter().all(|name| is_same(&one.join(name), &other.join(name)))
 }
 
 /// Whether a folder holds a kernel that was installed by this program, today or before.
@@ -91,6 +126,8 @@ fn build(source: &Path) -> anyhow::Result<PathBuf> {
     programs.next_back().context("cargo does not say where the kernel is")
 }
 
+/// The folder of the library's copy, within that which is compiled in.
+const LIBRARY: &str = "library";
 /// What of the repository a cell needs: the library, what it shows, and the audit.
 const PARTS: [&str; 5] = ["Cargo.lock", "src/syncscope", "src/present", "src/audit", "report-templates"];
 
@@ -175,6 +212,29 @@ mod tests {
         let table: Table = toml::from_str(&fs::read_to_string(copy.join("Cargo.toml")).unwrap()).unwrap();
         assert_eq!(table["workspace"]["members"].as_array().map(Vec::len), Some(3));
         assert!(table["workspace"].get("dependencies").is_some() && !copy.join("src/report").exists());
+    }
+
+    #[test]
+    fn a_kernel_is_installed_already_until_one_file_of_it_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let (new, old) = (folder.path().join("new"), folder.path().join("old"));
+        for kernel in [&new, &old] {
+            for name in ["kernel.json", "dependency.toml", PROGRAM, "warm/library/src/lib.rs"] {
+                write(&kernel.join(name), "the same").unwrap();
+            }
+        }
+        let compiler = Command::new("rustc").arg("-vV").output().unwrap().stdout;
+        assert!(!is_installed(&new, &old).unwrap(), "it was not compiled");
+        fs::write(old.join("rustc.txt"), &compiler).unwrap();
+        fs::write(old.join("warm/Cargo.lock"), "of the compilation").unwrap();
+        assert!(is_installed(&new, &old).unwrap());
+        for name in ["kernel.json", PROGRAM, "warm/library/src/lib.rs", "warm/library/src/more.rs", "rustc.txt"] {
+            let kept = fs::read(old.join(name));
+            write(&old.join(name), "another").unwrap();
+            assert!(!is_installed(&new, &old).unwrap(), "{name}");
+            kept.map_or_else(|_| fs::remove_file(old.join(name)), |kept| fs::write(old.join(name), kept)).unwrap();
+        }
+        assert!(is_installed(&new, &old).unwrap());
     }
 
     #[test]

@@ -41,7 +41,7 @@ use crate::files::is_kind;
 #[command(after_help = "Examples:
   report lab check 00-quick-start.ipynb
   report lab check submitted/*/00-quick-start.ipynb --json
-  report lab release notebooks/worked/00-quick-start.ipynb --out notebooks")]
+  report lab release book/answers/00-quick-start.ipynb --out notebooks")]
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -68,7 +68,7 @@ that belongs to no task keeps its outputs.
 Exit codes: 0, 2 where a notebook is no lab.
 
 Example:
-  report lab release notebooks/worked/*.ipynb --out notebooks")]
+  report lab release book/answers/*.ipynb --out notebooks")]
     Release(Release),
 }
 

@@ -11,7 +11,7 @@ use crate::UsageError;
 /// What begins and ends a worked answer.
 const BEGIN: &str = "### BEGIN SOLUTION";
 const END: &str = "### END SOLUTION";
-/// What stands in the place of one; `notebooks/worked/nbgrader_config.py` has the same.
+/// What stands in the place of one; `book/answers/nbgrader_config.py` has the same.
 const STUB: [&str; 2] = ["// YOUR CODE HERE", "todo!(\"your answer\")"];
 /// The same in a cell of text.
 const STUB_OF_TEXT: [&str; 1] = ["YOUR ANSWER HERE"];
@@ -154,7 +154,7 @@ mod tests {
 
     /// The teacher's notebooks.
     fn sources() -> Vec<(String, Lab)> {
-        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("notebooks/worked");
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/answers");
         let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let notebooks = paths.filter(|path| path.extension().is_some_and(|ending| ending == "ipynb"));
         let read = |path: std::path::PathBuf| {
@@ -176,7 +176,7 @@ mod tests {
             .unwrap();
             let (kept, made): (Value, Value) =
                 (serde_json::from_str(&kept).unwrap(), serde_json::from_str(&lab.released().unwrap()).unwrap());
-            assert!(kept == made, "{name}: run `report lab release notebooks/worked/*.ipynb --out notebooks`");
+            assert!(kept == made, "{name}: run `report lab release book/answers/*.ipynb --out notebooks`");
         }
     }
 
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn nbgrader_is_told_the_same_stub() {
-        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("notebooks/worked/nbgrader_config.py");
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/answers/nbgrader_config.py");
         let config = fs::read_to_string(path).unwrap();
         let stub = format!("{:?}", STUB.join("\n"));
         assert!(config.contains(&stub) && config.contains(&format!("\"{}\"", STUB_OF_TEXT.join("\n"))), "{stub}");

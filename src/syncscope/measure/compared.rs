@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use super::case::Case;
+use super::optimised;
 use super::sampler::Sampler;
 use super::samples::Samples;
 use super::statistics::Comparison;
@@ -102,6 +103,7 @@ impl Sampler {
     /// # Errors
     /// As [`sample`](Self::sample).
     pub fn time<'a>(&self, case: impl Into<Case<'a>>) -> Result<Timed, MeasureError> {
+        optimised::say_if_not();
         let mut sampled = self.sample(vec![case.into()])?;
         match (sampled.sets.pop(), sampled.calls.pop()) {
             (Some(samples), Some(calls)) => Ok(Timed { samples, calls }),
@@ -112,7 +114,8 @@ impl Sampler {
     /// Samples two cases or more, interleaved, and estimates the paired difference of each to the first.
     ///
     /// Where a case enqueues work without waiting for it, [synchronize](Self::sync_between) the device in between:
-    /// otherwise the other cases may wait for it.
+    /// otherwise the other cases may wait for it. Cases that are to be compared do equal work and wait for all of it:
+    /// otherwise a launch is compared with what it launched.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -125,10 +128,10 @@ impl Sampler {
     /// let work = || stream.spin(Duration::from_micros(100));
     ///
     /// let cost = Sampler::default().sync_between(&device).compare((
-    ///     ("async", || work()),
-    ///     ("forced", || { work()?; device.synchronize() }),
+    ///     ("one wait", || { work()?; work()?; device.synchronize() }),
+    ///     ("two waits", || { work()?; device.synchronize()?; work()?; device.synchronize() }),
     /// ))?;
-    /// println!("{cost}"); // the median difference, its interval, and its share of `async`
+    /// println!("{cost}"); // the median difference, its interval, and its share of `one wait`
     /// # Ok(())
     /// # }
     /// ```
@@ -136,6 +139,7 @@ impl Sampler {
     /// # Errors
     /// As [`sample`](Self::sample); [`MeasureError::Plan`] for one case alone.
     pub fn compare<'a>(&self, cases: impl Cases<'a>) -> Result<Compared, MeasureError> {
+        optimised::say_if_not();
         let sampled = self.sample(cases)?;
         match sampled.sets.as_slice() {
             [first, others @ ..] if !others.is_empty() => {

@@ -13,6 +13,7 @@
 //! | `host` | is the host as fast as it can be |
 //! | `blocking` | what is done while a gate holds streams; does this call wait for the device |
 //! | `case`, `sampler`, `compared` | what runs, in which order, and by how much cases differ |
+//! | `optimised` | is this a build that is worth measuring |
 //! | `stopwatches` | do the stopwatches of a device agree |
 //! | `batch` | how many calls of a short function make a sample |
 //! | `samples`, `estimate`, `ranks` | what is the median, and what is its interval |
@@ -39,6 +40,7 @@ mod compared;
 mod device_clock;
 mod estimate;
 mod host;
+mod optimised;
 mod peaks;
 mod protocol;
 mod ranks;

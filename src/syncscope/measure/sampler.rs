@@ -15,8 +15,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
@@ -343,9 +344,9 @@ impl Sampler {
         }
     }
 
-    /// Whether it was told to stop.
+    /// Whether it was told to stop, by its flag or as what measures in a cell of a notebook.
     pub fn is_interrupted(&self) -> bool {
-        self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+        self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) || is_cell_interrupted()
     }
 
     fn report(&self, progress: Progress) {
@@ -362,6 +363,14 @@ impl fmt::Debug for Sampler {
             .field("device", &self.device)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether the cell of a notebook that runs is asked to end: a file says so, whose name the kernel gives to the process of its
+/// cells. Elsewhere there is none to look for.
+fn is_cell_interrupted() -> bool {
+    static ASKS: LazyLock<Option<PathBuf>> =
+        LazyLock::new(|| std::env::var_os("SYNCSCOPE_INTERRUPT").map(PathBuf::from));
+    ASKS.as_ref().is_some_and(|file| file.exists())
 }
 
 /// Cases are identified by name.

@@ -1,4 +1,4 @@
-//! Samplers for cells: with a budget, since the interrupt of a cell loses its variables, and with lines of progress.
+//! Samplers for cells: with a budget, so that a notebook runs to its end by itself, and with lines of progress.
 //!
 //! A cell keeps every line. So a short measurement prints none, and the lines of a long one come at doubled intervals.
 

@@ -59,7 +59,7 @@ fn run(installed: &Installed, folder: &Path, request: &Request) -> anyhow::Resul
     let outcomes = request.cells.iter().map(|code| {
         let code = library::resolved(code, &request.folder, &dependency, &own);
         let failure = session.run_within(request.timeout, &code).failure;
-        failure.map_or(Value::Null, |failure| json!({"kind": failure.name, "message": failure.value}))
+        failure.map_or(Value::Null, |failure| json!({"kind": failure.name, "message": failure.placed(&failure.value)}))
     });
     let outcomes = outcomes.collect();
     session.control().kill();

@@ -17,6 +17,7 @@ use rustix::process::{Pid, test_kill_process};
 use sha2::{Digest, Sha256};
 
 use super::tools;
+use crate::cells;
 
 /// evcxr's variable for the folder.
 const FOLDER: &str = "EVCXR_TMPDIR";
@@ -130,8 +131,9 @@ impl Installed {
         let programs = programs.filter(|programs| programs.join("cargo").exists());
         let path = std::env::var_os("PATH").unwrap_or_default();
         let path: Vec<PathBuf> = programs.into_iter().chain(std::env::split_paths(&path)).collect();
-        let tools = tools::put(folder, &path)?;
-        again.env("PATH", std::env::join_paths([tools].iter().chain(&path))?);
+        tools::give(&mut again, folder, &path)?;
+        // rust-analyzer's threads leave memory to the kernel, not each its own.
+        again.env(cells::ARENAS, "1");
         Ok(anyhow::Error::new(again.exec()).context("the kernel does not start"))
     }
 }

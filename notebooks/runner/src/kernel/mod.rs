@@ -6,6 +6,8 @@
 //! | `folder` | the folder that cells are compiled in |
 //! | `tools` | the programs by which evcxr asks Cargo there |
 //! | `start` | the session that a kernel begins with |
+//! | `names` | the names that a completion offers |
+//! | `packages` | which packages rust-analyzer loads |
 //! | `live` | what a running cell writes, on its way to the notebook |
 //! | `attempt` | cells without Jupyter, which `report lab check` runs |
 //! | `work` | the thread that cells, completions and documentation are computed on |
@@ -17,6 +19,8 @@
 mod attempt;
 mod folder;
 mod live;
+mod names;
+mod packages;
 mod start;
 mod tools;
 mod wire;
@@ -35,6 +39,7 @@ use zeromq::{
 use crate::session::Control;
 pub(crate) use attempt::attempt;
 use folder::Installed;
+pub(crate) use packages::shorten;
 pub(crate) use start::prepare;
 use wire::{Connection, Message};
 
@@ -202,7 +207,7 @@ async fn steer(mut channel: RouterRecvHalf, sender: &Sender, ending: &OnceLock<A
         let content = match message.kind() {
             "interrupt_request" => {
                 if let Some(control) = ending.get() {
-                    control.end("The cell was interrupted, which ends its process.");
+                    control.interrupt();
                 }
                 json!({"status": "ok"})
             }

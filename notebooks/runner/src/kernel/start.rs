@@ -15,14 +15,14 @@ use anyhow::{Context, bail};
 
 use super::folder::{self, Installed};
 use crate::library;
-use crate::session::{Control, Session, Sink};
+use crate::session::{ATTRIBUTES, Control, Session, Sink};
 
 /// What every cell may use. The last line has evcxr expect `?` from the first cell on: where it finds that out by an
 /// error, it forgets how to show a value.
 const PRELUDE: &str = "use syncscope::prelude::*;\nOk::<(), std::fmt::Error>(())?;";
 
 /// Where the copy of the repository lies in a kernel's folder.
-const LIBRARY: &str = "library";
+pub(super) const LIBRARY: &str = "library";
 
 /// A session with the library, and the library as a dependency: the text behind `syncscope =`.
 pub(super) fn begin(
@@ -39,7 +39,7 @@ pub(super) fn begin(
     // evcxr's first compilation, of nothing, forgets the versions. Without them, Cargo looks for newer ones.
     fs::copy(versions, folder.join("Cargo.lock")).with_context(|| versions.display().to_string())?;
     // evcxr takes the linker that it finds, and another one at the start than at the installation compiles all again.
-    let left = session.run(&format!(":linker system\n{}{PRELUDE}", library::lines(&own)));
+    let left = session.run(&format!(":linker system\n{}{ATTRIBUTES}{PRELUDE}", library::lines(&own)));
     match left.failure {
         Some(failure) => bail!("{}", failure.text),
         None => Ok((session, own)),

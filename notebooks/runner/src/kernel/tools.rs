@@ -8,20 +8,47 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-/// Where they are, in the folder that cells are compiled in, and in it those that they stand for.
-const TOOLS: &str = "tools";
+/// Where they are, in the folder that cells are compiled in, and in it those that they stand for. rust-analyzer looks for Cargo in
+/// its home folder first, so the folder is one.
+const HOME: &str = "tools";
+const TOOLS: &str = "bin";
 const BEHIND: &str = "behind";
+/// The variable with Cargo's home folder, and that with the user's own.
+const CARGO_HOME: &str = "CARGO_HOME";
+const OWN_HOME: &str = "SYNCSCOPE_CARGO_HOME";
 
+/// rust-analyzer, which asks for one platform, hears of the packages that it needs. What fails to compile is told by a build as by a check, which would first check all dependencies: they are only built. And
+/// an error that a `?` returns says where that was.
 const CARGO: &str = r#"#!/bin/sh
 behind=${0%/*}/behind/cargo
-if [ "$1" != metadata ] || [ ! -f Cargo.lock ]; then exec "$behind" "$@"; fi
-kept=Cargo.lock.$$
-cp -p Cargo.lock "$kept"
-"$behind" "$@"
-code=$?
-mv "$kept" Cargo.lock
-exit $code
+if [ -n "$SYNCSCOPE_CARGO_HOME" ]; then export CARGO_HOME="$SYNCSCOPE_CARGO_HOME"; else unset CARGO_HOME; fi
+case $1 in
+metadata)
+    case $* in
+    *--filter-platform*) "$behind" "$@" | "${0%/*}/behind/runner" packages; exit ;;
+    esac
+    [ -f Cargo.lock ] || exec "$behind" "$@"
+    kept=Cargo.lock.$$
+    cp -p Cargo.lock "$kept"
+    "$behind" "$@"
+    code=$?
+    mv "$kept" Cargo.lock
+    exit $code
+    ;;
+build)
+    sed '/ From<T> for EvcxrUserCodeError {$/,/^ *}$/{
+s/fn from(error: T)/#[track_caller] &/
+s/eprintln!("\({[^}]*}\)", error)/eprintln!("\1\\u{1}at {}", error, std::panic::Location::caller())/
+}' src/lib.rs >src/lib.rs.new && mv src/lib.rs.new src/lib.rs
+    ;;
+check)
+    shift
+    set -- build "$@"
+    ;;
+esac
+exec "$behind" "$@"
 "#;
 
 const RUSTUP: &str = r#"#!/bin/sh
@@ -29,14 +56,22 @@ if [ "$1" = which ]; then exit 1; fi
 exec "${0%/*}/behind/rustup" "$@"
 "#;
 
-/// Puts them into `folder`, before the programs of the `path`.
-pub(super) fn put(folder: &Path, path: &[PathBuf]) -> io::Result<PathBuf> {
-    let tools = folder.join(TOOLS);
+/// Puts them into `folder`, and has `command` find them before the programs of the `path`.
+pub(super) fn give(command: &mut Command, folder: &Path, path: &[PathBuf]) -> anyhow::Result<()> {
+    let tools = put(folder, path)?;
+    command.env(OWN_HOME, std::env::var_os(CARGO_HOME).unwrap_or_default()).env(CARGO_HOME, folder.join(HOME));
+    command.env("PATH", std::env::join_paths([tools].iter().chain(path))?);
+    Ok(())
+}
+
+fn put(folder: &Path, path: &[PathBuf]) -> io::Result<PathBuf> {
+    let tools = folder.join(HOME).join(TOOLS);
     // Those of a folder that was copied are links.
     match fs::remove_dir_all(&tools) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => fs::create_dir_all(tools.join(BEHIND))?,
     }
+    symlink(std::env::current_exe()?, tools.join(BEHIND).join("runner"))?;
     for (name, script) in [("cargo", CARGO), ("rustup", RUSTUP)] {
         if let Some(found) = path.iter().map(|folder| folder.join(name)).find(|program| program.is_file()) {
             symlink(found, tools.join(BEHIND).join(name))?;
@@ -49,12 +84,15 @@ pub(super) fn put(folder: &Path, path: &[PathBuf]) -> io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
+    /// The lines that evcxr generates, below such of a cell.
+    const GENERATED: &str = "impl<T> From<T> for Own {\nfn from(error: T) -> Self {\n    eprintln!(\"{}\", error);\n}\n}\n            \
+                             impl<T: std::fmt::Display> From<T> for EvcxrUserCodeError {\n                fn from(error: T) -> \
+                             Self {\n                    eprintln!(\"{}\", error);\n                    Own\n                }\n            }\n";
+
     #[test]
-    fn asking_about_a_dependency_keeps_the_versions_and_building_does_not() {
+    fn asking_about_a_dependency_keeps_the_versions_and_a_build_says_where_errors_were_returned() {
         let folder = tempfile::tempdir().unwrap();
         let programs = folder.path().join("pro grams");
         fs::create_dir(&programs).unwrap();
@@ -68,11 +106,22 @@ mod tests {
             Command::new(tools.join(name)).args(arguments).current_dir(folder.path()).output().unwrap()
         };
         let versions = || fs::read_to_string(folder.path().join("Cargo.lock")).unwrap();
-        for (command, left) in [("build", "of build\n"), ("metadata", "of build\n"), ("check", "of check\n")] {
+        let source = folder.path().join("src/lib.rs");
+        fs::create_dir(source.with_file_name("")).unwrap();
+        fs::write(&source, GENERATED).unwrap();
+        for (command, left) in [("build", "of build\n"), ("metadata", "of build\n"), ("update", "of update\n")] {
             assert_eq!(run("cargo", &[command, "--x"]).status.code(), Some(7));
             assert_eq!(versions(), left, "{command}");
         }
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing else is left");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "nothing else is left");
+        assert_eq!(run("cargo", &["check", "--x"]).status.code(), Some(7));
+        assert_eq!(versions(), "of build\n", "a check is a build");
+        let made = fs::read_to_string(source).unwrap();
+        let own = "fn from(error: T) -> Self {\n    eprintln!(\"{}\", error);";
+        assert_eq!((made.lines().count(), made.contains(own)), (GENERATED.lines().count(), true), "{made}");
+        let from = "#[track_caller] fn from(error: T)";
+        let said = "eprintln!(\"{}\\u{1}at {}\", error, std::panic::Location::caller());";
+        assert!(made.matches(from).count() == 1 && made.matches(said).count() == 1, "{made}");
         assert!(!run("rustup", &["which", "cargo"]).status.success());
         assert_eq!(run("rustup", &["+nightly", "which", "cargo"]).stdout, b"rustup +nightly which cargo\n");
         put(folder.path(), &[]).unwrap();

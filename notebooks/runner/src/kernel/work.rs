@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::folder::{self, Installed};
 use super::live::Live;
+use super::names::Names;
 use super::wire::Message;
 use super::{Sender, byte_at, character_at, start};
 use crate::file::Failure;
@@ -34,6 +35,8 @@ struct Cells {
     library: String,
     /// Where relative paths start.
     folder: PathBuf,
+    /// The names of the library, once a completion has asked for them.
+    names: Option<Names>,
     /// What the first cell says of the kernel, in sentences.
     notices: Vec<String>,
 }
@@ -55,7 +58,7 @@ impl Worker {
                 }
                 kind => {
                     let answer = match &mut cells {
-                        Ok(cells) if kind == "complete_request" => complete(cells, &request.content),
+                        Ok(cells) if kind == "complete_request" => self.complete(cells, &request.content),
                         Ok(cells) => inspect(cells, &request.content),
                         Err(_) => None,
                     };
@@ -79,7 +82,7 @@ impl Worker {
         let (session, library) = begun.with_context(folder::unusable)?;
         let notices = start::changes(&self.installed)?;
         let (installed, folder) = (self.installed.dependency()?, std::env::current_dir()?);
-        Ok(Cells { session, installed, library, folder, notices })
+        Ok(Cells { session, installed, library, folder, names: None, notices })
     }
 
     /// Runs a cell. Whether it failed.
@@ -123,6 +126,19 @@ impl Worker {
         true
     }
 
+    fn complete(&self, cells: &mut Cells, request: &Value) -> Option<Value> {
+        let code = request["code"].as_str()?;
+        let position = byte_at(code, request["cursor_pos"].as_u64()?);
+        let found = cells.session.context.completions(code, position).ok()?;
+        let sources = || Names::of(&self.folder.join(start::LIBRARY).join("src"));
+        let names = cells.names.get_or_insert_with(sources);
+        let matches = names.offered(found.completions.iter().map(|completion| completion.code.as_str()));
+        Some(json!({
+            "status": "ok", "matches": matches, "metadata": {},
+            "cursor_start": character_at(code, found.start_offset), "cursor_end": character_at(code, found.end_offset),
+        }))
+    }
+
     /// Answers the cells that wait behind one that failed: they do not run.
     fn abort(&self, requests: &Receiver<Message>) {
         while let Ok(request) = requests.try_recv() {
@@ -138,17 +154,6 @@ fn bundled((mime, text): (String, String)) -> (String, Value) {
     let json = mime == "application/json" || mime.ends_with("+json");
     let parsed = json.then(|| serde_json::from_str(&text).ok()).flatten();
     (mime, parsed.unwrap_or(Value::String(text)))
-}
-
-fn complete(cells: &mut Cells, request: &Value) -> Option<Value> {
-    let code = request["code"].as_str()?;
-    let position = byte_at(code, request["cursor_pos"].as_u64()?);
-    let found = cells.session.context.completions(code, position).ok()?;
-    let matches: Vec<&str> = found.completions.iter().map(|completion| completion.code.as_str()).collect();
-    Some(json!({
-        "status": "ok", "matches": matches, "metadata": {},
-        "cursor_start": character_at(code, found.start_offset), "cursor_end": character_at(code, found.end_offset),
-    }))
 }
 
 /// The documentation of the item whose name the cursor is in or behind.

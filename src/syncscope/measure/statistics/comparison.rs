@@ -73,7 +73,7 @@ impl Comparison {
             let interval = self.difference.format_interval(unit);
             return format!("{names}: not distinguishable from 0 (interval {interval}, n = {n})");
         }
-        let relative = self.relative().map(|share| format!(", {}", percent(share, self.samples.0.name())));
+        let relative = self.relative().map(|share| format!(", {}", relation(share, self.samples.0.name())));
         format!("{names}: {}{}", self.difference.format(unit), relative.unwrap_or_default())
     }
 }
@@ -85,7 +85,11 @@ impl fmt::Display for Comparison {
     }
 }
 
-fn percent(share: f64, of: &str) -> String {
+/// How much longer than `of` the second case takes, and from twice as long on how many times as long.
+fn relation(share: f64, of: &str) -> String {
+    if share >= 1.0 {
+        return format!("{} {of}", Scale::TIMES.significant(1.0 + share, 3));
+    }
     let sign = if share < 0.0 { "−" } else { "+" };
     let decimals = if share.abs() < 0.1 { 1 } else { 0 };
     format!("{sign}{} of {of}", Scale::PERCENT.fixed(share.abs(), decimals))
@@ -131,6 +135,12 @@ mod tests {
         let text = compared(|_| 10e-6, |i| 14e-6 + 1e-6 * noise(i), 30).to_string();
         assert!(text.starts_with("forced − async: 4.") && text.contains("µs ("), "{text}");
         assert!(text.contains("n = 30), +4") && text.ends_with("% of async"), "{text}");
+    }
+
+    #[test]
+    fn a_case_that_takes_many_times_as_long_is_written_as_a_factor() {
+        let text = compared(|i| 1.0 + 0.001 * noise(i), |i| 337.0 + 0.1 * noise(i), 30).to_string();
+        assert!(text.ends_with("n = 30), 337 × async"), "{text}");
     }
 
     #[test]

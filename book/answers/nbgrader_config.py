@@ -1,4 +1,4 @@
-# The configuration of a course of nbgrader with these labs: source/NAME/NAME.ipynb is a copy of notebooks/worked/NAME.ipynb.
+# The configuration of a course of nbgrader with these labs: source/NAME/NAME.ipynb is a copy of book/answers/NAME.ipynb.
 c = get_config()  # noqa: F821
 
 # What stands in the place of a worked answer, in code and in text. `report lab release` has the same.

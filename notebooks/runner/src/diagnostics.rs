@@ -1,0 +1,125 @@
+//! Why a cell did not compile, as the notebook shows it: each error with its lines of the cell.
+
+use std::ops::Range;
+
+use ariadne::{Label, Report, ReportKind};
+use evcxr::CompilationError;
+use syn::parse::Parser;
+use syn::{Block, Expr, Pat, Stmt};
+
+use crate::file::Failure;
+
+/// What a report calls the cell.
+const CELL: &str = "cell";
+/// What points to an attribute that no cell holds.
+const LEVEL: &str = "the lint level is defined here";
+
+/// The failure that the compiler's errors in the cell `code` are.
+pub(crate) fn not_compiled(code: &str, errors: &[CompilationError]) -> Failure {
+    let mut text = Vec::new();
+    // Warnings stand beside errors only.
+    for error in errors.iter().filter(|error| error.level() == "error") {
+        let source = ariadne::sources([(CELL.to_owned(), code.to_owned())]);
+        // Writing to memory does not fail.
+        let _ = report(code, error).write(source, &mut text);
+    }
+    let value = errors.iter().find(|error| error.level() == "error").map(CompilationError::message).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = format!("the cell does not compile:\n{}", text.trim_end());
+    Failure { text, ..Failure::new("CompileError", value) }
+}
+
+/// An error at its lines; at the first line of the cell where the compiler names none.
+fn report(code: &str, error: &CompilationError) -> Report<'static, (String, Range<usize>)> {
+    let messages =
+        error.primary_spanned_message().into_iter().chain(error.spanned_messages()).chain(error.help_spanned());
+    let messages = messages.map(|message| {
+        let range = message
+            .span
+            .map(|span| at(code, span.start_line, span.start_column)..at(code, span.end_line, span.end_column));
+        (range, message.label.clone())
+    });
+    let mut messages: Vec<(Option<Range<usize>>, String)> = messages.collect();
+    let primary = messages.first().and_then(|(range, _)| range.clone()).unwrap_or(0..0);
+    let mut report = Report::build(ReportKind::Error, (CELL.to_owned(), primary)).with_message(error.message());
+    if let Some(code) = error.code() {
+        report = report.with_code(code);
+    }
+    // The first stands among the others, too.
+    messages.drain(..messages.len().min(1));
+    for (range, text) in messages.into_iter().filter(|(_, text)| !text.is_empty() && !text.contains(LEVEL)) {
+        match range {
+            Some(range) => report.add_label(Label::new((CELL.to_owned(), range)).with_message(text).with_order(10)),
+            None => report.add_note(text),
+        }
+    }
+    if matches!(error.code(), Some("E0384" | "E0596")) {
+        report.add_note("An existing variable becomes one that can change by `let mut x = x;`");
+    }
+    report.finish()
+}
+
+/// The character of the `code` at a line and a column, which count from 1.
+fn at(code: &str, line: usize, column: usize) -> usize {
+    let before: usize = code.split('\n').take(line - 1).map(|line| line.chars().count() + 1).sum();
+    before + column - 1
+}
+
+/// The statements of a cell; an error where it is no Rust.
+fn statements(code: &str) -> syn::Result<Vec<Stmt>> {
+    // Commands, calls of a shell, and attributes of the whole, which evcxr knows.
+    let own = |line: &&str| ![":", "!", "#!["].iter().any(|sign| line.trim_start().starts_with(sign));
+    Block::parse_within.parse_str(&code.lines().filter(own).collect::<Vec<_>>().join("\n"))
+}
+
+/// Why a cell's code is no Rust, if it is none.
+pub(crate) fn unparsed(code: &str) -> Option<Failure> {
+    let error = statements(code).err()?;
+    Some(Failure::new("CompileError", format!("the cell is not Rust: {error}")))
+}
+
+/// The failure that a cell is before it is compiled: it keeps a closure, whose type no later cell can name.
+pub(crate) fn closure_kept(code: &str) -> Option<Failure> {
+    let name = statements(code).ok()?.iter().find_map(closure)?;
+    let text = format!(
+        "the variable `{name}` is a closure, whose type has no name, so it cannot be kept for later cells\nBox it, with the \
+         types of its arguments and of what it returns: `let {name}: Box<dyn Fn(i32) -> i32> = Box::new(|x| x + 1);`. Or \
+         write a function, or put braces around the lines that use it."
+    );
+    Some(Failure::new("CompileError", text))
+}
+
+/// The variable of a statement that makes a closure one.
+fn closure(statement: &Stmt) -> Option<String> {
+    let Stmt::Local(local) = statement else { return None };
+    let (Pat::Ident(name), Some(value)) = (&local.pat, &local.init) else { return None };
+    matches!(&*value.expr, Expr::Closure(_)).then(|| name.ident.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_that_is_no_rust_is_told_from_code_that_is() {
+        assert!(unparsed("let = 7;").unwrap().value.contains("not Rust"));
+        assert!(unparsed(":dep regex = \"1\"\n#![allow(unused)]\n// only words\n").is_none());
+        assert!(unparsed("let x = 1;\nx").is_none());
+    }
+
+    #[test]
+    fn a_closure_is_to_be_boxed_unless_it_is_gone_at_the_end_or_has_a_type() {
+        assert!(closure_kept("let f = |a: i32| a + 1;").unwrap().value.contains("`let f: Box<dyn Fn("));
+        assert!(closure_kept("let mut f = move || 1;\nf()").is_some());
+        for kept in
+            ["let f: fn(i32) -> i32 = |a| a + 1;", "{ let f = |a: i32| a + 1; f(1) }", "let f = Box::new(|| 1);"]
+        {
+            assert!(closure_kept(kept).is_none(), "{kept}");
+        }
+    }
+
+    #[test]
+    fn a_column_is_a_character_whatever_stands_before_it() {
+        assert_eq!("µ = 1;\nlet x: u32 = \"six\";".chars().nth(at("µ = 1;\nlet x", 2, 5)), Some('x'));
+    }
+}
