@@ -66,15 +66,17 @@ pub fn tally(compared: &Compared) -> String {
     all.filter(|(_, count)| *count > 0).map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What of the changes counts for a decision over all rows, in a line.
+/// What a change means, or that so few runs can name none, in a line.
 pub fn over_the_file(compared: &Compared) -> String {
-    let changes = compared.pairs.iter().filter(|pair| pair.shift.is_change()).count();
-    let survive = compared.pairs.iter().filter(|pair| pair.survives).count();
-    let (rows, error) = (compared.pairs.len(), compared.tolerance.error * 100.0);
-    format!(
-        "{changes} of {rows} rows changed, each taken alone; {survive} of these changes survive Holm's correction over all rows, \
-         which holds the chance of any false one at {error} %"
-    )
+    let Compared { runs: [a, b], tolerance, .. } = compared;
+    let (error, least) = (tolerance.error * 100.0, compared.least_chance());
+    if least > tolerance.error {
+        return format!(
+            "{a} and {b} runs can name no change: chance alone does as much in {} of comparisons. Take five runs in each file",
+            Scale::PERCENT.significant(least, 2)
+        );
+    }
+    format!("of equal files, at most {error} % name any change, over all {} rows together", compared.pairs.len())
 }
 
 /// How well the runs of a system agree, line by line.
@@ -118,9 +120,7 @@ fn change(pair: &Pair) -> [Cell; 2] {
         let interval = Some((ratio.low, ratio.high)).filter(|_| !is_withheld);
         Cell::Value(Box::new(Value { interval, ..plain }))
     });
-    let word = pair.shift.name().to_owned();
-    let shift = Cell::Text(if pair.shift.is_change() && !pair.survives { format!("{word} (row alone)") } else { word });
-    [ratio, shift]
+    [ratio, Cell::Text(pair.shift.name().to_owned())]
 }
 
 fn values(pair: &Pair) -> [Cell; 2] {

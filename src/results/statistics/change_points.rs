@@ -193,19 +193,36 @@ fn p_value(pairs: f64, first: usize, second: usize) -> f64 {
         return 1.0;
     }
     if few > EXACT {
-        let scale = (all * (first + second + 1) as f64 / 12.0).sqrt();
-        return erfc((all / 2.0 - extreme - 0.5).max(0.0) / scale / std::f64::consts::SQRT_2);
+        return (2.0 * normal_tail(first, second, extreme)).min(1.0);
     }
     let arrangements: f64 = (1..=few).map(|place| (many + place) as f64 / place as f64).product();
     if 2.0 / arrangements >= LIMIT || extreme > all * 0.2 {
         return 1.0;
     }
-    (2.0 * arrangements_up_to(few, many, extreme.ceil() as usize) / arrangements).min(1.0)
+    (2.0 * pairs_in_order(few, many, extreme.ceil() as usize).iter().sum::<f64>() / arrangements).min(1.0)
 }
 
-/// In how many orders of `few` and `many` values at most `most` pairs have the larger value second: the sum of the
-/// coefficients of the Gaussian binomial up to that power.
-fn arrangements_up_to(few: usize, many: usize, most: usize) -> f64 {
+/// The share of the orders of `first` and `second` values of which at most so many pairs have the larger value second.
+pub(super) fn arrangements(first: usize, second: usize) -> impl Fn(usize) -> f64 {
+    let (few, many) = (first.min(second), first.max(second));
+    let mut up_to = if few > EXACT { Vec::new() } else { pairs_in_order(few, many, few * many) };
+    (1..up_to.len()).for_each(|most| up_to[most] += up_to[most - 1]);
+    move |most| match up_to.last() {
+        Some(all) => up_to[most] / all,
+        None => normal_tail(few, many, most as f64),
+    }
+}
+
+/// The normal approximation of the same, up to the middle.
+fn normal_tail(first: usize, second: usize, pairs: f64) -> f64 {
+    let all = (first * second) as f64;
+    let scale = (all * (first + second + 1) as f64 / 12.0).sqrt();
+    0.5 * erfc((all / 2.0 - pairs - 0.5).max(0.0) / scale / std::f64::consts::SQRT_2)
+}
+
+/// In how many orders of `few` and `many` values 0, 1, …, `most` pairs have the larger value second: the coefficients of the
+/// Gaussian binomial up to that power.
+fn pairs_in_order(few: usize, many: usize, most: usize) -> Vec<f64> {
     let mut counts = vec![0.0; most + 1];
     counts[0] = 1.0;
     for part in 1..=few {
@@ -216,7 +233,7 @@ fn arrangements_up_to(few: usize, many: usize, most: usize) -> f64 {
             counts[power] -= counts[power - many - part];
         }
     }
-    counts.iter().sum()
+    counts
 }
 
 /// The interval of the place of a change, as places in the two parts one behind the other.
@@ -256,7 +273,7 @@ mod tests {
             counts[pairs.sum::<u32>() as usize] += 1.0;
         }
         for most in 0..=15 {
-            assert_eq!(arrangements_up_to(3, 5, most), counts[..=most].iter().sum::<f64>(), "{most}");
+            assert_eq!(pairs_in_order(3, 5, most).iter().sum::<f64>(), counts[..=most].iter().sum::<f64>(), "{most}");
         }
     }
 
