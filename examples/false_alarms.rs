@@ -1,7 +1,10 @@
 //! How often two equal files are told apart, how often an interval of 95 % holds the truth, and how often a slower row is found: the numbers behind the defaults of `report compare`.
+//! With a number of trials it prints the table of the chapter on measuring.
 
 #![allow(clippy::unwrap_used, reason = "an example may panic")]
 
+#[path = "../tests/fixtures/comparisons.rs"]
+mod comparisons;
 #[path = "../tests/fixtures/run.rs"]
 mod fixture;
 #[path = "../tests/fixtures/noise.rs"]
@@ -13,6 +16,10 @@ use syncscope_results::Shift;
 use syncscope_results::statistics::Ratio;
 
 fn main() {
+    if let Some(trials) = std::env::args().nth(1) {
+        print!("{}", comparisons::table(trials.parse().unwrap()));
+        return;
+    }
     for skewed in [false, true] {
         for sizes in [[2, 10], [3, 10], [3, 30], [5, 10], [5, 30], [10, 10]] {
             let mut rng = Rng::seed_from_u64(sizes[0] as u64);

@@ -1,6 +1,8 @@
 //! Comparing runs of known truth: what is claimed of equal runs, what of a slower one, and what a user is told.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
+#[path = "fixtures/comparisons.rs"]
+mod comparisons;
 #[path = "fixtures/run.rs"]
 mod fixture;
 #[path = "fixtures/noise.rs"]
@@ -10,8 +12,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use comparisons::{Scatter, runs_said_by_runs_taken};
 use fixture::row;
-use noise::{Rng, alarms, compared, found, in_runs, noisy, results_of, spec, timed, timed_in_runs, with_system};
+use noise::{Rng, alarms, compared, found, in_runs, later, noisy, results_of, spec, timed, timed_in_runs, with_system};
 use rand::SeedableRng;
 use syncscope::measure::{Clock, Diagnosis};
 use syncscope_present::units::Unit;
@@ -84,6 +87,23 @@ fn of_equal_files_no_more_than_one_in_twenty_has_a_change() {
 fn a_change_of_20_percent_in_600_rows_is_found_by_five_runs_and_never_by_three() {
     let shares = [5, 3].map(|runs| found(runs, 10));
     assert!(shares[0] >= 0.9 && shares[1] == 0.0, "{shares:?}");
+}
+
+/// A tenth of the trials of the table in the chapter on measuring; `.ci/long.d/comparisons` makes the whole.
+#[test]
+fn equal_runs_of_any_distribution_name_a_change_in_5_percent_of_files() {
+    const TRIALS: u64 = 100;
+    for scatter in Scatter::ALL.into_iter().filter(|scatter| scatter.is_exchangeable()) {
+        let alarms = comparisons::alarms(scatter, TRIALS);
+        // Three standard errors are 6.5 %.
+        assert!(alarms <= 0.05 + 0.065, "{}: {alarms}", scatter.name());
+    }
+}
+
+#[test]
+fn an_undecided_row_says_how_many_runs_decide_it() {
+    let quotient = runs_said_by_runs_taken(100);
+    assert!((0.7..=1.3).contains(&quotient), "{quotient}");
 }
 
 #[test]
@@ -232,6 +252,28 @@ fn readings_of_a_coarse_clock_are_compared_as_any() {
     assert_eq!(shift(readings([2.0; 5]), readings([2.0; 5])), Shift::Same);
     assert_eq!(shift(readings([2.0; 5]), readings([3.0; 5])), Shift::Slower);
     assert_eq!(shift(readings([2.0, 2.0, 3.0, 2.0, 2.0]), readings([2.0, 3.0, 2.0, 3.0, 2.0])), Shift::Uncertain);
+}
+
+#[test]
+fn files_that_share_runs_are_not_judged() {
+    let mut rng = Rng::seed_from_u64(12);
+    let [a, mut b] = [(); 2].map(|()| later(noisy(&mut rng, 5, [5, 10], 5.0, false)));
+    let judged = |a: &Results, b: &Results| {
+        let result = compare(a, b, Tolerance::default());
+        let said = syncscope_book::over_the_file(&result);
+        assert_eq!(said.contains("share"), result.shared_runs > 0, "{said}");
+        (result.shared_runs, result.count(Shift::Uncertain))
+    };
+    assert_eq!(judged(&a, &b), (0, 0), "they begin at the same time, as those of two machines may");
+    assert_eq!(judged(&a, &a), (5, 5));
+    b.rows.iter_mut().zip(a.rows.iter()).for_each(|(row, of_a)| row.series[2].outcome = of_a.series[2].outcome.clone());
+    assert_eq!(judged(&a, &b), (1, 5));
+    assert_eq!(judged(&a, &later_still(b)), (0, 0));
+}
+
+fn later_still(mut results: Results) -> Results {
+    results.runs.iter_mut().for_each(|run| "2026-03-03T00:00:00Z".clone_into(&mut run.started));
+    results
 }
 
 #[test]
@@ -401,7 +443,7 @@ fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut rng = Rng::seed_from_u64(3);
     let (a, slow) = (noisy(&mut rng, 5, [5, 10], 5.0, false), noisy(&mut rng, 5, [5, 10], 7.0, false));
-    let mut other = a.clone();
+    let mut other = later(a.clone());
     other.runs[0].environment.device.model = "Another device".to_owned();
     for (name, run) in [("a.json", &a), ("slow.json", &slow), ("other.json", &other)] {
         run.write(&folder.path().join(name)).unwrap();
@@ -413,7 +455,8 @@ fn folder() -> tempfile::TempDir {
 fn the_exit_code_is_1_only_where_it_was_asked_for() {
     let folder = folder();
     for (arguments, code) in [
-        (&["compare", "a.json", "a.json", "--fail-on", "slower,uncertain,missing"][..], 0),
+        (&["compare", "a.json", "a.json", "--fail-on", "slower,missing"][..], 0),
+        (&["compare", "a.json", "a.json", "--fail-on", "uncertain"], 1),
         (&["compare", "a.json", "slow.json"], 0),
         (&["compare", "a.json", "slow.json", "--fail-on", "slower"], 1),
         (&["compare", "slow.json", "a.json", "--fail-on", "slower"], 0),

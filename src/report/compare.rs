@@ -22,7 +22,8 @@ compared with itself.
 Of hundreds of rows, some change by chance. So a change is named only where it exceeds what the runs show when they are \
 relabelled, all rows together: where nothing changed, 5% of comparisons name one at most, whatever the distribution of the \
 rows. Runs are taken to be exchangeable: a drift from one file to the other is a change. Three runs in each file can show \
-that a row is the same, and never a change; take five.
+that a row is the same, and never a change; take five. An uncertain row says how many runs in each file a verdict takes in \
+the middle of such rows.
 
 At the end stands for each system how well the two sets of runs agree: the factor that moved all its rows, where there is \
 one, how many of the published 95% intervals do not meet, and how wide they are.

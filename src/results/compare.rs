@@ -43,6 +43,8 @@
 //! A row that is near the floor of its instrument on either side ([`Diagnosis::NearFloor`]) is the instrument's as much as
 //! the row's, and is never called a change.
 //!
+//! A run that is in both files says nothing of a difference, and hides one. Where there are such runs, no row is judged.
+//!
 //! # What it does not cover
 //! Runs are taken to be exchangeable: a drift from one file to the other is a change. A change of less than the threshold is
 //! called the same, however certain it is. A mode that no run of a file met is not in its interval.
@@ -51,12 +53,13 @@ use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
+use super::comparability::shared_runs;
 use super::metric::Metric;
 use super::missing::MissingReason;
 use super::row::{MetricSpec, Parameters, Provenance};
 use super::run::Results;
 use crate::measure::{Estimate, median};
-use crate::statistics::{Change, Ratio, RowByRun, chances_over_rows, least_chance, mean};
+use crate::statistics::{Change, Ratio, RowByRun, chances_over_rows, least_chance, mean, runs_to_decide};
 use crate::units::Unit;
 
 /// Which changes matter, and how sure they must be.
@@ -144,6 +147,8 @@ pub struct Pair {
     pub shift: Shift,
     /// The chance of what was seen, were the files equal, with the error held over all pairs.
     pub chance: f64,
+    /// How many runs in each file a verdict takes in the middle, where this pair has none.
+    pub runs_to_decide: Option<usize>,
     /// Of a row of yes and no: whether all trials of one file agree, and those of the other do not say the same.
     pub behaviour_changed: bool,
     /// Why the intervals of the first and the second value are withheld, where they are: two regimes, or a trend.
@@ -190,6 +195,8 @@ pub struct Compared {
     pub systems_of_b: Vec<String>,
     /// How many runs each has.
     pub runs: [usize; 2],
+    /// How many runs are in both: where there are any, no pair is judged.
+    pub shared_runs: usize,
     /// The rows that both have, by system, in the order of the first.
     pub pairs: Vec<Pair>,
     /// The rows that one of them lacks, by system, in the order of the first and then of the second.
@@ -229,6 +236,7 @@ pub fn compare(a: &Results, b: &Results, tolerance: Tolerance) -> Compared {
         systems_of_b: owned(of_b.iter().copied().filter(|system| !of_a.contains(system)).collect()),
         systems_of_a: owned(alone),
         runs: [0; 2],
+        shared_runs: shared_runs(a, b).len(),
         pairs: Vec::new(),
         unpaired: Vec::new(),
         systems: owned(both.clone()),
@@ -302,6 +310,7 @@ impl Compared {
             ratio,
             shift: Shift::Uncertain,
             chance: 1.0,
+            runs_to_decide: None,
             behaviour_changed: was != is,
             no_interval: [&one, &other].map(Metric::unsteady),
             faster,
@@ -316,6 +325,9 @@ impl Compared {
             places.map(|(place, _)| place + 1).max().unwrap_or(0)
         };
         self.runs = [last(0), last(1)];
+        if self.shared_runs > 0 {
+            return;
+        }
         let [first, second] = self.runs;
         let row = |pair: &Pair| {
             let mut values = vec![None; first + second];
@@ -329,11 +341,20 @@ impl Compared {
         for (pair, chance) in self.pairs.iter_mut().zip(chances_over_rows(&rows, first, first + second)) {
             pair.chance = chance;
             pair.shift = pair.judged(threshold, chance <= error);
+            pair.runs_to_decide = pair.runs_needed(self.tolerance);
         }
     }
 }
 
 impl Pair {
+    /// More than there are: with these it is undecided.
+    fn runs_needed(&self, tolerance: Tolerance) -> Option<usize> {
+        let [a, b] = self.by_run.as_ref().filter(|_| self.ratio.is_some() && self.shift == Shift::Uncertain)?;
+        let values = |of: &ByRun| of.iter().map(|(_, value)| value.exp()).collect::<Vec<f64>>();
+        let runs = runs_to_decide(&values(b), &values(a), tolerance.threshold, tolerance.level)?;
+        Some(runs.max(a.len().min(b.len()) + 1))
+    }
+
     fn judged(&self, threshold: f64, changed: bool) -> Shift {
         /// The least level of an interval that shows that a row is the same.
         const EQUIVALENCE: f64 = 0.9;

@@ -60,7 +60,7 @@ use syncscope_present::{clean, units};
 
 pub use agreement::{Agreement, HalfWidths};
 pub use catalog::{Catalog, UnknownParameter, most_alike, nearest, nearest_name, nearest_number};
-pub use comparability::{Mismatch, mismatches, remarks};
+pub use comparability::{Mismatch, mismatches, remarks, shared_runs};
 pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare};
 pub use diagnose::Diagnosed;
 pub use environment::{DeviceDescription, Environment, Host, Program, now, without_folders};

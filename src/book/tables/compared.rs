@@ -5,7 +5,7 @@ use crate::in_order::grouped;
 use crate::measure::Estimate;
 use crate::present::{Cell, Column, Precision, Role, Table, TableGroup, TableRow, Value};
 use crate::results::{Agreement, Compared, HalfWidths, MissingReason, Pair, Shift, Unpaired, titled};
-use crate::units::{Scale, Unit};
+use crate::units::{Scale, Unit, counted};
 
 /// What a comparison is for, which decides its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,10 @@ pub fn tally(compared: &Compared) -> String {
 /// What a change means, or that so few runs can name none, in a line.
 pub fn over_the_file(compared: &Compared) -> String {
     let Compared { runs: [a, b], tolerance, .. } = compared;
+    if compared.shared_runs > 0 {
+        let shared = counted(compared.shared_runs, "run");
+        return format!("the files share {shared}, so no row is judged; compare files that have runs of their own");
+    }
     let (error, least) = (tolerance.error * 100.0, compared.least_chance());
     if least > tolerance.error {
         return format!(
@@ -120,7 +124,9 @@ fn change(pair: &Pair) -> [Cell; 2] {
         let interval = Some((ratio.low, ratio.high)).filter(|_| !is_withheld);
         Cell::Value(Box::new(Value { interval, ..plain }))
     });
-    [ratio, Cell::Text(pair.shift.name().to_owned())]
+    let word = pair.shift.name();
+    let shift = pair.runs_to_decide.map_or_else(|| word.to_owned(), |runs| format!("{word}: take {runs} runs"));
+    [ratio, Cell::Text(shift)]
 }
 
 fn values(pair: &Pair) -> [Cell; 2] {
