@@ -11,7 +11,9 @@ use rand_distr::{Distribution, Normal};
 use syncscope::measure::{
     Clock, Comparison, Protocol, Sampler, Samples, diagnose, judge, near_floor, timer_cost, timer_resolution,
 };
-use syncscope_results::statistics::{Ratio, RowByRun, chances_over_rows, change_points, outliers, smallest_shift};
+use syncscope_results::statistics::{
+    Ratio, RowByRun, Tail, chances_over_rows, change_points, outliers, smallest_shift,
+};
 use truths::*;
 
 #[test]
@@ -189,8 +191,8 @@ fn nothing_that_is_given_as_samples_ends_the_program() {
         diagnose(&[set]);
         diagnose(&[&[], set, set]);
         change_points(set);
-        outliers(set, 0);
-        outliers(set, 10);
+        outliers(set, 0, Tail::NORMAL);
+        outliers(set, 10, Tail::of(&[set.iter().copied().map(Some).collect()]));
         syncscope_results::statistics::estimate_of_runs(&[set, set]);
         syncscope_results::statistics::estimate_of_runs(&[set, &[1.0]]);
         syncscope_results::statistics::estimate_of_runs(&[set, &[1e150, 1e150 + 1e134], &[0.0, 1e-4, 2e-4], &[1.0]]);

@@ -21,7 +21,7 @@ mod runs;
 pub use chances::{Student, holm};
 pub use change_points::{ChangePoint, change_points};
 pub use evidence::{AcceptedRegion, Bound, Decision, Evidence, Observations, furthest};
-pub use outliers::{FEWEST, FLEET_LEVEL, Outlier, Outliers, outliers, smallest_shift};
+pub use outliers::{FEWEST, FLEET_LEVEL, Outlier, Outliers, Tail, outliers, smallest_shift};
 pub use permutation::{MAX_RELABELLINGS, RowByRun, chances_over_rows, least_chance};
 pub use ratio::{Change, Ratio, runs_to_decide};
 pub use runs::{LEVEL, estimate_of_runs, mean};
