@@ -32,6 +32,7 @@ use super::{AlreadyReported, End, UsageError, exit_code, failed, output, refuse,
 use crate::book::{Wording, summary};
 use crate::files::{Scratch, is_kind};
 use crate::measure::Case;
+use crate::results::statistics::least_chance;
 use crate::results::{Results, Row, Tolerance, compare, mismatches, remarks};
 use crate::units::counted;
 
@@ -185,6 +186,12 @@ impl<'a> Benchmarks<'a> {
         };
         let (functions, runs) = (counted(self.functions.len(), "function"), counted(arguments.runs, "run"));
         note!("{}: {functions}, {runs}", self.name);
+        let chance = last.as_ref().map(|last| least_chance([last.runs.len(), arguments.runs as usize]));
+        if chance.is_some_and(|chance| chance > Tolerance::default().error) {
+            note!(
+                "so few runs as these and the last ones can name no change; `--runs 5` measures what a comparison needs"
+            );
+        }
         let program = std::env::current_exe().context("cannot find this program")?;
         let (now, ended) = all_runs(&program, &Forward::listen()?, arguments)?;
         output::out(&summary(&now, &self.name), Some(terminal::TITLE));
