@@ -104,6 +104,10 @@ fn equal_runs_of_any_distribution_name_a_change_in_5_percent_of_files() {
 fn an_undecided_row_says_how_many_runs_decide_it() {
     let quotient = runs_said_by_runs_taken(100);
     assert!((0.7..=1.3).contains(&quotient), "{quotient}");
+    let mut rng = Rng::seed_from_u64(13);
+    let [a, b] = [(); 2].map(|()| noisy(&mut rng, 9, [2, 10], 5.0, true));
+    let said = syncscope_book::undecided(&compared(&a, &b)).unwrap();
+    assert!(said.starts_with("half of ") && said.contains(" runs in each file or fewer"), "{said}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::output::Form;
 use super::terminal;
 use super::{End, UsageError, output, recorded};
-use crate::book::{Wording, agreement, compared, over_the_file, tally};
+use crate::book::{Wording, agreement, compared, over_the_file, tally, undecided};
 use crate::present::in_markdown;
 use crate::results::{Agreement, Compared, Mismatch, Shift, Tolerance, compare, mismatches, remarks};
 
@@ -140,6 +140,7 @@ pub(super) fn say(result: &Compared, differs: &[Mismatch], tolerance: Tolerance,
     }
     let (threshold, level) = (tolerance.threshold * 100.0, tolerance.level * 100.0);
     say!("{} (a change of {threshold} % matters; intervals of {level} %)", tally(result));
+    undecided(result).iter().for_each(|line| say!("{line}"));
     say!("{}", over_the_file(result));
 }
 

@@ -195,6 +195,8 @@ pub struct Compared {
     pub systems_of_b: Vec<String>,
     /// How many runs each has.
     pub runs: [usize; 2],
+    /// How many seconds a run of each took, in the middle; 0 where that was not recorded.
+    pub run_seconds: [f64; 2],
     /// How many runs are in both: where there are any, no pair is judged.
     pub shared_runs: usize,
     /// The rows that both have, by system, in the order of the first.
@@ -236,6 +238,7 @@ pub fn compare(a: &Results, b: &Results, tolerance: Tolerance) -> Compared {
         systems_of_b: owned(of_b.iter().copied().filter(|system| !of_a.contains(system)).collect()),
         systems_of_a: owned(alone),
         runs: [0; 2],
+        run_seconds: [a, b].map(run_seconds),
         shared_runs: shared_runs(a, b).len(),
         pairs: Vec::new(),
         unpaired: Vec::new(),
@@ -383,6 +386,17 @@ impl Unpaired {
 type Valued<'a> = Result<(Metric<'a>, Estimate), MissingReason>;
 /// Why the first and the second have none.
 type Absent = (Option<MissingReason>, Option<MissingReason>);
+
+/// How long a run took in the middle: until its last pass ended.
+fn run_seconds(results: &Results) -> f64 {
+    let mut ended: HashMap<&str, f64> = HashMap::new();
+    for series in results.rows.iter().flat_map(|row| &row.series) {
+        let last = ended.entry(&series.run).or_default();
+        *last = series.outcome.passes().iter().fold(*last, |last, pass| last.max(pass.ended));
+    }
+    let ended: Vec<f64> = ended.into_values().collect();
+    if ended.is_empty() { 0.0 } else { median(ended) }
+}
 
 /// What makes two rows the same one. Debug writing tells a number from a text of the same digits.
 fn key(spec: &MetricSpec) -> String {

@@ -66,6 +66,16 @@ pub fn tally(compared: &Compared) -> String {
     all.filter(|(_, count)| *count > 0).map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
+/// How many runs, and how much time, half of the uncertain rows take until they are decided; `None` without such rows.
+pub fn undecided(compared: &Compared) -> Option<String> {
+    let mut runs: Vec<usize> = compared.pairs.iter().filter_map(|pair| pair.runs_to_decide).collect();
+    runs.sort_unstable();
+    let half = *runs.get(runs.len().checked_sub(1)? / 2)?;
+    let seconds = compared.run_seconds.iter().sum::<f64>() * half as f64;
+    let time = if seconds > 0.0 { format!(": {} in all", Unit::Seconds.format(seconds, 2)) } else { String::new() };
+    Some(format!("half of {} uncertain rows take {half} runs in each file or fewer{time}", runs.len()))
+}
+
 /// What a change means, or that so few runs can name none, in a line.
 pub fn over_the_file(compared: &Compared) -> String {
     let Compared { runs: [a, b], tolerance, .. } = compared;
