@@ -84,6 +84,9 @@ pub fn over_the_file(compared: &Compared) -> String {
         return format!("the files share {shared}, so no row is judged; compare files that have runs of their own");
     }
     let (error, least) = (tolerance.error * 100.0, compared.least_chance());
+    if compared.pairs.is_empty() {
+        return "the files have no row in common".to_owned();
+    }
     if least > tolerance.error {
         return format!(
             "{a} and {b} runs can name no change: chance alone does as much in {} of comparisons. Take five runs in each file",
