@@ -54,12 +54,13 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::comparability::shared_runs;
+use super::direction::Direction;
 use super::metric::Metric;
 use super::missing::MissingReason;
 use super::row::{MetricSpec, Parameters, Provenance};
 use super::run::Results;
 use crate::measure::{Estimate, median};
-use crate::statistics::{Change, Ratio, RowByRun, chances_over_rows, least_chance, mean, runs_to_decide};
+use crate::statistics::{Ratio, RowByRun, chances_over_rows, least_chance, mean, runs_to_decide};
 use crate::units::Unit;
 
 /// Which changes matter, and how sure they must be.
@@ -428,50 +429,6 @@ fn unlike(a: &MetricSpec, b: &MetricSpec) -> Option<String> {
 /// What all samples are, where they agree.
 fn agreed(trials: &[f64]) -> Option<f64> {
     trials.first().copied().filter(|first| trials.iter().all(|trial| trial == first))
-}
-
-/// Which of two values of a row is the faster one.
-///
-/// ```
-/// use syncscope_results::statistics::Change;
-/// use syncscope_results::{Direction, Shift};
-///
-/// // More seconds are slower, and more bytes a second are faster.
-/// assert_eq!(Direction::Less.shift(Change::Above), Shift::Slower);
-/// assert_eq!(Direction::More.shift(Change::Above), Shift::Faster);
-/// assert_eq!(Direction::Less.shift(Change::Unclear), Shift::Uncertain);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// The lower one: it is a time.
-    Less,
-    /// The higher one: it is a rate.
-    More,
-    /// Neither: it is an observation or a difference.
-    Neither,
-}
-
-impl Direction {
-    /// That of a row.
-    pub fn of(metric: &Metric<'_>) -> Self {
-        match metric.spec.unit {
-            _ if metric.is_difference() => Direction::Neither,
-            Unit::BytesPerSecond | Unit::FlopsPerSecond => Direction::More,
-            Unit::Seconds if !metric.is_observed() => Direction::Less,
-            _ => Direction::Neither,
-        }
-    }
-
-    /// What a change of the value is.
-    pub fn shift(self, change: Change) -> Shift {
-        match (change, self) {
-            (Change::Within, _) => Shift::Same,
-            (Change::Unclear, _) => Shift::Uncertain,
-            (Change::Above | Change::Below, Direction::Neither) => Shift::Different,
-            (Change::Above, Direction::Less) | (Change::Below, Direction::More) => Shift::Slower,
-            (Change::Above, Direction::More) | (Change::Below, Direction::Less) => Shift::Faster,
-        }
-    }
 }
 
 fn words<S: serde::Serializer>(absence: &Option<MissingReason>, serializer: S) -> Result<S::Ok, S::Error> {
