@@ -16,16 +16,26 @@ fn normal(rng: &mut StdRng) -> f64 {
 fn main() {
     let rows: usize = std::env::args().nth(1).map_or(1000, |count| count.parse().unwrap());
     let mut rng = StdRng::seed_from_u64(19);
-    let mut alarms = [0; 2];
-    for _ in 0..rows {
-        let values: Vec<f64> = (0..2 * YEAR).map(|_| normal(&mut rng)).collect();
-        let changes = change_points(&values);
-        for (year, alarms) in alarms.iter_mut().enumerate() {
-            *alarms += usize::from(changes.iter().any(|change| change.found / YEAR == year));
+    for dependence in [0.0, 0.3, 0.5, 0.7] {
+        let mut alarms = [0; 2];
+        for _ in 0..rows {
+            let mut level = 0.0;
+            let mut value = || {
+                level = dependence * level + normal(&mut rng);
+                level
+            };
+            let values: Vec<f64> = (0..2 * YEAR).map(|_| value()).collect();
+            let changes = change_points(&values);
+            for (year, alarms) in alarms.iter_mut().enumerate() {
+                *alarms += usize::from(changes.iter().any(|change| change.found / YEAR == year));
+            }
         }
-    }
-    for (year, alarms) in (1..).zip(alarms) {
-        println!("false alarms in year {year}: {alarms} of {rows} rows ({:.4})", alarms as f64 / rows as f64);
+        for (year, alarms) in (1..).zip(alarms) {
+            let share = alarms as f64 / rows as f64;
+            println!(
+                "false alarms in year {year}, each value depending on the last by {dependence}: {alarms} of {rows} rows ({share:.4})"
+            );
+        }
     }
     for (before, shift) in
         [30, 90, 365].into_iter().flat_map(|before| [0.5, 1.0, 2.0, 5.0].map(|shift| (before, shift)))

@@ -70,11 +70,46 @@ fn a_slower_row_is_found_with_its_size_its_day_and_the_new_driver_and_fails_once
     }
     let page = fs::read_to_string(folder.path().join("h.html")).unwrap();
     assert!(page.contains("changes of level") && !page.contains("<script") && page.contains("<b class=\"slower\">"));
-    // It was found some days after the change, and the last day found nothing new.
-    let later = history(&[]);
+    // It was found some days after the change.
+    let later = history(&["--since", "2026-4-12"]);
     assert_eq!(later.status.code(), Some(0), "{}", String::from_utf8_lossy(&later.stdout));
+    assert_eq!(history(&["--since", "2026-4-3"]).status.code(), Some(1));
+    assert_eq!(history(&["--since", "yesterday"]).status.code(), Some(2));
+    // A file of another day, before or after, makes it neither new nor old.
+    for day in ["2025-01-01T09:30:00Z", "2099-01-01T09:30:00Z"] {
+        let file =
+            fleet::write(&fleet::measured(SUITE, "node7", day, |_| 1.0), &folder.path().join("more"), "more.json");
+        collect(&[file], &folder.path().join("results"), &Results::read).unwrap();
+        assert_eq!(history(&["--since", "2026-04-03"]).status.code(), Some(1), "{day}");
+        assert_eq!(history(&["--since", "2026-04-12"]).status.code(), Some(0), "{day}");
+    }
     assert_eq!(history(&["--since", "2026-03-01", "--fail-on", "faster"]).status.code(), Some(0));
     assert_eq!(history(&["--since", "2026-03-01", "--threshold", "10%"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_name_that_moves_to_another_machine_begins_a_series() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = row();
+    let days: Vec<PathBuf> = (0..40)
+        .map(|day| {
+            let started = format!("2026-{:02}-{:02}T09:30:00Z", 3 + day / 28, 1 + day % 28);
+            let noise = 1.0 + 1e-4 * f64::from(day * 7 % 11);
+            let scale = if day < 20 { noise } else { 2.0 * noise };
+            let mut results = fleet::measured(SUITE, "ci", &started, |_| scale);
+            if day >= 20 {
+                results.runs.iter_mut().for_each(|run| run.environment.host.memory_bytes = Some(1 << 34));
+            }
+            fleet::write(&results, &folder.path().join("job"), &format!("{day}.json"))
+        })
+        .collect();
+    collect(&days, &folder.path().join("results"), &Results::read).unwrap();
+    let output = report(&["history", "results", "--since", "2026-03-01", "--json"], folder.path());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let facts: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(facts["changes"].as_array().map(Vec::len), Some(0), "{text}");
+    assert!(facts["rows"].as_u64().unwrap() > 1, "{row}");
 }
 
 #[test]
@@ -100,4 +135,20 @@ fn at_most_one_row_in_a_hundred_raises_a_false_alarm_within_a_year() {
         !change_points(&values).is_empty()
     });
     assert!(alarms.count() <= ROWS / 100);
+}
+
+/// A machine that is warm for some days.
+#[test]
+fn values_that_depend_on_their_neighbours_raise_an_alarm_in_at_most_one_row_in_twenty_a_year() {
+    const ROWS: usize = 100;
+    let mut rng = StdRng::seed_from_u64(23);
+    let alarms = (0..ROWS).filter(|_| {
+        let mut level = 0.0;
+        let mut value = || {
+            level = 0.5 * level + (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
+            level
+        };
+        !change_points(&(0..365).map(|_| value()).collect::<Vec<f64>>()).is_empty()
+    });
+    assert!(alarms.count() <= ROWS / 20);
 }

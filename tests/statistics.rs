@@ -11,7 +11,9 @@ use rand_distr::{Distribution, Normal};
 use syncscope::measure::{
     Clock, Comparison, Protocol, Sampler, Samples, diagnose, judge, near_floor, timer_cost, timer_resolution,
 };
-use syncscope_results::statistics::{Ratio, change_points, outliers, smallest_shift};
+use syncscope_results::statistics::{
+    Ratio, RowByRun, Tail, chances_over_rows, change_points, outliers, smallest_shift,
+};
 use truths::*;
 
 #[test]
@@ -189,13 +191,16 @@ fn nothing_that_is_given_as_samples_ends_the_program() {
         diagnose(&[set]);
         diagnose(&[&[], set, set]);
         change_points(set);
-        outliers(set, 0);
-        outliers(set, 10);
+        outliers(set, 0, Tail::NORMAL);
+        outliers(set, 10, Tail::of(&[set.iter().copied().map(Some).collect()]));
         syncscope_results::statistics::estimate_of_runs(&[set, set]);
         syncscope_results::statistics::estimate_of_runs(&[set, &[1.0]]);
         syncscope_results::statistics::estimate_of_runs(&[set, &[1e150, 1e150 + 1e134], &[0.0, 1e-4, 2e-4], &[1.0]]);
         Ratio::of_runs(set, &[1.0, 2.0], 0.95).map(|ratio| ratio.change(f64::NAN));
-        Ratio::of_pairs(&set.iter().map(|value| (*value, 1.0)).collect::<Vec<_>>(), 0.0).map(|ratio| ratio.chance(2.0));
+        Ratio::of_pairs(&set.iter().map(|value| (*value, 1.0)).collect::<Vec<_>>(), 0.0).map(|ratio| ratio.change(2.0));
+        let row = RowByRun { values: set.iter().copied().map(Some).collect(), margin: 0.0 };
+        let chances = chances_over_rows(&[row.clone(), row], set.len() / 2, set.len());
+        assert!(chances.iter().all(|chance| (0.0..=1.0).contains(chance)), "{set:?}: {chances:?}");
         if let Ok(samples) = Samples::new("set", set.to_vec()) {
             samples.estimate().scaled(f64::NAN).excludes_zero();
             judge([&samples, &samples], |[a, b]| a < b);

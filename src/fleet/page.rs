@@ -32,8 +32,9 @@ struct Strip<'a> {
 pub fn page(fleet: &Fleet, different: &[Different]) -> Result<String, FileError> {
     let models = fleet.models();
     let strips = models.iter().flat_map(|(model, machines)| {
+        let tail = fleet.tail_of(machines);
         let judged = move |row| {
-            let (outliers, have) = fleet.outliers_of(row, machines)?;
+            let (outliers, have) = fleet.outliers_of(row, machines, tail)?;
             Some(Strip { row, model, outliers, have })
         };
         fleet.rows.iter().filter_map(judged)

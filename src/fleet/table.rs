@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::measure::{FEWEST, Outliers, outliers};
+use crate::measure::{FEWEST, Outliers, Tail, outliers};
 use crate::results::{Direction, Results};
 use crate::store::Listed;
 use crate::units::Unit;
@@ -146,8 +146,17 @@ impl Fleet {
         self.rows.iter().filter(|row| row.direction != Direction::Neither).count() * self.models().len().max(1)
     }
 
+    /// How far the values of these machines, which are of one model, reach where none differs.
+    pub fn tail_of(&self, machines: &[usize]) -> Tail {
+        let judged = self.rows.iter().filter(|row| row.direction != Direction::Neither);
+        let value = |row: &FleetRow, place: usize| row.values[place].as_ref().map(|own| own.median);
+        let rows: Vec<Vec<Option<f64>>> =
+            judged.map(|row| machines.iter().map(|place| value(row, *place)).collect()).collect();
+        Tail::of(&rows)
+    }
+
     /// What a row comes to among these machines, and the machines that have it.
-    pub fn outliers_of(&self, row: &FleetRow, machines: &[usize]) -> Option<(Outliers, Vec<usize>)> {
+    pub fn outliers_of(&self, row: &FleetRow, machines: &[usize], tail: Tail) -> Option<(Outliers, Vec<usize>)> {
         if row.direction == Direction::Neither {
             return None;
         }
@@ -158,15 +167,16 @@ impl Fleet {
         if values.len() < FEWEST {
             return None;
         }
-        Some((outliers(&values, self.tests())?, have))
+        Some((outliers(&values, self.tests(), tail)?, have))
     }
 
     /// The machines that differ from the rest of their model, the furthest first.
     pub fn different(&self) -> Vec<Different> {
         let mut found = Vec::new();
         for machines in self.models().values() {
+            let tail = self.tail_of(machines);
             for row in &self.rows {
-                let Some((outliers, have)) = self.outliers_of(row, machines) else { continue };
+                let Some((outliers, have)) = self.outliers_of(row, machines, tail) else { continue };
                 for outlier in outliers.found {
                     let machine = have[outlier.place];
                     found.push(Different {

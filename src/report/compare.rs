@@ -8,20 +8,22 @@ use serde::Serialize;
 use super::output::Form;
 use super::terminal;
 use super::{End, UsageError, output, recorded};
-use crate::book::{Wording, agreement, compared, over_the_file, tally};
+use crate::book::{Wording, agreement, compared, over_the_file, tally, undecided};
 use crate::present::in_markdown;
 use crate::results::{Agreement, Compared, Mismatch, Shift, Tolerance, compare, mismatches, remarks};
 
 /// Compare two results files row by row: slower, faster, same or uncertain
 #[derive(Args)]
 #[command(after_help = "\
-A row is slower, faster or the same only where the whole interval of B / A says so; else it is uncertain. That takes two \
-runs or more in each file. Counts, quotients and differences are different or the same, never slower. Every system that \
-both files have (such as PyTorch) is compared with itself.
+A row is slower, faster or the same only where the whole interval of B / A says so; else it is uncertain. Counts, \
+quotients and differences are different or the same, never slower. Every system that both files have (such as PyTorch) is \
+compared with itself.
 
-Of hundreds of rows, some change by chance. So --fail-on slower, faster and different count only the changes that survive \
-Holm's correction over all rows: where nothing changed, 5% of comparisons fail at most. Take five runs in each file: of \
-600 rows, one that takes 20% longer is then found in 99% of simulated cases, with three runs in 13%.
+Of hundreds of rows, some change by chance. So a change is named only where it exceeds what the runs show when they are \
+relabelled, all rows together: where nothing changed, 5% of comparisons name one at most, whatever the distribution of the \
+rows. Runs are taken to be exchangeable: a drift from one file to the other is a change. Three runs in each file can show \
+that a row is the same, and never a change; take five. An uncertain row says how many runs in each file a verdict takes in \
+the middle of such rows.
 
 At the end stands for each system how well the two sets of runs agree: the factor that moved all its rows, where there is \
 one, how many of the published 95% intervals do not meet, and how wide they are.
@@ -42,9 +44,8 @@ pub(super) struct Arguments {
     /// A change that is of interest: 5% or 0.05
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = threshold)]
     threshold: f64,
-    /// The level of the interval of each B / A. The default is not 95%, for a file has a hundred rows and more: by chance
-    /// alone one of a hundred such intervals misses the truth
-    #[arg(long, value_name = "SHARE", default_value = "99%", value_parser = level)]
+    /// The level of the interval of each B / A; three runs in each file reach 90%
+    #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = level)]
     level: f64,
     /// How the comparison is printed
     #[arg(long, value_name = "FORMAT", default_value = "text", conflicts_with = "json")]
@@ -54,7 +55,7 @@ pub(super) struct Arguments {
     /// Compare although the device model, driver, engine or suite differ
     #[arg(long)]
     allow_mismatch: bool,
-    /// Exit with 1 where a row is one of these, changes with the error held over the whole file; may be given again
+    /// Exit with 1 where a row is one of these; may be given again
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     fail_on: Vec<FailOn>,
 }
@@ -84,9 +85,9 @@ pub(super) enum FailOn {
 impl FailOn {
     pub(super) fn holds(self, compared: &Compared) -> bool {
         match self {
-            FailOn::Slower => compared.surviving(Shift::Slower) > 0,
-            FailOn::Faster => compared.surviving(Shift::Faster) > 0,
-            FailOn::Different => compared.surviving(Shift::Different) > 0,
+            FailOn::Slower => compared.count(Shift::Slower) > 0,
+            FailOn::Faster => compared.count(Shift::Faster) > 0,
+            FailOn::Different => compared.count(Shift::Different) > 0,
             FailOn::Uncertain => compared.count(Shift::Uncertain) > 0,
             FailOn::Missing => compared.missing().next().is_some() || !compared.systems_of_a.is_empty(),
         }
@@ -139,6 +140,7 @@ pub(super) fn say(result: &Compared, differs: &[Mismatch], tolerance: Tolerance,
     }
     let (threshold, level) = (tolerance.threshold * 100.0, tolerance.level * 100.0);
     say!("{} (a change of {threshold} % matters; intervals of {level} %)", tally(result));
+    undecided(result).iter().for_each(|line| say!("{line}"));
     say!("{}", over_the_file(result));
 }
 

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 
 use super::compare::threshold;
@@ -18,10 +21,11 @@ use syncscope_fleet::history::{History, page};
 #[derive(Args)]
 #[command(after_help = "\
 DIR is a store, as `report collect` makes it. A file is one value of each of its rows. Of a row that does not change, at \
-most one in a hundred raises an alarm within a year of daily runs.
+most one in a hundred raises an alarm within a year of daily runs, and one in twenty where each day depends on the one \
+before. A series is of one name, engine, device and host: a name on another machine begins a new one.
 
 Exit codes: 0, 1 where a change of what --fail-on names is new, 2 where the store cannot be read. A change is new where \
-it was found with the last file of its machine, or with one of --since or later.
+the file with which it was found is of --since or later, whatever files there are besides.
 
 Examples:
   report history results --fail-on slower
@@ -36,9 +40,9 @@ pub(super) struct Arguments {
     /// A change that is of interest: 5% or 0.05; a smaller one is shown and never slower or faster
     #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = threshold)]
     threshold: f64,
-    /// Changes that were found from this day on are new: 2026-11-01
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
+    /// Changes that were found from this day on (UTC) are new: 2026-11-01; else those of the last seven days
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    since: Option<Date>,
     /// Write a page
     #[arg(long, value_name = "FILE.html")]
     page: Option<PathBuf>,
@@ -49,7 +53,16 @@ pub(super) struct Arguments {
 /// The changes that `--fail-on` names.
 const FAILING: [&str; 4] = ["slower", "faster", "different", "nothing"];
 
+/// How many days a change is new.
+const NEW_DAYS: i64 = 7;
+
+fn day(text: &str) -> Result<Date, String> {
+    Date::strptime("%Y-%m-%d", text).map_err(|_| "expected a day such as 2026-11-01".to_owned())
+}
+
 pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
+    let today = || Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let since = arguments.since.unwrap_or_else(|| today().saturating_sub(NEW_DAYS.days()));
     let own_page = OutputFile::asked(arguments.page.as_ref(), begins_with(PAGE_BEGIN))?;
     let mut history = History::default();
     let index = recorded::of_store(&arguments.store, |listed, results| history.add(listed, results))?;
@@ -61,7 +74,7 @@ pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
     let (mut changes, mut lines) = (Vec::new(), Vec::new());
     for (machine, track, change) in history.changes() {
         let is_meant = arguments.fail_on.iter().any(|what| what == change.shift.name());
-        let fails = is_meant && change.is_new(machine, track, arguments.since.as_deref());
+        let fails = is_meant && change.is_new(machine, track, since);
         let (name, row, when) = (&machine.name, &track.title, change.when(machine, track));
         let also = match change.facts.as_slice() {
             [] => String::new(),

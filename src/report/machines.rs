@@ -18,8 +18,9 @@ use syncscope_fleet::{Fleet, page};
 #[derive(Args)]
 #[command(after_help = "\
 DIR is a store, as `report collect` makes it. Of each machine the newest file counts. A machine differs where the \
-generalized ESD procedure takes its value out of those of its model; of machines that are alike, at most one fleet in \
-twenty has a false alarm, over all machines and rows. Models of fewer than 15 machines are not judged.
+generalized ESD procedure takes its value out of those of its model, and the value is beyond the tail that all rows of the \
+model show; of machines that are alike, at most one fleet in twenty has a false alarm, over all machines and rows. Few rows \
+of few machines leave their tail open: then only a large difference is named. Models of fewer than 15 machines are not judged.
 
 Exit codes: 0, 2 where the store cannot be read.
 

@@ -14,7 +14,8 @@
 
 use serde::Serialize;
 
-use super::compare::{Compared, Direction, Pair};
+use super::compare::{Compared, Pair};
+use super::direction::Direction;
 use crate::measure::{Estimate, Samples};
 use crate::units::Unit;
 

@@ -4,12 +4,13 @@
 //! asked for. What else differs (the program, the host, a library) may be the very thing that is to be compared: it is
 //! said, and does not refuse.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use serde::Serialize;
 
-use super::run::Results;
+use super::row::Row;
+use super::run::{Results, Run};
 use super::system::MEASURING_CODE;
 use crate::clean::terminal_line;
 use crate::measure::Protocol;
@@ -87,6 +88,28 @@ pub fn remarks(a: &Results, b: &Results) -> Vec<Mismatch> {
         Mismatch::of(&what, measuring_code(a, system), measuring_code(b, system))
     });
     of_places.into_iter().chain(facts).chain(of_programs).chain(systems).flatten().collect()
+}
+
+/// The runs of `a` that are in `b`, too: of one system, begun at the same time, and with the same samples of all rows that both
+/// measured.
+pub fn shared_runs<'a>(a: &'a Results, b: &Results) -> Vec<&'a str> {
+    let others: HashMap<String, &Row> = b.rows.iter().map(|row| (row.spec.title(), row)).collect();
+    let series = |row: &Row, run: &Run| row.series.iter().position(|series| series.run == run.id);
+    let is_same = |one: &Run, other: &Run| {
+        let pairs = a.rows.iter().filter_map(|row| {
+            let of_b = others.get(&row.spec.title())?;
+            let [mine, theirs] = [&row.series[series(row, one)?], &of_b.series[series(of_b, other)?]]
+                .map(|series| series.outcome.values());
+            Some(mine? == theirs?)
+        });
+        let mut rows = pairs.peekable();
+        rows.peek().is_some() && rows.all(|same| same)
+    };
+    let shared = a.runs.iter().filter(|one| {
+        let candidates = b.runs.iter().filter(|other| other.system == one.system && other.started == one.started);
+        candidates.into_iter().any(|other| is_same(one, other))
+    });
+    shared.map(|run| run.id.as_str()).collect()
 }
 
 const UNKNOWN: &str = "unknown";

@@ -3,64 +3,64 @@
 //! # Method
 //! Each system that both files have is compared with itself. Of a system, rows of the same identifier and parameters belong
 //! together.
-//! Of a pair the quotient of the expected medians of a run is taken with its interval ([`Ratio`]), and the interval is held
-//! against the threshold of a change that matters:
 //!
-//! | the whole interval | of a time | of a rate | of anything else |
+//! | the row | of a time | of a rate | of anything else |
 //! |---|---|---|---|
-//! | within 1 ± threshold | same | same | same |
-//! | above 1 + threshold | slower | faster | different |
-//! | below 1 − threshold | faster | slower | different |
+//! | changed, the whole interval above 1 + threshold | slower | faster | different |
+//! | changed, the whole interval below 1 − threshold | faster | slower | different |
+//! | the whole interval within 1 ± threshold | same | same | same |
 //! | otherwise | uncertain | uncertain | uncertain |
+//!
+//! The interval is that of the quotient of two runs ([`Ratio`]). A row *changed* where the chance of what was seen, were the
+//! two files of one machine and one program, is at most 5 % with the error held over all rows together
+//! ([`chances_over_rows`]): whole runs are relabelled, and what the best of all rows comes to by chance is what a change has to
+//! exceed. So at most 5 % of comparisons of equal files name any change, whatever the distribution of the rows and however
+//! they depend on each other. *The same* is a statement about the row alone: the interval is a test of equivalence at 5 % on
+//! each side, and takes a level of 90 % at least (D. J. Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
 //!
 //! *Anything else* is an observation (a count, a quotient, a share of yes) and a difference of two rows: a difference is
 //! a small part of its operands, so that a change of them that does not matter can double it; they are rows of their
-//! own. Where there is no quotient (a value of 0 or below, a share), two values whose median and interval are equal are the
-//! same, two whose intervals have nothing in common are different if they are no times, and all else is uncertain.
+//! own. Where there is no quotient (a value of 0 or below, a share), the values of the runs are compared as they are, any
+//! change counts, and two files whose values are all equal are the same; a time without a quotient is uncertain.
 //!
-//! One run a side says nothing of another run: a time or rate is then always uncertain.
+//! Each run counts once: by its median, or by its share of yes. So a call that waits in all trials of one run is one
+//! observation, and not as many as it has trials.
 //!
-//! # Of a row, and of the whole file
-//! The table is about each row alone. At [`Tolerance`]'s 99 % one interval in a hundred misses the truth (measured:
-//! `examples/false_alarms.rs`), so of a file of hundreds of rows some are called slower by chance. A decision over the
-//! file, such as that of a CI job, holds one level over all rows that were compared: the chance that anything is found
-//! where no row changed by more than the threshold is 5 % at most. Of each pair it takes the chance of what was seen, were
-//! the true quotient within 1 ± threshold: two one-sided tests of Welch, with the threshold as the margin of
-//! non-inferiority (G. Piaggio et al., *Reporting of noninferiority and equivalence randomized trials*, JAMA 308, 2012);
-//! of shares of yes Fisher's exact test, and of what has no quotient Welch's test of a difference. Holm's procedure then
-//! says which changes [survive](Pair::survives). Rows need not be independent for that.
+//! # What so many runs can show
+//! With three runs in each file there are 20 relabellings, and the files as they are and exchanged are two of them: 10 %. So
+//! three runs never name a change, and four (2 of 70) do. [`Compared::least_chance`] says it. Three runs can show that a row is
+//! the same.
 //!
-//! `examples/false_alarms.rs` simulates it, and `tests/compare.rs` holds it. At a threshold of 0, where no margin helps,
-//! 2.8 % of pairs of equal files of 60 rows have a surviving change with three runs on each side, and 3.8 % with five; by the
-//! rows alone it is 27 % and 38 %. With the threshold of 5 %, one row of 600 that takes 20 % longer survives in 99.7 % of
-//! cases with five runs on each side that scatter by 1 % (their samples by 2 %), and in 13 % with three, since the tail of
-//! Student's t is then long: a gate takes five runs.
+//! `tests/compare.rs` and `examples/false_alarms.rs` measure false alarms and power.
 //!
 //! What moves a whole system from one day to the next (a driver, a clock, a neighbour) moves all its rows and is in no
 //! interval of one day. [`Compared::agreement`] says so, and how well the intervals of the two files meet.
 //!
 //! A row of yes and no (whether a call came back behind a closed gate) says what something does. Where all trials of one file
-//! agree and those of the other do not say the same, [its behaviour changed](Pair::behaviour_changed). Where all of both
-//! agree, on the contrary, and are six or more each, that is no matter of chance, and survives among however many rows: of
-//! trials that come out either way equally often, 1 in 2,048 such pairs does it.
+//! agree and those of the other do not say the same, [its behaviour changed](Pair::behaviour_changed), whether chance can do
+//! that or not.
 //!
 //! A row that is near the floor of its instrument on either side ([`Diagnosis::NearFloor`]) is the instrument's as much as
 //! the row's, and is never called a change.
 //!
+//! A run that is in both files says nothing of a difference, and hides one. Where there are such runs, no row is judged.
+//!
 //! # What it does not cover
-//! A change of less than the threshold is called the same, however certain it is. Rows of one run that share a cause (a
-//! clock, a neighbour) go wrong together: the number of false alarms scatters more than independent rows would.
+//! Runs are taken to be exchangeable: a drift from one file to the other is a change. A change of less than the threshold is
+//! called the same, however certain it is. A mode that no run of a file met is not in its interval.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
+use super::comparability::shared_runs;
+use super::direction::Direction;
 use super::metric::Metric;
 use super::missing::MissingReason;
 use super::row::{MetricSpec, Parameters, Provenance};
 use super::run::Results;
-use crate::measure::Estimate;
-use crate::statistics::{Change, Ratio, Student, chance_of_shares, holm};
+use crate::measure::{Estimate, median};
+use crate::statistics::{Ratio, RowByRun, chances_over_rows, least_chance, mean, runs_to_decide};
 use crate::units::Unit;
 
 /// Which changes matter, and how sure they must be.
@@ -74,16 +74,16 @@ use crate::units::Unit;
 pub struct Tolerance {
     /// The share from which on a change matters: 0.05.
     pub threshold: f64,
-    /// The level of the interval of each quotient: 0.99.
+    /// The level of the interval of each quotient: 0.95.
     pub level: f64,
-    /// The chance that one surviving change or more is wrong, over the file: 0.05.
+    /// The chance that one change or more is named of equal files: 0.05.
     pub error: f64,
 }
 
-/// A change of 5 % matters, at 99 % for a row alone, and with an error of 5 % over the file.
+/// A change of 5 % matters, with intervals of 95 %, and with an error of 5 % over the file.
 impl Default for Tolerance {
     fn default() -> Self {
-        Self { threshold: 0.05, level: 0.99, error: 0.05 }
+        Self { threshold: 0.05, level: 0.95, error: 0.05 }
     }
 }
 
@@ -144,19 +144,25 @@ pub struct Pair {
     pub b: Estimate,
     /// The second by the first, where that has a meaning and an interval.
     pub ratio: Option<Ratio>,
-    /// What the second is beside the first, by this row alone.
+    /// What the second is beside the first.
     pub shift: Shift,
-    /// The chance of what was seen, or more, were there no change that matters.
+    /// The chance of what was seen, were the files equal, with the error held over all pairs.
     pub chance: f64,
-    /// Whether it is a change that is also known with the error held over all pairs.
-    pub survives: bool,
+    /// How many runs in each file a verdict takes in the middle, where this pair has none.
+    pub runs_to_decide: Option<usize>,
     /// Of a row of yes and no: whether all trials of one file agree, and those of the other do not say the same.
     pub behaviour_changed: bool,
     /// Why the intervals of the first and the second value are withheld, where they are: two regimes, or a trend.
     pub no_interval: [Option<String>; 2],
     #[serde(skip)]
     pub(super) faster: Direction,
+    /// What each run came to, where it can be named a change.
+    #[serde(skip)]
+    by_run: Option<[ByRun; 2]>,
 }
+
+/// What a row came to in the runs of its system, by their places.
+type ByRun = Vec<(usize, f64)>;
 
 /// A row that at least one of the files has no samples of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -188,6 +194,12 @@ pub struct Compared {
     pub systems_of_a: Vec<String>,
     /// The systems that the second alone has.
     pub systems_of_b: Vec<String>,
+    /// How many runs each has.
+    pub runs: [usize; 2],
+    /// How many seconds a run of each took, in the middle; 0 where that was not recorded.
+    pub run_seconds: [f64; 2],
+    /// How many runs are in both: where there are any, no pair is judged.
+    pub shared_runs: usize,
     /// The rows that both have, by system, in the order of the first.
     pub pairs: Vec<Pair>,
     /// The rows that one of them lacks, by system, in the order of the first and then of the second.
@@ -195,14 +207,14 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// How many pairs moved like this, each by itself.
+    /// How many pairs moved like this.
     pub fn count(&self, shift: Shift) -> usize {
         self.pairs.iter().filter(|pair| pair.shift == shift).count()
     }
 
-    /// How many pairs moved like this, with the error held over all of them.
-    pub fn surviving(&self, shift: Shift) -> usize {
-        self.pairs.iter().filter(|pair| pair.survives && pair.shift == shift).count()
+    /// The least chance that so many runs can show: above the [error](Tolerance::error), no change can be named.
+    pub fn least_chance(&self) -> f64 {
+        least_chance(self.runs)
     }
 
     /// The rows that the first has samples of and the second has not, of the systems that both have.
@@ -226,6 +238,9 @@ pub fn compare(a: &Results, b: &Results, tolerance: Tolerance) -> Compared {
         tolerance,
         systems_of_b: owned(of_b.iter().copied().filter(|system| !of_a.contains(system)).collect()),
         systems_of_a: owned(alone),
+        runs: [0; 2],
+        run_seconds: [a, b].map(run_seconds),
+        shared_runs: shared_runs(a, b).len(),
         pairs: Vec::new(),
         unpaired: Vec::new(),
         systems: owned(both.clone()),
@@ -233,10 +248,7 @@ pub fn compare(a: &Results, b: &Results, tolerance: Tolerance) -> Compared {
     for system in both {
         compared.add(system, a, b);
     }
-    let chances: Vec<f64> = compared.pairs.iter().map(|pair| pair.chance).collect();
-    for (pair, small) in compared.pairs.iter_mut().zip(holm(&chances, tolerance.error)) {
-        pair.survives = small && pair.shift.is_change();
-    }
+    compared.judge();
     compared
 }
 
@@ -277,40 +289,92 @@ impl Compared {
         if let Some(reason) = unlike(one.spec, other.spec) {
             return Err((None, Some(MissingReason::Inconsistent(reason))));
         }
-        let Tolerance { threshold, level, .. } = self.tolerance;
         let share = one.is_share() || other.is_share();
-        let of_runs = || Ratio::of_runs(&other.run_medians(), &one.run_medians(), level);
+        let of_runs = || Ratio::of_runs(&other.run_medians(), &one.run_medians(), self.tolerance.level);
         let ratio = if share { None } else { of_runs() };
         let faster = Direction::of(&one);
-        let [was, is] = [&one, &other].map(|metric| if share { agreed(&metric.samples()) } else { None });
-        let behaviour_changed = was != is;
-        let is_contrary = behaviour_changed && was.is_some() && is.is_some();
-        let are_many = one.count().min(other.count()) >= ENOUGH_TRIALS;
-        let (shift, chance) = match &ratio {
-            None if is_contrary && are_many => (Shift::Different, 0.0),
-            Some(ratio) => (faster.shift(ratio.change(threshold)), ratio.chance(threshold)),
-            None if share => {
-                (without_ratio(&first, &second, faster), chance_of_shares(&one.samples(), &other.samples()))
-            }
-            None => (without_ratio(&first, &second, faster), chance_of_difference(&one, &other)),
+        let by_run = |metric: &Metric<'_>| {
+            let value = |run: &[f64]| match (share, &ratio) {
+                (true, _) => mean(run),
+                (_, Some(_)) => median(run.to_vec()).ln(),
+                _ => median(run.to_vec()),
+            };
+            metric.places.iter().copied().zip(metric.runs.iter().map(|run| value(run))).collect()
         };
-        let hidden = near_floor && shift.is_change();
-        let (id, parameters, system) = (spec.id.clone(), spec.parameters.clone(), system.to_owned());
+        let may_change = !near_floor && (ratio.is_some() || faster == Direction::Neither);
+        let [was, is] = [&one, &other].map(|metric| if share { agreed(&metric.samples()) } else { None });
         Ok(Pair {
-            system,
-            id,
-            parameters,
+            system: system.to_owned(),
+            id: spec.id.clone(),
+            parameters: spec.parameters.clone(),
             unit: spec.unit,
+            by_run: may_change.then(|| [by_run(&one), by_run(&other)]),
             a: first,
             b: second,
             ratio,
-            shift: if hidden { Shift::Uncertain } else { shift },
-            chance: if hidden { 1.0 } else { chance },
-            survives: false,
-            behaviour_changed,
+            shift: Shift::Uncertain,
+            chance: 1.0,
+            runs_to_decide: None,
+            behaviour_changed: was != is,
             no_interval: [&one, &other].map(Metric::unsteady),
             faster,
         })
+    }
+
+    /// Says what each pair is, with the error held over all of them.
+    fn judge(&mut self) {
+        let Tolerance { threshold, error, .. } = self.tolerance;
+        let last = |side: usize| {
+            let places = self.pairs.iter().filter_map(|pair| pair.by_run.as_ref()?[side].last());
+            places.map(|(place, _)| place + 1).max().unwrap_or(0)
+        };
+        self.runs = [last(0), last(1)];
+        if self.shared_runs > 0 {
+            return;
+        }
+        let [first, second] = self.runs;
+        let row = |pair: &Pair| {
+            let mut values = vec![None; first + second];
+            for (by_run, begin) in pair.by_run.iter().flatten().zip([0, first]) {
+                by_run.iter().for_each(|(place, value)| values[begin + place] = Some(*value));
+            }
+            // The longer of the two ways on a logarithmic scale.
+            RowByRun { values, margin: if pair.ratio.is_some() { -(1.0 - threshold).ln() } else { 0.0 } }
+        };
+        let rows: Vec<RowByRun> = self.pairs.iter().map(row).collect();
+        for (pair, chance) in self.pairs.iter_mut().zip(chances_over_rows(&rows, first, first + second)) {
+            pair.chance = chance;
+            pair.shift = pair.judged(threshold, chance <= error);
+            pair.runs_to_decide = pair.runs_needed(self.tolerance);
+        }
+    }
+}
+
+impl Pair {
+    /// More than there are: with these it is undecided.
+    fn runs_needed(&self, tolerance: Tolerance) -> Option<usize> {
+        let [a, b] = self.by_run.as_ref().filter(|_| self.ratio.is_some() && self.shift == Shift::Uncertain)?;
+        let values = |of: &ByRun| of.iter().map(|(_, value)| value.exp()).collect::<Vec<f64>>();
+        let runs = runs_to_decide(&values(b), &values(a), tolerance.threshold, tolerance.level)?;
+        Some(runs.max(a.len().min(b.len()) + 1))
+    }
+
+    fn judged(&self, threshold: f64, changed: bool) -> Shift {
+        /// The least level of an interval that shows that a row is the same.
+        const EQUIVALENCE: f64 = 0.9;
+        let Some(ratio) = &self.ratio else {
+            let known = |estimate: &Estimate| (estimate.median, estimate.low, estimate.high);
+            return match self.faster {
+                Direction::Neither if changed => Shift::Different,
+                Direction::Neither if known(&self.a) == known(&self.b) => Shift::Same,
+                _ => Shift::Uncertain,
+            };
+        };
+        match self.faster.shift(ratio.change(threshold)) {
+            shift if shift.is_change() && !changed => Shift::Uncertain,
+            Shift::Same if ratio.level < EQUIVALENCE => Shift::Uncertain,
+            shift => shift,
+        }
     }
 }
 
@@ -323,6 +387,17 @@ impl Unpaired {
 type Valued<'a> = Result<(Metric<'a>, Estimate), MissingReason>;
 /// Why the first and the second have none.
 type Absent = (Option<MissingReason>, Option<MissingReason>);
+
+/// How long a run took in the middle: until its last pass ended.
+fn run_seconds(results: &Results) -> f64 {
+    let mut ended: HashMap<&str, f64> = HashMap::new();
+    for series in results.rows.iter().flat_map(|row| &row.series) {
+        let last = ended.entry(&series.run).or_default();
+        *last = series.outcome.passes().iter().fold(*last, |last, pass| last.max(pass.ended));
+    }
+    let ended: Vec<f64> = ended.into_values().collect();
+    if ended.is_empty() { 0.0 } else { median(ended) }
+}
 
 /// What makes two rows the same one. Debug writing tells a number from a text of the same digits.
 fn key(spec: &MetricSpec) -> String {
@@ -351,82 +426,9 @@ fn unlike(a: &MetricSpec, b: &MetricSpec) -> Option<String> {
     }
 }
 
-/// How many trials of each file that contradict each other are no matter of chance.
-const ENOUGH_TRIALS: usize = 6;
-
 /// What all samples are, where they agree.
 fn agreed(trials: &[f64]) -> Option<f64> {
     trials.first().copied().filter(|first| trials.iter().all(|trial| trial == first))
-}
-
-fn without_ratio(a: &Estimate, b: &Estimate, faster: Direction) -> Shift {
-    let known = |estimate: &Estimate| (estimate.median, estimate.low, estimate.high);
-    let apart = a.is_interval() && b.is_interval() && (a.high < b.low || b.high < a.low);
-    if known(a) == known(b) {
-        Shift::Same
-    } else if apart && faster == Direction::Neither {
-        Shift::Different
-    } else {
-        Shift::Uncertain
-    }
-}
-
-/// The chance that two values without a quotient differ as much as they do, or more, were they equal. One run says nothing
-/// of another, unless no sample of either differs from the rest: then it is no matter of chance.
-fn chance_of_difference(a: &Metric<'_>, b: &Metric<'_>) -> f64 {
-    let constant = |metric: &Metric<'_>| agreed(&metric.samples()).filter(|_| metric.count() > 1);
-    if let (Some(one), Some(other)) = (constant(a), constant(b)) {
-        return f64::from(u8::from(one == other));
-    }
-    if a.runs.len() < 2 || b.runs.len() < 2 {
-        return 1.0;
-    }
-    let [b, a] = [b, a].map(Metric::run_medians);
-    Student::between(&b, &a).map_or(1.0, |student| student.chance_outside(0.0, 0.0))
-}
-
-/// Which of two values of a row is the faster one.
-///
-/// ```
-/// use syncscope_results::statistics::Change;
-/// use syncscope_results::{Direction, Shift};
-///
-/// // More seconds are slower, and more bytes a second are faster.
-/// assert_eq!(Direction::Less.shift(Change::Above), Shift::Slower);
-/// assert_eq!(Direction::More.shift(Change::Above), Shift::Faster);
-/// assert_eq!(Direction::Less.shift(Change::Unclear), Shift::Uncertain);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// The lower one: it is a time.
-    Less,
-    /// The higher one: it is a rate.
-    More,
-    /// Neither: it is an observation or a difference.
-    Neither,
-}
-
-impl Direction {
-    /// That of a row.
-    pub fn of(metric: &Metric<'_>) -> Self {
-        match metric.spec.unit {
-            _ if metric.is_difference() => Direction::Neither,
-            Unit::BytesPerSecond | Unit::FlopsPerSecond => Direction::More,
-            Unit::Seconds if !metric.is_observed() => Direction::Less,
-            _ => Direction::Neither,
-        }
-    }
-
-    /// What a change of the value is.
-    pub fn shift(self, change: Change) -> Shift {
-        match (change, self) {
-            (Change::Within, _) => Shift::Same,
-            (Change::Unclear, _) => Shift::Uncertain,
-            (Change::Above | Change::Below, Direction::Neither) => Shift::Different,
-            (Change::Above, Direction::Less) | (Change::Below, Direction::More) => Shift::Slower,
-            (Change::Above, Direction::More) | (Change::Below, Direction::Less) => Shift::Faster,
-        }
-    }
 }
 
 fn words<S: serde::Serializer>(absence: &Option<MissingReason>, serializer: S) -> Result<S::Ok, S::Error> {

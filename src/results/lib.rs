@@ -17,7 +17,7 @@
 //! | `steady` | whether what a row came to has an interval |
 //! | `sources` | what a computed row has of the measured rows that it comes of |
 //! | `agreement` | how well two sets of runs agree |
-//! | `compare`, `comparability` | two files, row by row, and whether they may be compared |
+//! | `compare`, `comparability`, `direction` | two files, row by row, whether they may be compared, and which value is faster |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -29,6 +29,7 @@ mod comparability;
 mod compare;
 mod diagnose;
 mod digest;
+mod direction;
 mod environment;
 pub mod error;
 mod expression;
@@ -60,9 +61,10 @@ use syncscope_present::{clean, units};
 
 pub use agreement::{Agreement, HalfWidths};
 pub use catalog::{Catalog, UnknownParameter, most_alike, nearest, nearest_name, nearest_number};
-pub use comparability::{Mismatch, mismatches, remarks};
-pub use compare::{Compared, Direction, Pair, Shift, Tolerance, Unpaired, compare};
+pub use comparability::{Mismatch, mismatches, remarks, shared_runs};
+pub use compare::{Compared, Pair, Shift, Tolerance, Unpaired, compare};
 pub use diagnose::Diagnosed;
+pub use direction::Direction;
 pub use environment::{DeviceDescription, Environment, Host, Program, now, without_folders};
 pub use expression::{Dimension, Expression, Extreme, FILTERS as EXPRESSION_FILTERS, FormulaOperand, SyntaxError};
 pub use file::{MAX_BYTES as LONGEST_FILE, MAX_RUNS};

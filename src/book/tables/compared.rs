@@ -5,7 +5,7 @@ use crate::in_order::grouped;
 use crate::measure::Estimate;
 use crate::present::{Cell, Column, Precision, Role, Table, TableGroup, TableRow, Value};
 use crate::results::{Agreement, Compared, HalfWidths, MissingReason, Pair, Shift, Unpaired, titled};
-use crate::units::{Scale, Unit};
+use crate::units::{Scale, Unit, counted};
 
 /// What a comparison is for, which decides its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,15 +66,34 @@ pub fn tally(compared: &Compared) -> String {
     all.filter(|(_, count)| *count > 0).map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What of the changes counts for a decision over all rows, in a line.
+/// How many runs, and how much time, half of the uncertain rows take until they are decided; `None` without such rows.
+pub fn undecided(compared: &Compared) -> Option<String> {
+    let mut runs: Vec<usize> = compared.pairs.iter().filter_map(|pair| pair.runs_to_decide).collect();
+    runs.sort_unstable();
+    let half = *runs.get(runs.len().checked_sub(1)? / 2)?;
+    let seconds = compared.run_seconds.iter().sum::<f64>() * half as f64;
+    let time = if seconds > 0.0 { format!(": {} in all", Unit::Seconds.format(seconds, 2)) } else { String::new() };
+    Some(format!("half of {} uncertain rows take {half} runs in each file or fewer{time}", runs.len()))
+}
+
+/// What a change means, or that so few runs can name none, in a line.
 pub fn over_the_file(compared: &Compared) -> String {
-    let changes = compared.pairs.iter().filter(|pair| pair.shift.is_change()).count();
-    let survive = compared.pairs.iter().filter(|pair| pair.survives).count();
-    let (rows, error) = (compared.pairs.len(), compared.tolerance.error * 100.0);
-    format!(
-        "{changes} of {rows} rows changed, each taken alone; {survive} of these changes survive Holm's correction over all rows, \
-         which holds the chance of any false one at {error} %"
-    )
+    let Compared { runs: [a, b], tolerance, .. } = compared;
+    if compared.shared_runs > 0 {
+        let shared = counted(compared.shared_runs, "run");
+        return format!("the files share {shared}, so no row is judged; compare files that have runs of their own");
+    }
+    let (error, least) = (tolerance.error * 100.0, compared.least_chance());
+    if compared.pairs.is_empty() {
+        return "the files have no row in common".to_owned();
+    }
+    if least > tolerance.error {
+        return format!(
+            "{a} and {b} runs can name no change: chance alone does as much in {} of comparisons. Take five runs in each file",
+            Scale::PERCENT.significant(least, 2)
+        );
+    }
+    format!("of equal files, at most {error} % name any change, over all {} rows together", compared.pairs.len())
 }
 
 /// How well the runs of a system agree, line by line.
@@ -118,9 +137,9 @@ fn change(pair: &Pair) -> [Cell; 2] {
         let interval = Some((ratio.low, ratio.high)).filter(|_| !is_withheld);
         Cell::Value(Box::new(Value { interval, ..plain }))
     });
-    let word = pair.shift.name().to_owned();
-    let shift = Cell::Text(if pair.shift.is_change() && !pair.survives { format!("{word} (row alone)") } else { word });
-    [ratio, shift]
+    let word = pair.shift.name();
+    let shift = pair.runs_to_decide.map_or_else(|| word.to_owned(), |runs| format!("{word}: take {runs} runs"));
+    [ratio, Cell::Text(shift)]
 }
 
 fn values(pair: &Pair) -> [Cell; 2] {

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::measure::{Change, ChangePoint, change_points};
 use crate::results::{Direction, Results, Shift};
-use crate::store::Listed;
+use crate::store::{Listed, described};
 use crate::units::Unit;
 
 /// All machines of a store.
@@ -38,10 +41,13 @@ pub struct History {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct MachineHistory {
-    /// Its name.
+    /// Its name; with the engine and the model behind it where a store has several machines of that name.
     pub name: String,
-    /// The model of its device, as the last file says.
+    /// The model of its device.
     pub model: String,
+    /// The engine, and what device and host are.
+    #[serde(skip)]
+    identity: [String; 2],
     /// Its files in the order of time.
     pub entries: Vec<HistoryEntry>,
     /// Its rows, in the order of the files.
@@ -104,9 +110,11 @@ pub struct SeriesChange {
 impl History {
     /// Adds a file of a store.
     pub fn add(&mut self, listed: &Listed, results: &Results) {
-        let place = self.machines.iter().position(|machine| machine.name == listed.machine).unwrap_or_else(|| {
+        let identity = [listed.engine.clone(), described(results)];
+        let is_own = |machine: &MachineHistory| machine.name == listed.machine && machine.identity == identity;
+        let place = self.machines.iter().position(is_own).unwrap_or_else(|| {
             let (name, model) = (listed.machine.clone(), listed.model.clone());
-            self.machines.push(MachineHistory { name, model, entries: Vec::new(), tracks: Vec::new() });
+            self.machines.push(MachineHistory { name, model, identity, entries: Vec::new(), tracks: Vec::new() });
             self.machines.len() - 1
         });
         self.machines[place].add(listed, results);
@@ -114,7 +122,13 @@ impl History {
 
     /// Puts the files in the order of time and finds the changes; one of less than `threshold` does not matter.
     pub fn finish(&mut self, threshold: f64) {
-        self.machines.sort_by(|a, b| a.name.cmp(&b.name));
+        self.machines.sort_by(|a, b| (&a.name, &a.identity).cmp(&(&b.name, &b.identity)));
+        let names: Vec<String> = self.machines.iter().map(|machine| machine.name.clone()).collect();
+        for machine in &mut self.machines {
+            if names.iter().filter(|name| **name == machine.name).count() > 1 {
+                machine.name = format!("{} ({}, {})", machine.name, machine.identity[0], machine.model);
+            }
+        }
         self.machines.iter_mut().for_each(|machine| machine.finish(threshold));
     }
 
@@ -129,7 +143,6 @@ impl MachineHistory {
     fn add(&mut self, listed: &Listed, results: &Results) {
         let entry = self.entries.len();
         self.entries.push(HistoryEntry::of(listed, results));
-        self.model.clone_from(&listed.model);
         let mut places: BTreeMap<String, usize> =
             self.tracks.iter().enumerate().map(|(place, track)| (track.title.clone(), place)).collect();
         for (spec, metric) in results.lookup().metrics() {
@@ -207,11 +220,11 @@ impl HistoryEntry {
 }
 
 impl SeriesChange {
-    /// Whether it was found with a file of `since` (RFC 3339, or its beginning) or later; without a time, with the last file of
-    /// the machine.
-    pub fn is_new(&self, machine: &MachineHistory, track: &RowHistory, since: Option<&str>) -> bool {
-        let entry = track.values[self.point.found].entry;
-        since.map_or(entry + 1 == machine.entries.len(), |since| machine.entries[entry].started.as_str() >= since)
+    /// Whether it was found with a file of the day `since` (UTC) or later. A file whose day is unknown is as of today.
+    pub fn is_new(&self, machine: &MachineHistory, track: &RowHistory, since: Date) -> bool {
+        let entry = &machine.entries[track.values[self.point.found].entry];
+        let started = entry.started.parse::<Timestamp>();
+        started.map_or(true, |started| started.to_zoned(TimeZone::UTC).date() >= since)
     }
 
     /// The change in words: `slower: 1.052 × (1.048 … 1.057)`.

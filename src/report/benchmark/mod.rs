@@ -6,8 +6,8 @@
 //! and is compared with the last one.
 //!
 //! # What a comparison claims
-//! A function is slower, faster or the same only where the whole 99 % interval of *now / last* says so, and the interval
-//! is one between runs: with one run on either side nothing is claimed. The runs of a side follow each other. What moved
+//! As of `report compare`: of five runs a side, at most 5 % of comparisons of equal sides name any change. With three runs or
+//! fewer on either side none is named. The runs of a side follow each other. What moved
 //! the whole machine since then, such as a clock rate or a neighbour, is in no interval: only another side, measured now,
 //! shows it.
 
@@ -32,6 +32,7 @@ use super::{AlreadyReported, End, UsageError, exit_code, failed, output, refuse,
 use crate::book::{Wording, summary};
 use crate::files::{Scratch, is_kind};
 use crate::measure::Case;
+use crate::results::statistics::least_chance;
 use crate::results::{Results, Row, Tolerance, compare, mismatches, remarks};
 use crate::units::counted;
 
@@ -185,6 +186,12 @@ impl<'a> Benchmarks<'a> {
         };
         let (functions, runs) = (counted(self.functions.len(), "function"), counted(arguments.runs, "run"));
         note!("{}: {functions}, {runs}", self.name);
+        let chance = last.as_ref().map(|last| least_chance([last.runs.len(), arguments.runs as usize]));
+        if chance.is_some_and(|chance| chance > Tolerance::default().error) {
+            note!(
+                "so few runs as these and the last ones can name no change; `--runs 5` measures what a comparison needs"
+            );
+        }
         let program = std::env::current_exe().context("cannot find this program")?;
         let (now, ended) = all_runs(&program, &Forward::listen()?, arguments)?;
         output::out(&summary(&now, &self.name), Some(terminal::TITLE));
@@ -201,9 +208,6 @@ impl<'a> Benchmarks<'a> {
             let tolerance = Tolerance::default();
             let compared = compare(&last, &now, tolerance);
             compare::say(&compared, &differs, tolerance, Format::Text, Wording::Last);
-            if compared.pairs.iter().any(|pair| pair.a.runs.min(pair.b.runs) < 2) {
-                say!("of one run nothing follows for another: `--runs 5` measures what a comparison needs");
-            }
             fails = arguments.fail_on.iter().any(|what| what.holds(&compared));
         }
         match place {
@@ -276,7 +280,7 @@ struct Arguments {
     /// Only functions whose name holds one of these; they are compared, and not kept
     #[arg(value_name = "WORD")]
     filters: Vec<String>,
-    /// How many runs, each a process; of one run nothing follows for another
+    /// How many runs, each a process; three or fewer name no change
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
     /// A results file to compare with, in place of the last

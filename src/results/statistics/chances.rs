@@ -1,15 +1,12 @@
 //! How likely it is to see what was seen, were nothing there; and which of many such findings count together.
 //!
 //! # Method
-//! Of values that were each measured in several runs, Student's t: of one set against a number, or of two sets against each
-//! other with Welch's degrees of freedom, which come from both scatters (B. L. Welch, *The generalization of 'Student's'
-//! problem when several different population variances are involved*, Biometrika 34, 1947). Of trials of yes and no, Fisher's
-//! exact test (R. A. Fisher, *The logic of inductive inference*, J. R. Stat. Soc. 98, 1935).
+//! Of a value that was measured in several runs, Student's t against a number.
 //!
 //! Of many findings, S. Holm's procedure (*A simple sequentially rejective multiple test procedure*, Scand. J. Stat. 6, 1979)
 //! holds the chance that one of them or more is wrong, whatever they have to do with each other.
 
-use statrs::distribution::{ContinuousCDF, DiscreteCDF, Hypergeometric, StudentsT};
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::runs::{mean, standard_error, t_quantile};
 
@@ -29,19 +26,6 @@ impl Student {
         Some(Self { centre: mean(values), error, freedom: values.len() as f64 - 1.0 })
     }
 
-    /// The mean of `b` less that of `a`, which are no pairs; of two values or more each. `None` where neither shows scatter.
-    pub fn between(b: &[f64], a: &[f64]) -> Option<Self> {
-        let scatter = [b, a].map(standard_error);
-        if scatter == [None, None] {
-            return None;
-        }
-        let [of_b, of_a] = scatter.map(|error| error.unwrap_or(0.0).powi(2));
-        let error = of_b + of_a;
-        let freedom = |of: f64, count: usize| of.powi(2) / (count as f64 - 1.0);
-        let freedom = error.powi(2) / (freedom(of_b, b.len()) + freedom(of_a, a.len()));
-        Some(Self { centre: mean(b) - mean(a), error: error.sqrt(), freedom })
-    }
-
     /// How far the interval of `level` reaches to either side.
     pub fn half_width(&self, level: f64) -> f64 {
         t_quantile(self.freedom, level) * self.error
@@ -59,25 +43,6 @@ impl Student {
     pub fn chance_below(&self, bound: f64) -> f64 {
         Self { centre: -self.centre, ..*self }.chance_above(-bound)
     }
-
-    /// The chance of a value as far outside of `low … high`, or further, were the true one inside.
-    pub fn chance_outside(&self, low: f64, high: f64) -> f64 {
-        (2.0 * self.chance_above(high).min(self.chance_below(low))).min(1.0)
-    }
-}
-
-/// The chance that two sets of trials of yes (1) and no (0) differ as much as `a` and `b` do, or more, were yes equally
-/// likely in both.
-pub fn chance_of_shares(a: &[f64], b: &[f64]) -> f64 {
-    let yes = |trials: &[f64]| trials.iter().sum::<f64>() as u64;
-    let (of_a, of_b) = (yes(a), yes(b));
-    // How many of the yes are in `b`, were they spread by chance alone.
-    let spread = Hypergeometric::new((a.len() + b.len()) as u64, of_a + of_b, b.len() as u64);
-    let tails = |spread: Hypergeometric| {
-        let at_least = if of_b == 0 { 1.0 } else { spread.sf(of_b - 1) };
-        (2.0 * at_least.min(spread.cdf(of_b))).min(1.0)
-    };
-    spread.map_or(1.0, tails)
 }
 
 /// Which of several chances are small enough, so that one or more of them is wrong with a chance of `error` at most.
@@ -104,8 +69,6 @@ mod tests {
         let student = Student::of(&[1.0, 2.0, 3.0]).unwrap();
         assert!((student.chance_above(0.0) - 0.037_09).abs() < 1e-4, "{}", student.chance_above(0.0));
         assert!((student.chance_below(4.0) - student.chance_above(0.0)).abs() < 1e-12);
-        assert!((student.chance_outside(-9.0, 0.0) - 2.0 * 0.037_09).abs() < 2e-4);
-        assert_eq!(student.chance_outside(0.0, 4.0), 1.0, "it lies inside");
     }
 
     #[test]
@@ -113,10 +76,8 @@ mod tests {
         let extremes = [5e-324, 1e-323, 0.0, -0.0, 1.0, 1e160, -1e160, 1e308, -1e308, f64::MAX, f64::MIN];
         for (a, b) in extremes.iter().flat_map(|a| extremes.iter().map(move |b| (*a, *b))) {
             for values in [[a, b, b], [b, a, 1.0]] {
-                let students = [Student::of(&values), Student::between(&values, &[a, 0.0, b])];
-                for (student, bound) in students.into_iter().flatten().zip([a, b]) {
-                    let chances =
-                        [student.chance_above(bound), student.chance_below(bound), student.chance_outside(a, b)];
+                for (student, bound) in Student::of(&values).into_iter().zip([a, b]) {
+                    let chances = [student.chance_above(bound), student.chance_below(bound)];
                     assert!(chances.iter().all(|chance| (0.0..=1.0).contains(chance)), "{values:?}: {chances:?}");
                 }
                 assert!(Student::of(&values).is_none_or(|student| student.half_width(0.95).signum() != -1.0));
@@ -127,18 +88,6 @@ mod tests {
     #[test]
     fn values_without_scatter_show_no_chance() {
         assert_eq!(Student::of(&[2.0, 2.0]), None);
-        assert_eq!(Student::between(&[2.0, 2.0], &[1.0, 1.0]), None);
-        assert!(Student::between(&[2.0, 2.0], &[1.0, 1.1]).is_some(), "one side shows some");
-    }
-
-    #[test]
-    fn trials_that_all_changed_are_the_surer_the_more_there_are() {
-        let trials = |count: usize, value: f64| vec![value; count];
-        // One of 20 ways to choose three of six, on either side.
-        assert!((chance_of_shares(&trials(3, 1.0), &trials(3, 0.0)) - 0.1).abs() < 1e-9);
-        assert!(chance_of_shares(&trials(15, 0.0), &trials(15, 1.0)) < 1e-7);
-        assert_eq!(chance_of_shares(&trials(9, 1.0), &trials(9, 1.0)), 1.0);
-        assert_eq!(chance_of_shares(&[1.0, 0.0, 1.0], &[0.0, 1.0, 1.0]), 1.0);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! | `runs` | what do several runs of one case come to |
 //! | `evidence` | does a quantity of several runs lie in a region, and do several |
 //! | `ratio` | what is the ratio of two values of several runs each |
+//! | `permutation` | which of many rows differ between two sets of runs |
 //! | `chances` | how likely is a finding by chance alone, and which of many findings count |
 //! | `change_points` | when did a series of values over many days change its level |
 //! | `outliers` | which of many machines differ from the rest |
@@ -13,12 +14,14 @@ mod chances;
 mod change_points;
 mod evidence;
 mod outliers;
+mod permutation;
 mod ratio;
 mod runs;
 
-pub use chances::{Student, chance_of_shares, holm};
+pub use chances::{Student, holm};
 pub use change_points::{ChangePoint, change_points};
 pub use evidence::{AcceptedRegion, Bound, Decision, Evidence, Observations, furthest};
-pub use outliers::{FEWEST, FLEET_LEVEL, Outlier, Outliers, outliers, smallest_shift};
-pub use ratio::{Change, Ratio};
+pub use outliers::{FEWEST, FLEET_LEVEL, Outlier, Outliers, Tail, outliers, smallest_shift};
+pub use permutation::{MAX_RELABELLINGS, RowByRun, chances_over_rows, least_chance};
+pub use ratio::{Change, Ratio, runs_to_decide};
 pub use runs::{LEVEL, estimate_of_runs, mean};

@@ -32,7 +32,7 @@ use collect::without_name;
 pub use collect::{Added, Collected, Duplicate, Refused, collect};
 pub use index::{Index, Listed, files};
 pub use medians::Medians;
-pub use place::{machine_of, place_of};
+pub use place::{described, machine_of, place_of};
 
 use std::path::Path;
 use std::time::Duration;

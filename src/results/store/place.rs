@@ -22,14 +22,18 @@ pub fn machine_of(results: &Results) -> String {
             // Two names that differ in what a folder's name does not hold are two machines.
             if slug == name { slug } else { format!("{slug}-{}", digest(name)) }
         }
-        None => {
-            let said = format!(
-                "{} {:?} {:?} {} {} {:?}",
-                host.cpu, host.logical_cpus, host.memory_bytes, device.name, device.model, device.memory_bytes
-            );
-            format!("{}-{}", slug(&device.model), digest(&said))
-        }
+        None => format!("{}-{}", slug(&device.model), digest(&described(results))),
     }
+}
+
+/// What the processor, the memory and the device of a machine say of themselves.
+pub fn described(results: &Results) -> String {
+    let environment = results.environment();
+    let (host, device) = (&environment.host, &environment.device);
+    format!(
+        "{} {:?} {:?} {} {} {:?}",
+        host.cpu, host.logical_cpus, host.memory_bytes, device.name, device.model, device.memory_bytes
+    )
 }
 
 /// Where a file lies in a store.
