@@ -1,13 +1,14 @@
 //! Asking armed processes to record: the other side of `injected/armed`.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
 use std::time::Duration;
 
-use super::format::{ARMED, ASK, HEADER, STOP, header};
+use super::format::{ARMED, ASK, BEGUN, ENDED};
 
 /// The variable by which a process knows its folder.
 pub const FOLDER: &str = "SYNCSCOPE_AUDIT_FOLDER";
@@ -20,15 +21,45 @@ pub struct ArmedProcess {
     folder: PathBuf,
 }
 
+/// A recording that was asked for. It also ends when this is dropped, and when this process ends, however.
+#[derive(Debug)]
+pub struct AskedRecording {
+    /// The process.
+    pub process: ArmedProcess,
+    records: PathBuf,
+    /// Locked: the process sees by that that somebody asks.
+    ask: Option<File>,
+}
+
+/// What became of a recording that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The process has not begun it.
+    None,
+    /// It records.
+    Recording,
+    /// It has ended the recording, or itself.
+    Ended,
+}
+
 impl ArmedProcess {
-    /// Those of a process and of all that it started, and whether any of them was begun to be armed.
-    pub fn of(number: u32) -> (Vec<Self>, bool) {
+    /// Those of a process and of all that it started.
+    ///
+    /// # Errors
+    /// Why none is armed, in words.
+    pub fn of(number: u32) -> Result<Vec<Self>, &'static str> {
         let begun: Vec<Self> = with_children(number)
             .into_iter()
             .filter_map(|number| Some(Self { number, folder: folder_of(number)? }))
             .collect();
-        let is_begun = !begun.is_empty();
-        (begun.into_iter().filter(|process| process.file(ARMED).exists()).collect(), is_begun)
+        let (is_begun, is_left) = (!begun.is_empty(), begun.iter().all(|process| !process.folder.exists()));
+        let armed: Vec<Self> = begun.into_iter().filter(|process| process.file(ARMED).exists()).collect();
+        match (armed.is_empty(), is_begun, is_left) {
+            (false, ..) => Ok(armed),
+            (true, false, _) => Err("is not armed"),
+            (true, true, true) => Err("was begun by an audit that has ended, and cannot be asked any more"),
+            (true, true, false) => Err("is to be armed, and has not begun to use CUDA"),
+        }
     }
 
     fn file(&self, ending: &str) -> PathBuf {
@@ -38,38 +69,44 @@ impl ArmedProcess {
     /// Asks it to record to a folder for some time.
     ///
     /// # Errors
-    /// The file by which it is asked cannot be written.
-    pub fn ask(&self, records: &Path, stacks: &str, length: Duration) -> io::Result<()> {
-        // It is whole when it is there.
-        let part = self.file("part");
+    /// [`io::ErrorKind::WouldBlock`] where another program asks; else the file by which it is asked cannot be written.
+    pub fn ask(self, records: &Path, stacks: &str, length: Duration) -> io::Result<AskedRecording> {
+        /// The process itself tries the lock for a moment.
+        const TRIES: u32 = 20;
+        let mut ask = File::options().write(true).create(true).truncate(false).open(self.file(ASK))?;
+        let mut tries = (1..=TRIES).map(|_| ask.try_lock()).skip_while(|locked| {
+            let is_held = matches!(locked, Err(TryLockError::WouldBlock));
+            if is_held {
+                sleep(Duration::from_millis(10));
+            }
+            is_held
+        });
+        tries.next().unwrap_or(Err(TryLockError::WouldBlock))?;
         let text =
             [records.as_os_str().as_bytes(), format!("\n{stacks}\n{}\n", length.as_millis()).as_bytes()].concat();
-        fs::write(&part, text)?;
-        fs::rename(part, self.file(ASK))
-    }
-
-    /// Asks it to end the recording.
-    ///
-    /// # Errors
-    /// The file by which it is asked cannot be written.
-    pub fn stop(&self) -> io::Result<()> {
-        fs::write(self.file(STOP), [])
-    }
-
-    /// Whether it has ended its recording to a folder, or itself.
-    pub fn is_over(&self, records: &Path) -> bool {
-        let recorded = records.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-        recorded.filter_map(|path| header_of(&path)).any(|head| {
-            let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-            number(header::PROCESS) == self.number && number(header::ENDED) == 1
-        }) || !Path::new("/proc").join(self.number.to_string()).exists()
+        ask.set_len(0)?;
+        ask.write_all(&text)?;
+        Ok(AskedRecording { process: self, records: records.to_owned(), ask: Some(ask) })
     }
 }
 
-fn header_of(path: &Path) -> Option<[u8; HEADER]> {
-    let mut head = [0; HEADER];
-    File::open(path).ok()?.read_exact(&mut head).ok()?;
-    Some(head)
+impl AskedRecording {
+    /// Ends it.
+    pub fn stop(&mut self) {
+        self.ask = None;
+    }
+
+    /// What became of it.
+    pub fn answer(&self) -> Answer {
+        let text = fs::read_to_string(self.process.file(ARMED)).unwrap_or_default();
+        let is_there = Path::new("/proc").join(self.process.number.to_string()).exists();
+        match text.strip_prefix(&*self.records.to_string_lossy()).map(str::trim) {
+            _ if !is_there => Answer::Ended,
+            Some(ENDED) => Answer::Ended,
+            Some(BEGUN) => Answer::Recording,
+            _ => Answer::None,
+        }
+    }
 }
 
 /// A process and all that it started, and those started in turn.
@@ -116,7 +153,7 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let found = with_children(std::process::id());
         assert!(found.contains(&std::process::id()) && found.contains(&child.id()), "{found:?}");
-        assert!(ArmedProcess::of(child.id()).0.is_empty());
+        assert_eq!(ArmedProcess::of(child.id()).unwrap_err(), "is not armed");
         child.kill().unwrap();
         child.wait().unwrap();
     }

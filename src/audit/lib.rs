@@ -71,7 +71,7 @@ mod verdict;
 use syncscope::{device, timeline};
 use syncscope_present::{self as present, clean, units};
 
-pub use armed::{ArmedProcess, FOLDER};
+pub use armed::{Answer, ArmedProcess, AskedRecording, FOLDER};
 pub use class::Activity;
 pub use idle::{IdleCause, IdlePlace};
 pub use places::{Reason, SteadyCalls, WaitPlace};

@@ -24,6 +24,11 @@ pub struct ProgramRecording {
 }
 
 impl ProgramRecording {
+    /// Whether a process of this number left records.
+    pub fn holds(&self, process: u32) -> bool {
+        self.processes.iter().any(|own| own.number == process)
+    }
+
     /// Says that the file of another program has no calls, or none with a stack, which `asked` would have recorded.
     pub(super) fn say_what_lacks(&mut self, what: &str, asked: &str) {
         if self.processes.iter().all(|process| process.calls.is_empty()) {

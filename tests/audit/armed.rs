@@ -1,6 +1,8 @@
 //! Programs that run armed, and are recorded while they go on.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use syncscope_audit::AuditReport;
@@ -49,13 +51,13 @@ fn window(number: &str, more: &[&str]) -> AuditReport {
     let folder = tempdir().unwrap();
     let json = folder.path().join("audit.json");
     let output = now(&[&[number, "--json", json.to_str().unwrap()], more].concat()).output().unwrap();
-    let text = std::fs::read_to_string(&json).unwrap_or_else(|_| panic!("{}", said(&output)));
+    let text = fs::read_to_string(&json).unwrap_or_else(|_| panic!("{}", said(&output)));
     serde_json::from_str(&text).unwrap()
 }
 
 #[test]
 fn a_program_that_runs_armed_is_recorded_as_often_as_it_is_asked() {
-    let line = std::fs::read_to_string(script()).unwrap();
+    let line = fs::read_to_string(script()).unwrap();
     let line = line.lines().position(|line| line.ends_with("# the planted wait")).unwrap() + 1;
     let armed = Armed::begin(&["python3", &script()]);
     for more in [["--for", "300ms"], ["--iterations", "20"]] {
@@ -82,7 +84,7 @@ fn all_that_a_process_started_are_recorded_together() {
     let mut armed = Armed::begin(&["sh", "-c", &two]);
     // Both have begun.
     armed.output.read_line(&mut String::new()).unwrap();
-    let parent = std::fs::read_to_string(format!("/proc/{}/stat", armed.number)).unwrap();
+    let parent = fs::read_to_string(format!("/proc/{}/stat", armed.number)).unwrap();
     let parent = parent.split_whitespace().nth(3).unwrap();
     let report = window(parent, &["--for", "300ms"]);
     assert_eq!(report.processes.len(), 2, "{:?}", report.processes);
@@ -109,41 +111,103 @@ fn a_process_that_is_not_armed_or_has_ended_meanwhile_gets_a_clear_word() {
     assert!(output.status.code().is_some(), "{}", said(&output));
 }
 
+/// Where a process is asked.
+fn asked_in(number: &str) -> PathBuf {
+    let environment = fs::read(format!("/proc/{number}/environ")).unwrap();
+    let text = String::from_utf8_lossy(&environment).into_owned();
+    let folder = text.split('\0').find_map(|variable| variable.strip_prefix("SYNCSCOPE_AUDIT_FOLDER=")).unwrap();
+    PathBuf::from(folder)
+}
+
+/// Waits until a process says of a recording what is waited for.
+fn wait_for(number: &str, answer: &str) {
+    let file = asked_in(number).join(format!("{number}.armed"));
+    while !fs::read_to_string(&file).unwrap().ends_with(&format!("\n{answer}\n")) {
+        std::thread::yield_now();
+    }
+}
+
+fn kill(signal: &str, asking: &Child) {
+    let status = Command::new("kill").args([signal, &asking.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+/// One that records a program for ten minutes, and has begun.
+fn asking(number: &str, more: &[&str]) -> Child {
+    let mut command = now(&[&[number, "--for", "10m"], more].concat());
+    let asking = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    wait_for(number, "begun");
+    asking
+}
+
 #[test]
 fn a_recording_is_ended_by_ctrl_c_and_what_was_recorded_is_said() {
     let armed = Armed::begin(&["python3", &script()]);
     let folder = tempdir().unwrap();
     let json = folder.path().join("audit.json");
-    let asking = now(&[&armed.number, "--for", "10m", "--json", json.to_str().unwrap()])
-        .stderr(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    // It listens before it asks, and the program records once the ask is gone.
-    let folder_of = |number: &str| {
-        let environment = std::fs::read(format!("/proc/{number}/environ")).unwrap();
-        let text = String::from_utf8_lossy(&environment).into_owned();
-        text.split('\0').find_map(|variable| variable.strip_prefix("SYNCSCOPE_AUDIT_FOLDER=")).unwrap().to_owned()
-    };
-    let was_asked = std::path::PathBuf::from(folder_of(&armed.number)).join(format!("{}.ask", armed.number));
-    let scratch = || {
-        let open = std::fs::read_dir(format!("/proc/{}/fd", asking.id())).into_iter().flatten().flatten();
-        open.filter_map(|entry| std::fs::read_link(entry.path()).ok())
-            .find(|path| path.to_string_lossy().contains(".syncscope-") && path.is_dir())
-    };
-    let records = loop {
-        if let Some(folder) = scratch() {
-            break folder;
-        }
-        std::thread::yield_now();
-    };
-    while was_asked.exists() || records.read_dir().map_or(true, |mut entries| entries.next().is_none()) {
-        std::thread::yield_now();
-    }
-    let status = Command::new("kill").args(["-INT", &asking.id().to_string()]).status().unwrap();
-    assert!(status.success());
+    let asking = asking(&armed.number, &["--json", json.to_str().unwrap()]);
+    kill("-INT", &asking);
     let output = asking.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(json.exists());
     armed.end();
+}
+
+#[test]
+fn a_second_one_that_asks_is_refused_and_the_first_goes_on() {
+    let armed = Armed::begin(&["python3", &script()]);
+    let first = asking(&armed.number, &[]);
+    let second = now(&[&armed.number]).output().unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    assert!(said(&second).contains(&format!("another program records process {} now", armed.number)));
+    wait_for(&armed.number, "begun");
+    kill("-INT", &first);
+    assert_eq!(first.wait_with_output().unwrap().status.code(), Some(0));
+    armed.end();
+}
+
+#[test]
+fn a_recording_ends_with_whoever_asked_for_it_and_the_next_one_is_whole() {
+    let armed = Armed::begin(&["python3", &script()]);
+    let mut first = asking(&armed.number, &[]);
+    kill("-KILL", &first);
+    first.wait().unwrap();
+    wait_for(&armed.number, "ended");
+    assert_eq!(window(&armed.number, &["--for", "300ms"]).warnings, [""; 0]);
+    armed.end();
+}
+
+/// A stopped process is asked and does not see it.
+#[test]
+fn what_was_not_begun_is_not_recorded_once_nobody_asks_for_it() {
+    let armed = Armed::begin(&["python3", &script()]);
+    assert!(Command::new("kill").args(["-STOP", &armed.number]).status().unwrap().success());
+    let asking = now(&[&armed.number, "--for", "10m"]).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let ask = asked_in(&armed.number).join(format!("{}.ask", armed.number));
+    while fs::read_to_string(&ask).map_or(true, |text| text.is_empty()) {
+        std::thread::yield_now();
+    }
+    kill("-INT", &asking);
+    let output = asking.wait_with_output().unwrap();
+    assert!(said(&output).contains("did not answer"), "{}", said(&output));
+    assert!(Command::new("kill").args(["-CONT", &armed.number]).status().unwrap().success());
+    // The next is not that one.
+    assert_eq!(window(&armed.number, &["--for", "300ms"]).warnings, [""; 0]);
+    armed.end();
+}
+
+#[test]
+fn a_program_whose_audit_was_killed_is_recorded_nevertheless() {
+    let mut armed = Armed::begin(&["python3", &script()]);
+    kill("-KILL", &armed.report);
+    armed.report.wait().unwrap();
+    // It holds the folder from now on; whoever makes another would remove it else.
+    let folder = fs::File::open(asked_in(&armed.number)).unwrap();
+    while folder.try_lock().is_ok() {
+        folder.unlock().unwrap();
+        std::thread::yield_now();
+    }
+    drop(folder);
+    assert_eq!(window(&armed.number, &["--for", "300ms"]).warnings, [""; 0]);
+    drop(armed.report.stdin.take());
 }

@@ -42,7 +42,8 @@ fn facts_of(command: &str) -> FactsOf {
         "lab check" => FactsOf::Elsewhere,
         // What they print is the work itself, a text for a shell, or JSON in any case.
         // Of an audit, the standard output is the audited program's, so its JSON goes to a file.
-        "audit" | "run" | "render" | "slides" | "serve" | "init" | "bench" | "attach" | "fleet" => FactsOf::None,
+        "audit" | "audit now" | "import" | "run" | "render" | "slides" | "serve" | "init" | "bench" | "attach"
+        | "fleet" => FactsOf::None,
         "kernel" | "kernel install" | "lab" | "lab release" => FactsOf::None,
         "schema" | "plan" => FactsOf::None,
         other => panic!("does `{other}` print facts? Then it has --json, and stands here with its arguments"),

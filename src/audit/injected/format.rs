@@ -126,12 +126,14 @@ pub(crate) mod note {
     pub(crate) const RANK: u32 = 5;
 }
 
-/// What the files end in by which a process says that it is armed, and is asked to record and to stop. They are named after the process.
+/// What the files end in by which a process says that it is armed, and is asked to record. They are named after the process.
 pub(crate) const ARMED: &str = "armed";
 /// As above.
 pub(crate) const ASK: &str = "ask";
+/// What a process says of the recording to a folder, whose name stands before it.
+pub(crate) const BEGUN: &str = "begun";
 /// As above.
-pub(crate) const STOP: &str = "stop";
+pub(crate) const ENDED: &str = "ended";
 
 /// No stream, no stack.
 pub(crate) const NONE: u32 = u32::MAX;

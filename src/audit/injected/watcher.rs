@@ -76,8 +76,9 @@ extern "C" fn watch(_: *mut c_void) -> *mut c_void {
             watcher.turn();
         }
     }
+    let mut asks = armed::Asks::default();
     loop {
-        watcher.record(&armed::wait());
+        watcher.record(&asks.next());
     }
 }
 
@@ -144,10 +145,11 @@ impl Watcher {
             }
             with_cupti(crate::stop);
         } else {
-            // Why not is in the file.
+            // Why not is in the file, where that could be made.
             file::end();
         }
         with_end(file::close);
+        ask.end();
     }
 
     fn turn(&mut self) {

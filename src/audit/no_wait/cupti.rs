@@ -46,7 +46,7 @@ impl Subscription {
             status if TAKEN.contains(&status) => {
                 return Err(failed(
                     "another tool in this process has CUPTI's callbacks: a profiler, such as torch.profiler or Nsight, or \
-                     `report audit`. Run the test without it",
+                     an audit of syncscope. Run the test without it",
                 ));
             }
             status => return Err(Refusal::Failed(format!("cuptiSubscribe answered {status}"))),

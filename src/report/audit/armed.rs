@@ -1,5 +1,6 @@
 //! `report audit now`: records a program that runs armed.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -7,19 +8,26 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register;
-use syncscope_audit::{self as audit, ArmedProcess, AuditReport, ProgramRecording};
+use syncscope_audit::{self as audit, Answer, ArmedProcess, AskedRecording, AuditReport, ProgramRecording};
 
 use super::super::naming::invocation;
 use super::super::run::{count, duration};
 use super::super::{End, UsageError};
 use super::{Asked, Shown, Stacks};
 use crate::files::Scratch;
-use crate::present::units::counted;
 
 /// Record a program that runs armed, and say where it waits
 #[derive(Args)]
+#[command(after_help = "\
+The recording ends before its time by Ctrl-C, and what was recorded is said.
+
+Exit codes: 0, 1 where a budget or a baseline does not hold, 2 where no such process is armed, or another program records it now.
+
+Examples:
+  report audit now 4711 --for 10s
+  report audit now 4711 --iterations 20 --stacks all --html audit.html")]
 pub(super) struct Arguments {
     /// The number of the process; those that it started are recorded, too
     pid: u32,
@@ -39,68 +47,87 @@ pub(super) struct Arguments {
 /// For how long it is recorded where that is not stated, and at most where iterations are.
 const USUAL: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
-/// How often it is looked at, and how often iterations are counted.
+/// How often it is looked at, and how often iterations are counted, which takes at most one part in so many of the time.
 const LOOK: Duration = Duration::from_millis(50);
 const COUNTED: Duration = Duration::from_millis(500);
-/// How much longer a process may take to begin and to end its records.
+const COUNTING_SHARE: u32 = 10;
+/// How long a process may take to answer, and to end its records.
+const ANSWERED: Duration = Duration::from_secs(10);
 const LATE: Duration = Duration::from_secs(60);
+/// What is not answered in this time after an interrupt will not be recorded.
+const INTERRUPTED: Duration = Duration::from_secs(1);
 
 pub(super) fn now(arguments: &Arguments) -> anyhow::Result<End> {
     let asked = Asked::of(&arguments.shown, arguments.stacks, &[])?;
     let processes = armed(arguments.pid)?;
-    let recording = record(arguments, &asked, &processes)?;
+    let recording = record(arguments, &asked, processes)?;
     asked.say(&recording, &format!("process {}", arguments.pid), true)
 }
 
 fn armed(pid: u32) -> Result<Vec<ArmedProcess>, UsageError> {
-    let (processes, is_begun) = ArmedProcess::of(pid);
-    match (processes.is_empty(), is_begun) {
-        (false, _) => Ok(processes),
-        (true, true) => Err(UsageError(format!("process {pid} is to be armed, and has not begun to use CUDA"))),
-        (true, false) => Err(UsageError(format!(
-            "no process {pid} of yours is armed: begin it by `{} audit --armed -- COMMAND`",
-            invocation()
-        ))),
-    }
+    ArmedProcess::of(pid).map_err(|why| {
+        UsageError(format!("process {pid} {why}: `{} audit --armed -- COMMAND` begins one that is", invocation()))
+    })
 }
 
 /// Has them record until the time is over, or this process is asked to end, and reads what they left.
-fn record(arguments: &Arguments, asked: &Asked<'_>, processes: &[ArmedProcess]) -> anyhow::Result<ProgramRecording> {
+fn record(arguments: &Arguments, asked: &Asked<'_>, processes: Vec<ArmedProcess>) -> anyhow::Result<ProgramRecording> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
         register(signal, Arc::clone(&interrupted)).context("cannot listen for signals")?;
     }
     let folder = Scratch::new().context("cannot make a folder for the records")?;
     let usual = if arguments.iterations.is_some() { LONGEST } else { USUAL };
     let length = arguments.length.unwrap_or(usual);
+    let mut recordings = Vec::new();
     for process in processes {
         let number = process.number;
-        process
-            .ask(folder.path(), &asked.stacks.name(), length)
-            .with_context(|| format!("cannot ask process {number}"))?;
+        recordings.push(process.ask(folder.path(), &asked.stacks.name(), length).map_err(
+            |error| match error.kind() {
+                ErrorKind::WouldBlock => UsageError(format!("another program records process {number} now")).into(),
+                _ => anyhow::Error::from(error).context(format!("cannot ask process {number}")),
+            },
+        )?);
     }
     let begun = Instant::now();
-    let (mut counted_at, mut is_stopped) = (begun, false);
-    while !processes.iter().all(|process| process.is_over(folder.path())) {
+    let mut count_at = begun + COUNTED;
+    // Since when nobody wants them to go on.
+    let mut enough: Option<Instant> = None;
+    while recordings.iter().any(|one| is_awaited(one, begun, enough)) {
         sleep(LOOK);
-        if begun.elapsed() > length + LATE {
-            let late = processes.iter().filter(|process| !process.is_over(folder.path())).count();
-            alert!("warning: {} did not end in time what was asked", counted(late as u64, "process"));
-            break;
-        }
-        let mut is_enough = interrupted.load(Ordering::Relaxed);
-        if let Some(iterations) = arguments.iterations.filter(|_| counted_at.elapsed() >= COUNTED) {
+        let mut is_enough = interrupted.load(Ordering::Relaxed) || begun.elapsed() > length + ANSWERED;
+        if let Some(iterations) = arguments.iterations.filter(|_| Instant::now() >= count_at) {
+            let counting = Instant::now();
             is_enough |= have_made(iterations, &audit::read_records(folder.path())?, asked);
-            counted_at = Instant::now();
+            // The programs run beside it.
+            count_at = Instant::now() + COUNTED.max(COUNTING_SHARE * counting.elapsed());
         }
-        if is_enough && !is_stopped {
-            is_stopped = true;
-            for process in processes {
-                process.stop().with_context(|| format!("cannot stop process {}", process.number))?;
-            }
+        if is_enough && enough.is_none() {
+            enough = Some(Instant::now());
+            recordings.iter_mut().for_each(AskedRecording::stop);
         }
     }
-    Ok(audit::read_records(folder.path())?)
+    let recorded = audit::read_records(folder.path())?;
+    for one in &recordings {
+        let number = one.process.number;
+        match one.answer() {
+            Answer::Ended if recorded.holds(number) => {}
+            Answer::Ended => {
+                alert!("warning: process {number} left no records: it ended, is of another user, or the disk is full");
+            }
+            _ => alert!("warning: process {number} did not answer: it is stopped, or runs another program now"),
+        }
+    }
+    Ok(recorded)
+}
+
+/// Whether there is more to come of a recording.
+fn is_awaited(recording: &AskedRecording, begun: Instant, enough: Option<Instant>) -> bool {
+    match recording.answer() {
+        Answer::Ended => false,
+        Answer::Recording => enough.is_none_or(|since| since.elapsed() < LATE),
+        Answer::None => begun.elapsed() < ANSWERED && enough.is_none_or(|since| since.elapsed() < INTERRUPTED),
+    }
 }
 
 /// Whether all processes that use a device have made so many iterations.

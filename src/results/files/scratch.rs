@@ -25,7 +25,8 @@ pub struct Scratch {
 impl Scratch {
     /// Makes one, and removes those that killed processes of this user left.
     pub fn new() -> io::Result<Self> {
-        Self::within(&std::env::temp_dir())
+        // Another program may be told the path, and be elsewhere.
+        Self::within(&std::path::absolute(std::env::temp_dir())?)
     }
 
     /// The same in another folder.
