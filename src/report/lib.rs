@@ -27,6 +27,7 @@ mod experiments;
 mod first_steps;
 mod fleet;
 mod history;
+mod import;
 mod init;
 mod interrupt;
 mod job;
@@ -230,6 +231,7 @@ enum Command {
     Kernel(kernel::Arguments),
     Lab(lab::Arguments),
     Attach(attach::Arguments),
+    Import(import::Arguments),
     Collect(collect::Arguments),
     Submit(submit::Arguments),
     History(history::Arguments),
@@ -260,6 +262,7 @@ fn execute(cli: Cli, context: &AppContext) -> anyhow::Result<End> {
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Lab(arguments) => lab::execute(arguments, context),
         Command::Attach(arguments) => attach::execute(&arguments, context),
+        Command::Import(arguments) => import::execute(&arguments),
         Command::Collect(arguments) => collect::execute(&arguments),
         Command::Submit(arguments) => submit::execute(&arguments),
         Command::History(arguments) => history::execute(&arguments),

@@ -151,7 +151,7 @@ pub fn now() -> String {
 }
 
 /// A clock beyond the years that RFC 3339 can write, -9999 to 9999, is written as the nearest of them.
-fn written(time: SystemTime) -> String {
+pub(super) fn written(time: SystemTime) -> String {
     let nearest = if time < SystemTime::UNIX_EPOCH { Timestamp::MIN } else { Timestamp::MAX };
     let time = Timestamp::try_from(time).unwrap_or(nearest);
     format!("{time:.0}")

@@ -58,7 +58,7 @@ impl Results {
     }
 
     /// Finds the first reference that leads nowhere, and the first run, row or timeline that contradicts itself.
-    fn check(&self) -> Result<(), String> {
+    pub(super) fn check(&self) -> Result<(), String> {
         if self.runs.is_empty() {
             return Err("it holds no run".to_owned());
         }

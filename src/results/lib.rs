@@ -9,6 +9,7 @@
 //! | `run`, `environment`, `selection` | the content of a file: its runs, where they were made, what was chosen |
 //! | `file`, `digest` | reading and writing files, and their digest |
 //! | `system` | what another program measured of the same work, put into a results file |
+//! | `import` | what other benchmarks measured: nvbench, criterion |
 //! | `lookup`, `catalog` | finding rows, and what rows there could be |
 //! | `metric` | what the samples of a row come to |
 //! | `expression` | formulas, and what tests and sentences compute of rows |
@@ -36,6 +37,7 @@ mod expression;
 mod file;
 pub mod files;
 pub mod host_clock;
+mod import;
 mod lookup;
 mod metric;
 mod missing;
@@ -68,6 +70,7 @@ pub use direction::Direction;
 pub use environment::{DeviceDescription, Environment, Host, Program, now, without_folders};
 pub use expression::{Dimension, Expression, Extreme, FILTERS as EXPRESSION_FILTERS, FormulaOperand, SyntaxError};
 pub use file::{MAX_BYTES as LONGEST_FILE, MAX_RUNS};
+pub use import::NEWEST_BASELINE;
 pub use lookup::{Lookup, agrees, holds, preferred};
 pub use metric::{Metric, share_interval};
 pub use missing::{Lacking, MissingReason};

@@ -270,9 +270,13 @@ impl Results {
 
     /// Adds what a system measured as its next run.
     pub fn add_run(&mut self, system: System) {
+        self.add_run_of(system, &Catalog::new(self.rows.iter().map(|row| row.spec.clone())));
+    }
+
+    /// The same, where `catalog` says what rows are.
+    pub(super) fn add_run_of(&mut self, system: System, catalog: &Catalog) {
         let id = format!("{}-{}", system.name, self.runs_of(&system.name).count() + 1);
-        let catalog = Catalog::new(self.rows.iter().map(|row| row.spec.clone()));
-        let (run, rows) = system.into_run(id, &catalog);
+        let (run, rows) = system.into_run(id, catalog);
         self.runs.push(run);
         self.merge(rows);
     }
