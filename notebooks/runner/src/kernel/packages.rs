@@ -71,13 +71,16 @@ mod tests {
 
     use super::*;
 
-    /// An answer about packages, each with what it needs and the kind of the need.
-    fn answer(members: &[&str], needs: &[(&str, Vec<(&str, Option<&str>)>)]) -> Value {
+    /// What a package needs, and the kind of the need.
+    type Need<'a> = (&'a str, Option<&'a str>);
+
+    /// An answer about packages.
+    fn answer(members: &[&str], needs: &[(&str, Vec<Need<'_>>)]) -> Value {
         let package = |name: &str| {
             let kind = if name == "derive" { "proc-macro" } else { "lib" };
             json!({"id": name, "name": name, "targets": [{"kind": [kind]}]})
         };
-        let node = |(name, needed): &(&str, Vec<(&str, Option<&str>)>)| {
+        let node = |(name, needed): &(&str, Vec<Need<'_>>)| {
             let deps = needed.iter().map(|(pkg, kind)| json!({"pkg": pkg, "dep_kinds": [{"kind": kind}]}));
             json!({"id": name, "deps": deps.collect::<Vec<_>>(), "dependencies": []})
         };
