@@ -37,7 +37,7 @@ pub(crate) struct Ask {
 pub(crate) struct Asks {
     /// The folder of the last one.
     last: PathBuf,
-    /// The folder in which it is asked, held: where the program that armed this process was killed, another would remove it.
+    /// The folder in which it is asked, held: were the program that armed this process killed, another would remove it.
     held: Option<File>,
 }
 

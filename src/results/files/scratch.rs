@@ -1,8 +1,8 @@
 //! A folder among temporary files, for what this process and another program tell each other, or beside the place that what is
 //! made in it goes to.
 //!
-//! It goes with the process that made it, which holds a lock on it. What one that was killed left goes when the next one is
-//! made. Where a file system keeps no locks, it stays.
+//! It goes with the process that made it, which holds a lock on it, as others may. What one that was killed left goes when the
+//! next one is made and nobody holds it. Where a file system keeps no locks, it stays.
 
 use std::fs::{self, File};
 use std::io;
@@ -34,7 +34,7 @@ impl Scratch {
         clear(place);
         loop {
             let folder = tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).rand_bytes(RANDOM).tempdir_in(place)?;
-            let lock = File::open(folder.path()).and_then(|lock| lock.lock().map(|()| lock)).ok();
+            let lock = File::open(folder.path()).and_then(|lock| lock.lock_shared().map(|()| lock)).ok();
             // Before its lock was held, another process may have taken it for one that was left.
             if folder.path().exists() {
                 return Ok(Self { folder, _lock: lock });

@@ -240,7 +240,7 @@ mod tests {
         assert!(html.contains("<img ") && text.contains("Histogram of 30 samples"), "{text}");
         let comparison = Comparison::new(a, b).unwrap();
         let (html, text) = shown(&comparison);
-        assert!(html.contains("<img ") && text.contains("b − a") && text.contains("% of a"), "{text}");
+        assert!(html.contains("<img ") && text.contains("b − a") && text.contains("b = 4.27 × a"), "{text}");
         assert!(shown(&comparison.a).1.contains("n = 30"));
     }
 

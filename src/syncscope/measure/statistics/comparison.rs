@@ -73,7 +73,10 @@ impl Comparison {
             let interval = self.difference.format_interval(unit);
             return format!("{names}: not distinguishable from 0 (interval {interval}, n = {n})");
         }
-        let relative = self.relative().map(|share| format!(", {}", relation(share, self.samples.0.name())));
+        let relative = self.relative().map(|share| {
+            let [of, other] = [&self.samples.0, &self.samples.1].map(|samples| samples.name());
+            format!(", {}", relation(share, of, other))
+        });
         format!("{names}: {}{}", self.difference.format(unit), relative.unwrap_or_default())
     }
 }
@@ -85,10 +88,10 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// How much longer than `of` the second case takes, and from twice as long on how many times as long.
-fn relation(share: f64, of: &str) -> String {
+/// How much longer than `of` the other case takes, and from twice as long on how many times as long.
+fn relation(share: f64, of: &str, other: &str) -> String {
     if share >= 1.0 {
-        return format!("{} {of}", Scale::TIMES.significant(1.0 + share, 3));
+        return format!("{other} = {} {of}", Scale::TIMES.significant(1.0 + share, 3));
     }
     let sign = if share < 0.0 { "−" } else { "+" };
     let decimals = if share.abs() < 0.1 { 1 } else { 0 };
@@ -140,7 +143,7 @@ mod tests {
     #[test]
     fn a_case_that_takes_many_times_as_long_is_written_as_a_factor() {
         let text = compared(|i| 1.0 + 0.001 * noise(i), |i| 337.0 + 0.1 * noise(i), 30).to_string();
-        assert!(text.ends_with("n = 30), 337 × async"), "{text}");
+        assert!(text.ends_with("n = 30), forced = 337 × async"), "{text}");
     }
 
     #[test]
