@@ -201,8 +201,10 @@ fn a_program_whose_audit_was_killed_is_recorded_nevertheless() {
     let mut armed = Armed::begin(&["python3", &script()]);
     // It holds its folder since it looked for the first ask; whoever makes another would remove it else.
     window(&armed.number, &["--for", "100ms"]);
+    // The program ends with its input, which waiting for its audit would close.
+    let input = armed.report.stdin.take();
     kill("-KILL", &armed.report);
     armed.report.wait().unwrap();
     assert_eq!(window(&armed.number, &["--for", "300ms"]).warnings, [""; 0]);
-    drop(armed.report.stdin.take());
+    drop(input);
 }
