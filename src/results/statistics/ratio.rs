@@ -114,7 +114,7 @@ impl Change {
 /// use syncscope_results::statistics::runs_to_decide;
 ///
 /// let (a, b) = ([1.0, 1.04, 0.97, 1.02, 0.98], [1.01, 0.96, 1.03, 0.99, 1.05]);
-/// assert_eq!(runs_to_decide(&b, &a, 0.05, 0.95), Some(6));
+/// assert_eq!(runs_to_decide(&b, &a, 0.05, 0.95), Some(5));
 /// ```
 pub fn runs_to_decide(b: &[f64], a: &[f64], threshold: f64, level: f64) -> Option<usize> {
     const MOST: usize = 1_000;
