@@ -174,26 +174,24 @@ fn repeated(process: &Process) -> Option<(String, Vec<Begin>)> {
 
 /// When work began, in this order, and the least number of what began then or later.
 fn numbers_behind(process: &Process) -> Vec<(u64, u64)> {
-    let mut numbers: Vec<(u64, u64)> = process.work.iter().map(|work| (work.start, work.correlation)).collect();
-    numbers.sort_unstable();
-    let mut least = u64::MAX;
-    for (_, number) in numbers.iter_mut().rev() {
-        least = least.min(*number);
-        *number = least;
-    }
-    numbers
+    with_least_behind(process.work.iter().map(|work| (work.start, work.correlation)))
 }
 
 /// Of each call, in the order of their numbers, when the host entered it or the first one with a later number.
 fn host_times(process: &Process) -> Vec<(u64, u64)> {
-    let mut times: Vec<(u64, u64)> = process.calls.iter().map(|call| (call.correlation, call.enter)).collect();
-    times.sort_unstable();
-    let mut earliest = u64::MAX;
-    for (_, enter) in times.iter_mut().rev() {
-        earliest = earliest.min(*enter);
-        *enter = earliest;
+    with_least_behind(process.calls.iter().map(|call| (call.correlation, call.enter)))
+}
+
+/// Pairs in order, each with the least second of itself and of those behind it.
+fn with_least_behind(pairs: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    let mut pairs: Vec<(u64, u64)> = pairs.collect();
+    pairs.sort_unstable();
+    let mut least = u64::MAX;
+    for (_, second) in pairs.iter_mut().rev() {
+        least = least.min(*second);
+        *second = least;
     }
-    times
+    pairs
 }
 
 /// How much of a sequence the parts are that lie between these places and are alike, where the places span half of it.
