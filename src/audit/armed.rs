@@ -74,14 +74,14 @@ impl ArmedProcess {
         /// The process itself tries the lock for a moment.
         const TRIES: u32 = 20;
         let mut ask = File::options().write(true).create(true).truncate(false).open(self.file(ASK))?;
-        let mut tries = (1..=TRIES).map(|_| ask.try_lock()).skip_while(|locked| {
-            let is_held = matches!(locked, Err(TryLockError::WouldBlock));
-            if is_held {
-                sleep(Duration::from_millis(10));
+        let mut tries = 1;
+        while let Err(error) = ask.try_lock() {
+            if tries == TRIES || matches!(error, TryLockError::Error(_)) {
+                return Err(error.into());
             }
-            is_held
-        });
-        tries.next().unwrap_or(Err(TryLockError::WouldBlock))?;
+            tries += 1;
+            sleep(Duration::from_millis(10));
+        }
         let text =
             [records.as_os_str().as_bytes(), format!("\n{stacks}\n{}\n", length.as_millis()).as_bytes()].concat();
         ask.set_len(0)?;
