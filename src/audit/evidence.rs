@@ -56,6 +56,8 @@ pub(crate) struct CallJudgement {
     pub(crate) unknown: u64,
     /// The work that it waited for last, as a place in [`Process::work`].
     pub(crate) awaited: Option<usize>,
+    /// The work before whose end it does not return, whether it had to wait for that or found it ended.
+    pub(crate) bound: Option<usize>,
     /// How many bytes it copied.
     pub(crate) bytes: u64,
 }
@@ -72,6 +74,32 @@ pub(crate) enum Cause {
     Uncertain,
     /// It took much longer than its like, and no work explains it.
     Unknown,
+}
+
+/// For what a copy blocks the host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Blocking {
+    /// Until the host has what it asked for.
+    ToHost,
+    /// Until the driver has read pageable memory.
+    WhileRead,
+    /// Until the device has it.
+    ToDevice,
+}
+
+impl Blocking {
+    /// `None` of a copy that returns before it is done.
+    fn of(copy: &RecordedWork, asynchronous: bool) -> Option<Self> {
+        let WorkKind::Copy { direction, host } = copy.kind else { return None };
+        match (direction, host) {
+            // Within the device, also without a stream.
+            (RecordedDirection::Other, _) => None,
+            (_, HostMemoryKind::Pinned) if asynchronous => None,
+            (RecordedDirection::ToHost, _) => Some(Self::ToHost),
+            (RecordedDirection::ToDevice, HostMemoryKind::Pageable) => Some(Self::WhileRead),
+            (RecordedDirection::ToDevice, _) => Some(Self::ToDevice),
+        }
+    }
 }
 
 /// The work of one stream, or of all, in the order in which it was enqueued.
@@ -140,7 +168,12 @@ pub(crate) fn judge(process: &Process) -> Vec<CallJudgement> {
     evidence.usual = evidence.usual_times();
     let within = nesting::times_within(&process.calls);
     let judged = process.calls.iter().zip(within);
-    judged.map(|(call, within)| evidence.judge(call).without(within, call.exit - call.enter)).collect()
+    let judged = judged.map(|(call, within)| {
+        let judgement = evidence.judge(call);
+        let bound = judgement.awaited.or_else(|| evidence.bound(call));
+        CallJudgement { bound, ..judgement }.without(within, call.exit - call.enter)
+    });
+    judged.collect()
 }
 
 impl<'a> Evidence<'a> {
@@ -149,7 +182,7 @@ impl<'a> Evidence<'a> {
         let mut times: HashMap<&str, Vec<u64>> = HashMap::new();
         for call in &self.process.calls {
             if self.all_before(call).is_none_or(|(end, _)| end <= call.enter) {
-                let copied = self.own_copy(call).map_or(0, |copy| blocked_by(copy, call.enter, call.exit));
+                let copied = self.own_copy(call).map_or(0, |(_, copy)| blocked_by(copy, call.enter, call.exit));
                 times.entry(&call.name).or_default().push(call.exit - call.enter - copied);
             }
         }
@@ -192,7 +225,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// The copy that a call made. Through the run-time library, it has the number of that library's call around this one.
-    fn own_copy(&self, call: &RecordedCall) -> Option<&'a RecordedWork> {
+    fn own_copy(&self, call: &RecordedCall) -> Option<(usize, &'a RecordedWork)> {
         const AROUND: u64 = 8;
         if !matches!(call.class, Class::Copy { .. }) {
             return None;
@@ -200,7 +233,7 @@ impl<'a> Evidence<'a> {
         let past = self.copies.partition_point(|(correlation, _)| *correlation <= call.correlation);
         let near = self.copies[..past].iter().rev().take(2 * AROUND as usize);
         let near = near.take_while(|(number, _)| number.saturating_add(AROUND) > call.correlation);
-        near.filter_map(|(_, place)| self.process.work.get(*place)).find(|work| {
+        near.filter_map(|(_, place)| Some((*place, self.process.work.get(*place)?))).find(|(_, work)| {
             let same = call.bytes == 0 || work.bytes == 0 || work.bytes == call.bytes;
             work.start >= call.enter && same && call.stream.is_none_or(|stream| stream == work.stream)
         })
@@ -211,7 +244,7 @@ impl<'a> Evidence<'a> {
         match call.class {
             Class::Record | Class::Profiler => CallJudgement { own: duration, ..CallJudgement::default() },
             Class::Copy { asynchronous } => {
-                let copy = self.own_copy(call);
+                let copy = self.own_copy(call).map(|(_, copy)| copy);
                 let bytes = copy.map_or(call.bytes, |copy| copy.bytes.max(call.bytes));
                 CallJudgement { bytes, ..self.copy(call, copy, asynchronous) }
             }
@@ -239,8 +272,9 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn synchronization(&self, call: &RecordedCall) -> CallJudgement {
-        let depends = match call.class {
+    /// The last work that a synchronization names, where it names any; none where it is not known what it names.
+    fn named(&self, call: &RecordedCall) -> Option<Option<(u64, usize)>> {
+        match call.class {
             Class::Event if call.event == 0 && call.recorded_by.is_none() => None,
             Class::Event => match self.recorded(call) {
                 Some((number, stream)) => stream.map(|stream| self.on_stream(call, stream, number)),
@@ -249,8 +283,33 @@ impl<'a> Evidence<'a> {
             Class::Stream => call.stream.map(|stream| self.on_stream(call, stream, call.correlation)),
             // Where it returned before all had ended, there is another device, which it does not name.
             _ => Some(self.all_before(call)).filter(|all| all.is_none_or(|(end, _)| end <= call.exit + SLACK)),
+        }
+    }
+
+    /// What a call would have waited for, had that not ended before.
+    fn bound(&self, call: &RecordedCall) -> Option<usize> {
+        let before = match call.class {
+            Class::Stream | Class::Context | Class::Event => self.named(call)?,
+            Class::Free | Class::Unlock => self.all_before(call),
+            Class::Copy { asynchronous } => {
+                let (place, copy) = self.own_copy(call)?;
+                match Blocking::of(copy, asynchronous)? {
+                    Blocking::WhileRead if copy.start < call.exit => {
+                        self.on_stream(call, copy.stream, copy.correlation)
+                    }
+                    Blocking::WhileRead => None,
+                    Blocking::ToHost | Blocking::ToDevice => {
+                        return (copy.end <= call.exit + SLACK).then_some(place);
+                    }
+                }
+            }
+            _ => None,
         };
-        let Some(depends) = depends else { return self.of_unknown_stream(call, call.stream) };
+        before.map(|(_, place)| place)
+    }
+
+    fn synchronization(&self, call: &RecordedCall) -> CallJudgement {
+        let Some(depends) = self.named(call) else { return self.of_unknown_stream(call, call.stream) };
         let least = call.enter + self.usual(call).unwrap_or(0).min(SLACK);
         match depends.filter(|(end, _)| *end > least && *end <= call.exit + SLACK) {
             Some((end, awaited)) => waited(call, end, awaited),
@@ -317,22 +376,12 @@ impl<'a> Evidence<'a> {
             // Its record was lost, or it is part of a graph.
             return without_reason();
         };
-        let WorkKind::Copy { direction, host } = copy.kind else { return none };
-        let waits = match host {
-            HostMemoryKind::Pinned => !asynchronous,
-            HostMemoryKind::Pageable => true,
-            HostMemoryKind::Unknown => !asynchronous || direction != RecordedDirection::Other,
-        };
-        // A copy within the device returns before it is done, also without a stream.
-        if !waits || direction == RecordedDirection::Other {
-            return without_reason();
-        }
+        let Some(blocking) = Blocking::of(copy, asynchronous) else { return without_reason() };
         let pending = self.on_stream(call, copy.stream, copy.correlation).filter(|(end, _)| *end > call.enter);
         let returned_after_it = copy.end <= call.exit + SLACK;
-        let is_read_by_the_host = direction == RecordedDirection::ToDevice && host == HostMemoryKind::Pageable;
         // How much of the call's time behind this moment is its own copy.
         let own_part = |from: u64| {
-            if is_read_by_the_host && copy.start < call.exit {
+            if blocking == Blocking::WhileRead && copy.start < call.exit {
                 copy.end.min(call.exit).saturating_sub(from)
             } else if returned_after_it {
                 blocked_by(copy, from, call.exit)
@@ -350,7 +399,7 @@ impl<'a> Evidence<'a> {
         let left = end.min(call.exit) - call.enter;
         let is_later = self.usual(call).is_none_or(|usual| duration >= left + usual / 2);
         match copy.start <= call.exit + SLACK && end <= call.exit + SLACK {
-            true if (direction == RecordedDirection::ToHost && returned_after_it) || (is_later && left > SLACK) => {
+            true if (blocking == Blocking::ToHost && returned_after_it) || (is_later && left > SLACK) => {
                 let judgement = waited(call, end, awaited);
                 let copied = own_part(end.min(call.exit)).min(judgement.own);
                 CallJudgement { copy: copied, own: judgement.own - copied, ..judgement }

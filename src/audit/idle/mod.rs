@@ -31,7 +31,10 @@ pub use cause::IdleCause;
 pub(crate) use ticks::Tick;
 use ticks::{Key, ticks};
 
+use super::class::Class;
 use super::evidence::{CallJudgement, Cause};
+use super::format::OTHER_THREAD;
+use super::iterations::SteadyState;
 use super::places;
 use super::recording::{Frame, Process, RecordedCall, RecordedWork};
 use super::shares::{self, ShareSegment};
@@ -48,6 +51,8 @@ const SLACK: u64 = 5_000;
 /// How late a sample may be, and for what part of its time a thread may stand, before that is a cause.
 const STOOD: u64 = 200_000;
 const STOOD_SHARE: f64 = 0.2;
+/// In one of how many iterations another thread may copy or wait, and at one of how many launches the thread may change.
+const SELDOM: usize = 10;
 
 /// A line of a program that leaves a device idle, and why.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -168,6 +173,25 @@ pub(crate) fn of(
 pub(crate) fn feeder(process: &Process) -> (Option<u32>, Vec<Tick>) {
     let most = Feeders::of(process).most;
     (most, ticks(process, most))
+}
+
+/// Whether a stack is of a thread that works for a line of another: one without Python, as those of PyTorch's backward pass.
+pub(crate) fn works_for_another(process: &Process, stack: Option<u32>) -> bool {
+    process.frames_of(stack).first().is_some_and(|frame| frame.file == OTHER_THREAD)
+}
+
+/// Whether several threads feed the devices in the iterations, each for itself: another one copies or waits there at a line of its
+/// own, or launches come from them by turns.
+pub(crate) fn is_fed_by_several(process: &Process, feeder: Option<u32>, steady: &SteadyState) -> bool {
+    let is_other = |call: &&RecordedCall| {
+        let is_feeding = call.class.is_explicit() || matches!(call.class, Class::Copy { .. });
+        let is_own = Some(call.thread) == feeder || works_for_another(process, call.stack);
+        is_feeding && !is_own && call.stack.is_some() && steady.holds(call.enter)
+    };
+    let launches: Vec<u32> =
+        process.launches.iter().filter(|launch| steady.holds(launch.enter)).map(|launch| launch.thread).collect();
+    let turns = launches.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    process.calls.iter().filter(is_other).count() * SELDOM > steady.begins.len() || turns * SELDOM > launches.len()
 }
 
 fn place(process: &Process, key: Key, found: Found) -> IdlePlace {
@@ -471,7 +495,6 @@ pub(crate) fn merged(of_processes: impl IntoIterator<Item = Vec<IdlePlace>>) -> 
 #[cfg(test)]
 mod tests {
     use super::super::evidence::judge;
-    use super::super::format::OTHER_THREAD;
     use super::super::recording::by_hand::call;
     use super::super::recording::{Doing, RecordedLaunch, RecordedWork, Sample};
     use super::*;

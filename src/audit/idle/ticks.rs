@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::super::format::OTHER_THREAD;
 use super::super::places;
 use super::super::recording::{Doing, Frame, Process, Sample};
-use super::IdleCause;
+use super::{IdleCause, works_for_another};
 
 /// The function of PyTorch in which a thread waits for those that run its backward pass.
 const BACKWARD: &str = "_engine_run_backward";
@@ -54,8 +53,7 @@ pub(crate) fn ticks(process: &Process, thread: Option<u32>) -> Vec<Tick> {
     for samples in process.samples.chunk_by(|one, next| one.asked == next.asked) {
         let of = |thread: Option<u32>| samples.iter().find(|sample| Some(sample.thread) == thread);
         let (own, main) = (of(thread), of(Some(process.number)));
-        let works_for_another =
-            own.is_some_and(|own| process.frames_of(own.stack).first().is_some_and(|frame| frame.file == OTHER_THREAD));
+        let works_for_another = own.is_some_and(|own| works_for_another(process, own.stack));
         let is_running = |sample: &&Sample| sample.doing == Doing::Running;
         let chosen = match own {
             Some(own) if !works_for_another || is_running(&own) => Some(own),

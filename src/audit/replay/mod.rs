@@ -10,6 +10,8 @@
 //!
 //! * When work was launched is known where it was recorded, or the device stood still before it, and else only that it lies between
 //!   two such times. It is replayed with launches spread evenly between these, with most of them early, and with most of them late.
+//! * Which work waits for that of another stream shows only where it was held up by it. It is replayed with these dependencies
+//!   alone, and with all work behind what had ended on other streams when it began.
 //! * How long the lines of a place take is known by samples, position by position of the iterations: as long as a share of
 //!   samples, to two of its standard errors.
 //! * A call that does not block may cost what such calls cost, or nothing. What stands in the place of lines that are moved
@@ -19,14 +21,13 @@
 //! errors of the iterations' mean.
 //!
 //! # Limits
-//! One thread feeds the devices at a time, and one process. Copies and kernels are not faster or slower beside others. What the
+//! One thread feeds the devices at a time, and one process; where several threads do, nothing is told. Copies and kernels are not faster or slower beside others. What the
 //! audit itself costs is part of the host's time. Where launches take the time, it is told what would be left if they took none.
 
 use std::collections::HashMap;
 
 use super::class::Class;
 use super::evidence::{CallJudgement, Cause};
-use super::format::OTHER_THREAD;
 use super::idle::{self, IdleCause, IdlePlace, Tick};
 use super::iterations::SteadyState;
 use super::places::{self, NOTHING};
@@ -54,6 +55,15 @@ const ERRORS: f64 = 2.0;
 /// When launches are taken to have been made of which that is not known: by which power of their part in the sequence. Evenly, the
 /// most of them early, and the most of them late.
 const PACES: [f64; 3] = [1.0, 2.0, 0.5];
+
+/// Which work of one stream is taken to depend on that of another.
+#[derive(Clone, Copy)]
+enum Orders {
+    /// What was held up by it in the recording.
+    Seen,
+    /// Whatever came behind it in the recording.
+    All,
+}
 
 /// What the thread did: places in [`Process::work`] and [`Process::calls`].
 #[derive(Clone, Copy)]
@@ -94,8 +104,13 @@ impl Removed {
 /// Says of the places how long an iteration would take without each.
 pub(crate) fn without(process: &Process, judgements: &[CallJudgement], steady: &SteadyState, places: &mut [IdlePlace]) {
     let (feeder, ticks) = idle::feeder(process);
-    let steps = steps(process, judgements, feeder);
-    let replays: Vec<Replay<'_>> = PACES.iter().filter_map(|pace| Replay::of(process, steady, &steps, *pace)).collect();
+    let steps = &steps(process, judgements, feeder)[..];
+    if idle::is_fed_by_several(process, feeder, steady) {
+        return;
+    }
+    let replay = |orders| PACES.iter().filter_map(move |pace| Replay::of(process, steady, steps, *pace, orders));
+    let mut replays: Vec<Replay<'_>> = replay(Orders::Seen).collect();
+    replays.extend(replay(Orders::All).filter(|replay| !replay.behind.is_empty()));
     let Some(seen) = replays.first().map(|even| Seen::of(even, &ticks)) else { return };
     // Of each replay: how long an iteration takes with all places, and how far that is from what was recorded.
     let whole: Vec<(f64, f64)> = replays
@@ -108,7 +123,7 @@ pub(crate) fn without(process: &Process, judgements: &[CallJudgement], steady: &
     let mean = (steady.window.1 - steady.window.0) as f64 / steady.iterations() as f64;
     let error = replays[0].error();
     for place in places.iter_mut().take(PLACES) {
-        let Some(removed) = removals(process, judgements, &steps, &seen, place) else { continue };
+        let Some(removed) = removals(process, judgements, steps, &seen, place) else { continue };
         let each = replays.iter().zip(&whole).flat_map(|(replay, (whole, off))| {
             let changed = removed.iter().map(move |removed| mean + replay.iteration(removed) - whole);
             changed.flat_map(move |time| [time - off, time + off])
@@ -135,9 +150,14 @@ fn removals(
     place: &IdlePlace,
 ) -> Option<[Removed; 2]> {
     let of_calls = |is_wait: bool| {
+        // Of a line that waits, also those times when what it waits for had ended.
+        let is_of = |own: &CallJudgement| match own.cause {
+            Cause::Wait => is_wait,
+            _ => !is_wait || own.bound.is_some(),
+        };
         let is_there = |call: &usize| {
             let recorded = &process.calls[*call];
-            (judgements[*call].cause == Cause::Wait) == is_wait
+            is_of(&judgements[*call])
                 && *recorded.name == *place.within
                 && places::frame(&process.stack(recorded)).map(Frame::place).unwrap_or_default() == place.place
         };
@@ -208,22 +228,18 @@ impl<'a> Seen<'a> {
 
 /// What the thread that feeds the devices did, one after the other.
 fn steps(process: &Process, judgements: &[CallJudgement], feeder: Option<u32>) -> Vec<Step> {
-    let lines = Lines::of(process);
     let mut steps: Vec<Step> = Vec::new();
     // When work was launched, where the source tells that.
     let mut launched: HashMap<u64, (u64, u64)> =
         process.launches.iter().map(|launch| (launch.correlation, (launch.enter, launch.enter))).collect();
     let mut last = 0;
     for (place, (call, judgement)) in process.calls.iter().zip(judgements).enumerate() {
-        let is_feeding = Some(call.thread) == feeder
-            || process.frames_of(call.stack).first().is_some_and(|frame| frame.file == OTHER_THREAD);
+        let is_feeding = Some(call.thread) == feeder || idle::works_for_another(process, call.stack);
         let takes_time =
-            judgement.cause != Cause::None || call.class.is_explicit() || judgement.own + judgement.copy > NOTHING;
+            judgement.cause != Cause::None || judgement.bound.is_some() || judgement.own + judgement.copy > NOTHING;
         if is_feeding && takes_time && call.enter >= last && !matches!(call.class, Class::Record | Class::Profiler) {
             last = call.exit;
-            let until = judgement.awaited.or_else(|| lines.before(call).filter(|_| call.class.is_explicit()));
-            let known = Some((call.enter, call.exit));
-            let what = What::Call(place, until);
+            let (what, known) = (What::Call(place, judgement.bound), Some((call.enter, call.exit)));
             steps.push(Step { what, correlation: call.correlation, known, latest: call.enter });
         } else {
             launched.insert(call.correlation, (call.enter, call.exit));
@@ -261,30 +277,6 @@ fn stood_still(process: &Process) -> Vec<bool> {
     still
 }
 
-/// The work of each stream of each context, and of all of a context, in the order of its numbers.
-struct Lines(HashMap<(u32, Option<u32>), Vec<usize>>, Vec<u64>);
-
-impl Lines {
-    fn of(process: &Process) -> Self {
-        let mut lines: HashMap<_, Vec<usize>> = HashMap::new();
-        for (place, work) in process.work.iter().enumerate() {
-            for stream in [Some(work.stream), None] {
-                lines.entry((work.context, stream)).or_default().push(place);
-            }
-        }
-        Self(lines, process.work.iter().map(|work| work.correlation).collect())
-    }
-
-    /// The last work that a call would wait for, where it does not name an event.
-    fn before(&self, call: &RecordedCall) -> Option<usize> {
-        let stream = if call.class == Class::Stream { Some(call.stream?) } else { None };
-        let line = self.0.get(&(call.context?, stream)).filter(|_| call.class != Class::Event)?;
-        let works = &self.1;
-        let count = line.partition_point(|place| works[*place] < call.correlation);
-        line.get(count.checked_sub(1)?).copied()
-    }
-}
-
 /// The steady state of a process, as it is replayed.
 struct Replay<'a> {
     process: &'a Process,
@@ -294,13 +286,13 @@ struct Replay<'a> {
     positions: Vec<f64>,
     /// The first launch of each iteration but the first ones, which are bound to what is not replayed.
     begins: Vec<usize>,
-    /// By which work of another stream a launch's work was held up.
-    behind: HashMap<usize, usize>,
+    /// By which work of other streams a launch's work is held up.
+    behind: HashMap<usize, Vec<usize>>,
 }
 
 impl<'a> Replay<'a> {
     /// `None` where too few iterations launch anything.
-    fn of(process: &'a Process, steady: &SteadyState, steps: &'a [Step], pace: f64) -> Option<Self> {
+    fn of(process: &'a Process, steady: &SteadyState, steps: &'a [Step], pace: f64, orders: Orders) -> Option<Self> {
         let times = times(steps, pace);
         let at = |number: &u64| steps.partition_point(|step| step.correlation < *number);
         let end = at(steady.numbers.last()?);
@@ -317,7 +309,10 @@ impl<'a> Replay<'a> {
         let is_launch = |step: &Step| matches!(step.what, What::Launch(_));
         let launch = |pair: &[usize]| Some(pair[0] + steps.get(pair[0]..pair[1])?.iter().position(is_launch)?);
         let begins: Vec<usize> = begins.windows(2).skip(begins.len() / 4).filter_map(launch).collect();
-        let behind = behind(process, steps, &times);
+        let behind = match orders {
+            Orders::Seen => behind(process, steps, &times),
+            Orders::All => in_order(process, steps),
+        };
         (begins.len() > 2).then_some(Self { process, steps, times, positions, begins, behind })
     }
 
@@ -363,9 +358,8 @@ impl<'a> Replay<'a> {
                     let latency = work.start.saturating_sub(begin).min(LATENCY) as f64;
                     let stream = streams.entry((work.device, work.context, work.stream)).or_default();
                     let mut start = stream.max(at + latency);
-                    if let Some(end) = self.behind.get(&place).and_then(|other| ends[*other]) {
-                        start = start.max(end);
-                    }
+                    let others = self.behind.get(&place).into_iter().flatten();
+                    start = others.filter_map(|other| ends[*other]).fold(start, f64::max);
                     *stream = start + (work.end - work.start) as f64;
                     ends[number] = Some(*stream);
                     starts.push(start);
@@ -425,7 +419,7 @@ fn times(steps: &[Step], pace: f64) -> Vec<(u64, u64)> {
 }
 
 /// Launches whose work began late for neither of its launch nor its stream, but right behind the end of other work.
-fn behind(process: &Process, steps: &[Step], times: &[(u64, u64)]) -> HashMap<usize, usize> {
+fn behind(process: &Process, steps: &[Step], times: &[(u64, u64)]) -> HashMap<usize, Vec<usize>> {
     let mut ends: Vec<(u64, usize)> = process.work.iter().enumerate().map(|(place, work)| (work.end, place)).collect();
     ends.sort_unstable();
     let mut streams: HashMap<(u32, u32, u32), u64> = HashMap::new();
@@ -440,11 +434,32 @@ fn behind(process: &Process, steps: &[Step], times: &[(u64, u64)]) -> HashMap<us
             && end.saturating_add(BEHIND) >= work.start
             && process.work[*other].correlation < work.correlation
         {
-            behind.insert(place, *other);
+            behind.insert(place, vec![*other]);
         }
         *stream = work.end;
     }
     behind
+}
+
+/// Of each launch the last work of each other stream that was enqueued before it and had ended when its own began.
+fn in_order(process: &Process, steps: &[Step]) -> HashMap<usize, Vec<usize>> {
+    let mut streams: HashMap<(u32, u32, u32), Vec<(u64, usize)>> = HashMap::new();
+    let mut order = HashMap::new();
+    for (place, step) in steps.iter().enumerate() {
+        let What::Launch(number) = step.what else { continue };
+        let work = &process.work[number];
+        let own = (work.device, work.context, work.stream);
+        let others = streams.iter().filter(|(stream, _)| **stream != own).filter_map(|(_, ends)| {
+            let ended = ends.partition_point(|(end, _)| *end <= work.start);
+            Some(ends.get(ended.checked_sub(1)?)?.1)
+        });
+        let others: Vec<usize> = others.collect();
+        if !others.is_empty() {
+            order.insert(place, others);
+        }
+        streams.entry(own).or_default().push((work.end, number));
+    }
+    order
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::super::evidence::judge;
 use super::super::iterations;
 use super::super::recording::by_hand::call;
-use super::super::recording::{Doing, RecordedWork, Sample};
+use super::super::recording::{Doing, HostMemoryKind, RecordedDirection, RecordedWork, Sample, WorkKind};
 use super::super::shares;
 use super::*;
 
@@ -20,6 +20,12 @@ enum Act {
     Launch(u32, f64, f64, u32),
     /// Waits for a stream at this line.
     Wait(u32, u32),
+    /// Reads a result of a stream at this line.
+    Read(u32, u32),
+    /// Frees memory at this line, which waits for all streams.
+    Free(u32),
+    /// What comes on the first stream begins behind what is on the second one.
+    Behind(u32, u32),
 }
 
 /// Numbers that look random, from 0 to 1.
@@ -84,6 +90,37 @@ fn simulated(acts: &[Act], iterations: usize, seed: u64) -> (Process, f64) {
                     at = (at + 1_500.0).max(streams.get(&stream).copied().unwrap_or(0.0) + 8_000.0);
                     let synchronized = call("cuStreamSynchronize", (from as u64, at as u64), number);
                     process.calls.push(RecordedCall { stream: Some(stream), stack: Some(line), ..synchronized });
+                }
+                Act::Read(line, stream) => {
+                    number += 1;
+                    let free = streams.entry(stream).or_default();
+                    let start = (at + 3_500.0).max(*free + 800.0);
+                    *free = start + takes(2.0);
+                    at = *free + 8_000.0;
+                    let host = HostMemoryKind::Pageable;
+                    process.work.push(RecordedWork {
+                        kind: WorkKind::Copy { direction: RecordedDirection::ToHost, host },
+                        start: start as u64,
+                        end: *free as u64,
+                        correlation: number,
+                        context: 1,
+                        stream,
+                        ..RecordedWork::default()
+                    });
+                    let copied = call("cuMemcpyDtoHAsync_v2", (from as u64, at as u64), number);
+                    process.calls.push(RecordedCall { stream: Some(stream), stack: Some(line), ..copied });
+                }
+                Act::Free(line) => {
+                    number += 1;
+                    let last = streams.values().copied().fold(0.0, f64::max);
+                    at = (at + takes(3.0)).max(last + 8_000.0);
+                    let freed = call("cuMemFree_v2", (from as u64, at as u64), number);
+                    process.calls.push(RecordedCall { stream: None, stack: Some(line), ..freed });
+                }
+                Act::Behind(stream, other) => {
+                    let other = streams.get(&other).copied().unwrap_or(0.0);
+                    let own = streams.entry(stream).or_default();
+                    *own = own.max(other);
                 }
             }
         }
@@ -175,6 +212,51 @@ fn an_iteration_without_a_place_takes_as_long_as_is_said() {
     assert!(all > 18 && inside * 10 >= all * 9 && median < 0.05, "{inside} of {all}, median error {median}");
 }
 
+/// A network of twenty-one layers.
+fn layers() -> Vec<Act> {
+    [&[Act::Launch(1, 10.0, 100.0, 7)][..], &[Act::Launch(2, 10.0, 200.0, 7)].repeat(20)].concat()
+}
+
+/// What is said of a line holds what the program without it takes; both, and how long it takes with it.
+fn held(acts: &[Act], line: u32) -> ([u64; 2], f64, f64) {
+    let (process, with) = simulated(acts, 60, 3);
+    let places = told(&process);
+    let place = places.iter().find(|place| place.place == format!("train.py:{line}")).unwrap();
+    let (_, without) = simulated(&mended(acts, line), 60, 1_003);
+    let told = place.without_ns.unwrap();
+    assert!((told[0] as f64..=told[1] as f64).contains(&without), "{told:?}, and it is {without}, with it {with}");
+    (told, without, with)
+}
+
+#[test]
+fn a_wait_in_front_of_another_one_brings_no_more_than_what_lies_between_them() {
+    for other in [Act::Wait(6, 7), Act::Read(6, 7), Act::Free(6)] {
+        let acts = [&layers()[..], &[Act::Wait(3, 7), Act::Own(4, 300.0), other, Act::Own(5, 800.0)]].concat();
+        let (_, without, with) = held(&acts, 3);
+        assert!(without > 0.9 * with, "{other:?}: {without} of {with}");
+    }
+}
+
+#[test]
+fn work_that_depends_on_another_streams_is_not_taken_to_go_ahead_of_it() {
+    let behind =
+        [Act::Wait(3, 7), Act::Own(4, 600.0), Act::Behind(8, 7), Act::Launch(6, 10.0, 900.0, 8), Act::Behind(7, 8)];
+    let (told, ..) = held(&[&layers()[..], &behind].concat(), 3);
+    assert!(told[1] - told[0] > 100_000, "whether it depends on it is not known: {told:?}");
+}
+
+#[test]
+fn of_a_device_that_several_threads_feed_nothing_is_told() {
+    let acts = [&layers()[..], &[Act::Wait(3, 7), Act::Own(4, 600.0)]].concat();
+    let (mut process, _) = simulated(&acts, 60, 5);
+    assert!(told(&process).iter().any(|place| place.without_ns.is_some()));
+    let of_other = process.calls.iter().step_by(2).map(|call| RecordedCall { thread: 2, ..call.clone() });
+    let of_other: Vec<RecordedCall> = of_other.collect();
+    process.calls.extend(of_other);
+    process.settle();
+    assert!(told(&process).iter().all(|place| place.without_ns.is_none()));
+}
+
 #[test]
 fn what_takes_no_time_of_the_host_that_the_device_waits_for_brings_nothing() {
     // Behind the launches the host computes, for less time than they take.
@@ -185,7 +267,7 @@ fn what_takes_no_time_of_the_host_that_the_device_waits_for_brings_nothing() {
     let judgements = judge(&process);
     let steady = iterations::steady(&process, &judgements, None).unwrap();
     let steps = steps(&process, &judgements, Some(1));
-    let replay = Replay::of(&process, &steady, &steps, 1.0).unwrap();
+    let replay = Replay::of(&process, &steady, &steps, 1.0, Orders::Seen).unwrap();
     let half = Removed { parts: vec![(1.0, 0.5)], ..Removed::default() };
     for removed in [Removed::default(), half] {
         let share = replay.iteration(&removed) / recorded;
