@@ -2,8 +2,9 @@
 //!
 //! # Method
 //! The collectives in which all ranks give and take (all-reduce, all-gather, reduce-scatter) are the same on each rank, in the same
-//! order. One ends on all ranks at once, by which the clocks of the ranks are put together: by the median of the
-//! differences of its ends. Its kernel runs on each rank from when that rank arrived. Up to when the last one did, it waits: that time is no
+//! order. One ends on all ranks at once, by which they are found in recordings that did not begin at once: those are the same
+//! whose ends on two ranks differ by as much each time. By the median of the differences the clocks of the ranks are put
+//! together. Its kernel runs on each rank from when that rank arrived. Up to when the last one did, it waits: that time is no
 //! work, and the device is idle in it for the rank that was last.
 //!
 //! A rank is called late where the others lose at least [`LEAST`] of their time by it, and where it costs most in nine of
@@ -19,8 +20,13 @@ use super::idle::{IdleCause, IdlePlace};
 use super::recording::{Process, ProgramRecording, WorkKind};
 use super::report::ProcessReport;
 
+/// How many collectives earlier or later than that of another rank a recording may begin, and of how many it is tried.
+const SHIFTS: usize = 4_000;
+const TRIED: usize = 200;
 /// By how much ends may differ, and by how much a rank has to be later than another to have been waited for.
 const SLACK: u64 = 20_000;
+/// Two spreads of ends that differ by no more are alike.
+const ALIKE: i64 = 2_000;
 /// How many collectives there are at least.
 const FEWEST: usize = 20;
 /// The parts of the steady state, and in how many of them a late rank costs most.
@@ -73,6 +79,45 @@ fn is_collective(name: &str) -> bool {
         && ["allreduce", "allgather", "reducescatter"].iter().any(|kind| name.replace('_', "").contains(kind))
 }
 
+/// Leaves out what the recordings of some ranks have before those of others begin.
+fn begin_together(recording: &ProgramRecording, ranks: &mut [(usize, Vec<usize>)]) {
+    let of = |(process, places): &(usize, Vec<usize>)| -> Vec<(Arc<str>, i64)> {
+        let works = places.iter().map(|place| &recording.processes[*process].work[*place]);
+        works.map(|work| (Arc::clone(&work.name), work.end as i64)).collect()
+    };
+    let all: Vec<Vec<(Arc<str>, i64)>> = ranks.iter().map(of).collect();
+    let Some((first, others)) = all.split_first() else { return };
+    // How many of each rank come before the first one of the first rank.
+    let before: Vec<isize> = std::iter::once(0).chain(others.iter().map(|other| shift(first, other))).collect();
+    let last = before.iter().map(|before| -before).max().unwrap_or(0);
+    for ((_, places), before) in ranks.iter_mut().zip(before) {
+        places.drain(..((before + last) as usize).min(places.len()));
+    }
+}
+
+/// How many collectives of one rank come before the first one of another: where the ends of the rest differ by as much each time.
+/// Where several fit as well, recordings of as many are taken to have begun together, and else the clocks to differ least.
+fn shift(first: &[(Arc<str>, i64)], other: &[(Arc<str>, i64)]) -> isize {
+    let fit = |shift: isize| {
+        let skipped = |of: isize| of.max(0) as usize;
+        let pairs = first.iter().skip(skipped(-shift)).zip(other.iter().skip(skipped(shift)));
+        let pairs = pairs.take(TRIED).map(|(own, other)| (own.0 == other.0).then_some(other.1 - own.1));
+        let mut apart: Vec<i64> = pairs.collect::<Option<_>>().filter(|all: &Vec<i64>| all.len() >= FEWEST)?;
+        apart.sort_unstable();
+        let median = apart[apart.len() / 2];
+        apart.iter_mut().for_each(|apart| *apart = (*apart - median).abs());
+        apart.sort_unstable();
+        Some((apart[apart.len() * 9 / 10], median.abs(), shift))
+    };
+    let furthest = SHIFTS.min(first.len().max(other.len())) as isize;
+    let fits: Vec<(i64, i64, isize)> = (-furthest..=furthest).filter_map(fit).collect();
+    let best = fits.iter().map(|(spread, ..)| *spread).min().unwrap_or(0);
+    let as_good = fits.iter().filter(|(spread, ..)| *spread <= 2 * best + ALIKE);
+    as_good
+        .min_by_key(|(_, clocks, shift)| (*shift != 0 || first.len() != other.len(), *clocks))
+        .map_or(0, |(.., shift)| *shift)
+}
+
 /// Finds the collectives, and takes the time in which they wait out of their ranks' work.
 pub(crate) fn align(recording: &mut ProgramRecording) {
     let of_process = |process: &Process| -> Vec<usize> {
@@ -83,7 +128,8 @@ pub(crate) fn align(recording: &mut ProgramRecording) {
         all
     };
     let own: Vec<(usize, Vec<usize>)> = recording.processes.iter().map(of_process).enumerate().collect();
-    let ranks: Vec<(usize, Vec<usize>)> = own.into_iter().filter(|(_, works)| works.len() >= FEWEST).collect();
+    let mut ranks: Vec<(usize, Vec<usize>)> = own.into_iter().filter(|(_, works)| works.len() >= FEWEST).collect();
+    begin_together(recording, &mut ranks);
     let [(first, works), others @ ..] = &ranks[..] else { return };
     let work = |(process, place): (usize, usize)| &recording.processes[process].work[place];
     let is_same = |number: &usize| {
@@ -215,6 +261,11 @@ mod tests {
     /// Ranks of 100 iterations of 10 ms: each computes for 5 ms, arrives at the collective after its own delay, and leaves it
     /// with the others. Each clock is later by as much as it is told.
     fn job(delay: impl Fn(u32, u64) -> u64, clocks: &[u64]) -> ProgramRecording {
+        job_from(delay, clocks, |_| 0)
+    }
+
+    /// The same, recorded from its own iteration on of each rank.
+    fn job_from(delay: impl Fn(u32, u64) -> u64, clocks: &[u64], begun: impl Fn(u32) -> u64) -> ProgramRecording {
         let process = |(rank, clock): (u32, &u64)| {
             let mut work = Vec::new();
             let mut samples = Vec::new();
@@ -242,6 +293,10 @@ mod tests {
                 };
                 samples.push(sample);
                 at = end + 1_000;
+                if iteration < begun(rank) {
+                    work.clear();
+                    samples.clear();
+                }
             }
             let frames = vec![Frame { file: "train.py".to_owned(), line: 40, ..Frame::default() }];
             let stacks = vec![vec![0]];
@@ -268,6 +323,22 @@ mod tests {
         // The others' devices wait for it, and are not busy meanwhile.
         let waits = report.idle.iter().find(|place| place.cause == IdleCause::Rank).unwrap();
         assert_eq!(waits.place, "rank 2");
+    }
+
+    #[test]
+    fn a_rank_that_sleeps_is_named_also_in_recordings_that_begin_one_after_the_other() {
+        // No two iterations take as long.
+        let delay = |rank: u32, iteration: u64| {
+            let chance = (iteration.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) * 20;
+            if rank == 2 { 4 * MS + chance } else { 200_000 }
+        };
+        for clocks in [[0, 0, 0], [0, 700 * MS, 40 * MS]] {
+            let recording = job_from(delay, &clocks, |rank| u64::from(rank) * 17);
+            let late = AuditReport::of(&recording, "job", None).0.late.unwrap();
+            assert_eq!((&*late.rank, &*late.place, late.cause), ("rank 2", "train.py:40", Some(IdleCause::Sleep)));
+            let each = late.others_waited_ns / 2 / late.collectives;
+            assert!((4_000_000..5_000_000).contains(&each), "{late:?}");
+        }
     }
 
     #[test]
