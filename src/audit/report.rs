@@ -194,6 +194,16 @@ impl AuditReport {
         let iteration = usual_iteration(recording, &judged);
         let longest_wait = longest_wait(recording, &judged).filter(|_| iteration.is_none());
         let late = ranks::late(recording, &windows, &processes, &idle);
+        let is_steady = |process: &&ProcessReport| process.steady.is_some() && !process.devices.is_empty();
+        if processes.iter().any(|process| is_steady(&process)) {
+            // What is idle in an iteration is not known of a process that has none.
+            let others = processes.iter().zip(&mut idle).filter(|(process, _)| process.steady.is_none());
+            let without = others.filter(|(_, places)| !places.is_empty()).map(|(_, places)| places.clear()).count();
+            if without > 0 {
+                let of = super::tables::of_processes(without);
+                warnings.push(format!("{of} without iterations: no part in the idle time of an iteration"));
+            }
+        }
         let idle = idle::merged(idle);
         (
             Self { format: FORMAT, source, command, idle, late, places, processes, warnings, iteration, longest_wait },

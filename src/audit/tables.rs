@@ -32,27 +32,43 @@ impl Reason {
     }
 }
 
-/// How long the devices of all processes were idle in the part of the time that the shares are of, and how long that was.
-fn idle_of(report: &AuditReport) -> (u64, u64) {
-    let devices =
-        report.processes.iter().flat_map(|process| process.devices.iter().map(move |device| (process, device)));
-    devices.fold((0, 0), |(idle, whole): (u64, u64), (process, device)| {
-        let outside = device.idle.iter().find(|share| share.doing == Activity::Outside).map_or(0, |share| share.ns);
-        let whole_of = process.wall_ns.saturating_sub(outside);
-        let busy = device.kernels_ns.saturating_add(device.copies_ns);
-        (idle.saturating_add(whole_of.saturating_sub(busy)), whole.saturating_add(whole_of))
-    })
+/// The devices of those processes that have iterations, or of all where none has.
+#[derive(Default)]
+struct Devices {
+    count: usize,
+    /// How long they were idle in the part of the time that the shares are of, and how long that was.
+    idle: u64,
+    whole: u64,
+    /// The iterations, each once for each device.
+    iterations: u64,
+}
+
+impl Devices {
+    fn of(report: &AuditReport) -> Self {
+        let mut all = Self::default();
+        for process in report.processes.iter().filter(|own| report.iterations() == 0 || own.steady.is_some()) {
+            for device in &process.devices {
+                let outside = device.idle.iter().find(|share| share.doing == Activity::Outside);
+                let whole = process.wall_ns.saturating_sub(outside.map_or(0, |share| share.ns));
+                let busy = device.kernels_ns.saturating_add(device.copies_ns);
+                all.count += 1;
+                all.idle = all.idle.saturating_add(whole.saturating_sub(busy));
+                all.whole = all.whole.saturating_add(whole);
+                let iterations = process.steady.as_ref().map_or(0, |steady| steady.iterations);
+                all.iterations = all.iterations.saturating_add(iterations);
+            }
+        }
+        all
+    }
 }
 
 /// What the audit comes to, in one sentence: how much of the time a device is idle, and mostly why.
 pub fn headline(report: &AuditReport) -> String {
-    let (idle, whole) = idle_of(report);
+    let Devices { count, idle, whole, iterations } = Devices::of(report);
     if whole == 0 {
         return summary(report);
     }
-    let devices: usize = report.processes.iter().map(|process| process.devices.len()).sum();
-    let gpu = if devices == 1 { "The GPU is".to_owned() } else { format!("The {devices} GPUs are") };
-    let iterations = report.iterations();
+    let gpu = if count == 1 { "The GPU is".to_owned() } else { format!("The {count} GPUs are") };
     let (part, of) = match iterations {
         0 => (String::new(), "of the time from its first work to its last".to_owned()),
         many => {
@@ -110,8 +126,7 @@ const WITHOUT: &str = "an iteration without it";
 
 /// The lines at which a device was idle: in each iteration, where there are such.
 pub fn idle(report: &AuditReport, most: usize) -> Table {
-    let (_, whole) = idle_of(report);
-    let iterations = report.iterations();
+    let Devices { whole, iterations, .. } = Devices::of(report);
     let title = if iterations > 0 { "idle an iteration" } else { "idle" };
     let columns = || {
         let columns = [
