@@ -31,7 +31,7 @@ use super::evidence::{CallJudgement, Cause};
 use super::idle::{self, IdleCause, IdlePlace, Tick};
 use super::iterations::SteadyState;
 use super::places::{self, NOTHING};
-use super::recording::{Frame, Process, RecordedCall};
+use super::recording::{Frame, Process};
 
 /// From a launch to the begin of its work on a device that has nothing to do, in nanoseconds.
 const LATENCY: u64 = 4_000;

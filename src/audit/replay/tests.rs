@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::super::evidence::judge;
 use super::super::iterations;
 use super::super::recording::by_hand::call;
-use super::super::recording::{Doing, HostMemoryKind, RecordedDirection, RecordedWork, Sample, WorkKind};
+use super::super::recording::{Doing, HostMemoryKind, RecordedCall, RecordedDirection, RecordedWork, Sample, WorkKind};
 use super::super::shares;
 use super::*;
 
