@@ -5,8 +5,12 @@ import mmap
 import subprocess
 import sys
 import tempfile
+import time
+
+import torch
 
 HELD = 0.15
+TRIALS = 3
 OPENER = """
 import mmap, sys, time
 file = open(sys.argv[1], "r+b")
@@ -47,6 +51,25 @@ class Gate:
 
     def is_open(self):
         return self.words[0] >= self.number
+
+    def trials(self, call, values):
+        """Whether a call waited for the current stream, in each trial: it returned only when the gate had opened."""
+        # What is made ready at first use may wait.
+        for _ in range(2):
+            call(values)
+        waited = []
+        for _ in range(TRIALS):
+            torch.cuda.synchronize()
+            values.prepare()
+            torch.cuda.synchronize()
+            self.hold(torch.cuda.current_stream().cuda_stream)
+            values.pending()
+            call(values)
+            waited.append(self.is_open())
+            while not self.is_open():
+                time.sleep(0.001)
+            torch.cuda.synchronize()
+        return waited
 
     def end(self):
         self.words[1] = 0xFFFFFFFF

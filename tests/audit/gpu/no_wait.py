@@ -20,7 +20,6 @@ from gate import Gate
 
 import syncscope
 
-TRIALS = 3
 GOAL = 0.98
 # What PyTorch says in its debug mode.
 SYNCHRONIZES = "called a synchronizing"
@@ -85,23 +84,6 @@ LIBRARY_CALLS = [
 NCCL = "NCCL: "
 
 
-def waited(call, values, gate):
-    """Whether the call returned after the gate had opened, in each trial."""
-    trials = []
-    for _ in range(TRIALS):
-        torch.cuda.synchronize()
-        values.prepare()
-        torch.cuda.synchronize()
-        gate.hold(torch.cuda.current_stream().cuda_stream)
-        values.pending()
-        call(values)
-        trials.append(gate.is_open())
-        while not gate.is_open():
-            time.sleep(0.001)
-        torch.cuda.synchronize()
-    return trials
-
-
 def by_no_wait(call, values):
     """Whether a block fails; and whether all that it names are lines of the call."""
     try:
@@ -147,10 +129,7 @@ def by_vllm(call, values):
 def row(name, call, values, gate, is_library):
     found = {"name": name, "library": is_library}
     try:
-        # What is made ready at first use may wait.
-        for _ in range(2):
-            call(values)
-        trials = waited(call, values, gate)
+        trials = gate.trials(call, values)
         found["waits"] = trials[0] if len(set(trials)) == 1 else None
         for _ in range(2):
             values.prepare()
