@@ -20,10 +20,11 @@ WARM = 20
 
 
 class Network:
-    """A network that trains for some milliseconds an iteration, launched in less time than it takes."""
+    """A network that trains for some milliseconds an iteration, launched in less time than it takes. It waits for its memory:
+    where a device multiplies matrices without a pause, its power limit makes it slower, and a loop that is mended pauses less."""
 
-    def __init__(self, width=2048, layers=6, batch=2048):
-        self.layers = [torch.randn(width, width, device="cuda", dtype=torch.float16) / 64 for _ in range(layers)]
+    def __init__(self, width=4096, layers=6, batch=16384):
+        self.layers = [torch.randn(width, device="cuda", dtype=torch.float16) for _ in range(layers)]
         self.x = torch.randn(batch, width, device="cuda", dtype=torch.float16)
         self.out = None
         self.marks = [torch.cuda.Event() for _ in range(2)]
@@ -33,9 +34,9 @@ class Network:
         out = self.x if x is None else x
         for _ in range(repeat):
             for layer in self.layers:
-                out = torch.tanh(out @ layer)
+                out = torch.tanh(out + layer)
         self.out = out
-        self.loss = out.float().square().mean()
+        self.loss = out[:64].float().square().mean()
         return self.loss
 
     def stay_near(self):
@@ -92,13 +93,13 @@ def synchronize(net, mended):
 
 
 def metrics(net, mended):
-    total = torch.zeros((), device="cuda")
+    total = torch.zeros((), device="cuda" if mended else "cpu")
     while True:
         net.train()
         if mended:
-            total += net.out.float().sum()
+            total += net.out[:64].float().sum()
         else:
-            net.out.cpu()  # LOST
+            total += net.out[:64].cpu().float().sum()  # LOST
         yield net.stay_near()
 
 
@@ -106,9 +107,9 @@ def mask(net, mended):
     while True:
         net.train()
         if mended:
-            torch.where(net.out > 0, net.out, 0).sum()
+            torch.where(net.out[:64] > 0, net.out[:64], 0).sum()
         else:
-            net.out[net.out > 0].sum()  # LOST
+            net.out[:64][net.out[:64] > 0].sum()  # LOST
         busy(1.0)
         yield net.stay_near()
 
@@ -139,7 +140,7 @@ def own(net, mended):
 
 
 def upload(net, mended):
-    pageable = torch.zeros(16 << 20)
+    pageable = torch.zeros(1 << 18)
     pinned = pageable.pin_memory()
     while True:
         if mended:
@@ -237,11 +238,13 @@ def pages(net, mended):
 
 
 def disk(net, mended):
-    with tempfile.NamedTemporaryFile() as file:
+    written = b"x" * 4_000_000
+    with tempfile.NamedTemporaryFile(buffering=0) as file:
         while True:
             net.train()
+            file.seek(0)
+            file.write(written)
             if not mended:
-                file.write(b"x" * 4_000_000)
                 os.fsync(file.fileno())  # LOST
             yield net.stay_near()
 
@@ -318,12 +321,12 @@ def timed(name, mended, seconds):
 
 def main(name, pair=None, file=None):
     if pair is None:
-        print(f"{timed(name, False, 3.0):.3f}")
+        print(f"{timed(name, False, 2.5):.3f}")
         return
     times = {"with": [], "without": []}
     for _ in range(3):
-        times["with"].append(timed(name, False, 0.8))
-        times["without"].append(timed(name, True, 0.8))
+        times["with"].append(timed(name, False, 0.5))
+        times["without"].append(timed(name, True, 0.5))
     with open(file, "w", encoding="utf-8") as out:
         json.dump(times, out)
 
