@@ -1,13 +1,14 @@
 //! One block of a cell: pieces of HTML and the plain text beside them.
 //!
 //! A cell shows one block of each MIME type, so several values go on one page. A page shows the same in a notebook that is
-//! not trusted, which drops scripts, style sheets and SVG: a plot is an image in the page's own bytes, on a white ground,
-//! and each element of a table has its style.
+//! not trusted, which drops scripts, style sheets and SVG: a plot is an image in the page's own bytes, which is seen on a
+//! light and on a dark ground, and each element of a table has its style.
 
 mod table;
 
 use std::fmt::Display;
 
+use crate::plot::on_any_ground;
 use crate::units::Unit;
 use crate::{
     BarPlot, Cell, Column, Estimate, Histogram, LinePlot, Missing, Precision, Role, Table, TableRow, TimelinePlot,
@@ -164,14 +165,12 @@ fn address(svg: &str) -> String {
     format!("data:image/svg+xml,{}", svg.bytes().map(sign).collect::<String>())
 }
 
-/// A picture of its own: with its size and a ground. Its width comes first.
+/// A picture of its own, with its size. Its width comes first.
 fn alone(svg: &str) -> (String, String) {
     let size = svg.split_once("viewBox=\"0 0 ").and_then(|(_, rest)| rest.split_once('"'));
     let (width, height) = size.and_then(|(size, _)| size.split_once(' ')).unwrap_or(("600", "300"));
-    let ground = format!("<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n");
-    let (root, rest) = svg.split_once('\n').unwrap_or((svg, ""));
-    let root = root.replacen("<svg ", &format!("<svg width=\"{width}\" height=\"{height}\" "), 1);
-    (width.to_owned(), format!("{root}\n{ground}{rest}"))
+    let sized = svg.replacen("<svg ", &format!("<svg width=\"{width}\" height=\"{height}\" "), 1);
+    (width.to_owned(), on_any_ground(&sized))
 }
 
 #[cfg(test)]
@@ -203,7 +202,7 @@ mod tests {
             assert!(image.contains("alt=\"Histogram of 40 samples"), "{image}");
             let (_, data) = image.split_once("src=\"data:image/svg+xml,").unwrap();
             let svg = data.split_once('"').unwrap().0;
-            assert!(svg.starts_with("%3Csvg%20width=%22") && svg.contains("fill=%22%23ffffff%22/%3E"), "{svg}");
+            assert!(svg.starts_with("%3Csvg%20width=%22") && !svg.contains("var("), "{svg}");
         }
         let html =
             Page::new().show(&table_of("t", "median", vec![estimated("a", &samples("a").estimate, false)])).to_html();

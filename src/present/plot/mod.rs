@@ -21,6 +21,7 @@ pub use histogram::Histogram;
 pub use lane::LaneSpan;
 pub use lines::{Line, LinePlot, LineRole, Point, Ticks};
 pub use matrix::{MatrixCell, MatrixPlot, MatrixRow};
+pub(crate) use svg::on_any_ground;
 pub use svg::styled_once;
 pub use timeline::{Lane, TimelinePlot};
 

@@ -33,6 +33,18 @@ const CLASSES: [(&str, &str); 12] = [
     ("plot-seventh", "#00767a"),
 ];
 
+/// Those of a picture that may lie on a light or on a dark ground, where they are others: each is seen on both.
+const ON_ANY_GROUND: [(&str, &str); 6] = [
+    ("plot-text", "#767676"),
+    ("plot-muted", "#808080"),
+    ("plot-grid", "#80808066"),
+    ("plot-whisker", "#767676"),
+    ("plot-ground", "#00000000"),
+    ("plot-fourth", "#9356ad"),
+];
+/// Areas are pale there, so that what lies on them is seen as well.
+const PALE: &str = ".plot rect[fill=\"currentColor\"]{fill-opacity:0.45;stroke:currentColor}";
+
 /// What is drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paint {
@@ -144,6 +156,14 @@ const NAMESPACE: &str = " xmlns=\"http://www.w3.org/2000/svg\"";
 fn style() -> String {
     let classes = CLASSES.map(|(class, alone)| format!(".{class}{{color:var(--{class},{alone})}}")).concat();
     format!("<style>{classes}{PAINTED}</style>\n")
+}
+
+/// A picture in colours that are seen on a light and on a dark ground, for a place whose ground is not known.
+pub(crate) fn on_any_ground(picture: &str) -> String {
+    let own = |(class, _)| ON_ANY_GROUND.into_iter().find(|(own, _)| *own == class);
+    let color = |light| own(light).unwrap_or(light);
+    let classes = CLASSES.map(color).map(|(class, color)| format!(".{class}{{color:{color}}}")).concat();
+    picture.replace(&style(), &format!("<style>{classes}{PAINTED}{PALE}</style>\n"))
 }
 
 /// A page with the style sheet of its pictures once, that of the first one, which holds for the whole page; and without what

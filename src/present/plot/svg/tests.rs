@@ -63,3 +63,28 @@ fn a_text_is_text_whatever_it_holds_and_stays_in_the_picture() {
     assert!(body.starts_with("<text x=\"9\" y=\"5\""), "{body}");
     assert!(!body.contains("<script") && !body.contains('{'), "{body}");
 }
+
+#[test]
+fn on_any_ground_each_paint_is_seen_on_a_light_and_on_a_dark_one() {
+    let light = |byte: &str| {
+        let share = f64::from(u8::from_str_radix(byte, 16).unwrap()) / 255.0;
+        if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+    };
+    // WCAG 2.2, "contrast ratio": 3 for graphics and for large text, which labels beside their marks are read as.
+    let contrast = |one: f64, other: f64| (one.max(other) + 0.05) / (one.min(other) + 0.05);
+    let picture = on_any_ground(&picture("p", &[], ("T", "D"), 1, |_| ()));
+    let mut seen = 0;
+    for rule in picture.split(".plot-").skip(1) {
+        let Some((class, color)) = rule.split_once("{color:#") else { continue };
+        let color = color.split('}').next().unwrap();
+        // A grid is no more than a hint, and a ground is not seen.
+        if color.len() == 6 {
+            let [red, green, blue] = [0, 2, 4].map(|at| light(&color[at..at + 2]));
+            let luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+            let dark = light("11");
+            assert!(contrast(luminance, 1.0) >= 3.0 && contrast(luminance, dark) >= 3.0, "{class} {color}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, CLASSES.len() - 2, "{picture}");
+}
