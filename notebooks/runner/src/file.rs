@@ -8,6 +8,8 @@ use nbformat::v4::{Cell, Output};
 use nbformat::{Notebook, parse_notebook, serialize_notebook};
 use serde_json::{Map, Value, json};
 
+use crate::pictures::{Bundle, apart};
+
 /// A notebook of the format 4.5.
 pub(crate) struct File {
     path: PathBuf,
@@ -161,11 +163,10 @@ impl Left {
                 _ => outputs.push(json!({"output_type": "stream", "name": name, "text": text})),
             }
         }
-        if !self.shown.is_empty() {
-            let data: Map<String, Value> = self.shown.iter().map(|(mime, text)| (mime.clone(), json!(text))).collect();
-            outputs
-                .push(json!({"output_type": "execute_result", "execution_count": count, "data": data, "metadata": {}}));
-        }
+        outputs.extend(self.displays(count).into_iter().map(|(kind, mut output)| {
+            output["output_type"] = json!(kind);
+            output
+        }));
         if let Some(failure) = &self.failure {
             let text = failure.placed(&failure.text);
             let traceback: Vec<&str> = text.lines().collect();
@@ -175,10 +176,32 @@ impl Left {
         Ok(outputs.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?)
     }
 
+    /// What it shows, as messages and files hold it, each with its kind. The last is the value of the cell, of this number.
+    pub(crate) fn displays(&self, count: impl Into<Value>) -> Vec<(&'static str, Value)> {
+        let bundles = apart(self.shown.clone()).into_iter().filter(|bundle| !bundle.is_empty());
+        let display = |bundle: Bundle| {
+            let data: Map<String, Value> = bundle.into_iter().map(bundled).collect();
+            ("display_data", json!({"data": data, "metadata": {}}))
+        };
+        let mut displays: Vec<_> = bundles.map(display).collect();
+        if let Some((kind, value)) = displays.last_mut() {
+            *kind = "execute_result";
+            value["execution_count"] = count.into();
+        }
+        displays
+    }
+
     /// The kinds of its outputs.
     pub(crate) fn kinds(&self) -> anyhow::Result<Vec<String>> {
         Ok(self.outputs(1)?.iter().map(kind).collect())
     }
+}
+
+/// What a cell shows, as a message holds it.
+fn bundled((mime, text): (String, String)) -> (String, Value) {
+    let json = mime == "application/json" || mime.ends_with("+json");
+    let parsed = json.then(|| serde_json::from_str(&text).ok()).flatten();
+    (mime, parsed.unwrap_or(Value::String(text)))
 }
 
 /// An output without its content: `execute_result text/html text/plain`.

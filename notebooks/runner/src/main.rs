@@ -9,6 +9,7 @@
 //! | `inside` | how it calls cells |
 //! | `diagnostics` | why a cell does not compile |
 //! | `places` | where in a cell something happened |
+//! | `pictures` | the pictures of what a cell shows, as PNG, too |
 //! | `library` | the library that a cell asks for |
 //! | `kernel` | the Jupyter kernel |
 //! | `execute` | notebooks, one after the other: executed, stored, checked |
@@ -21,6 +22,7 @@ mod file;
 mod inside;
 mod kernel;
 mod library;
+mod pictures;
 mod places;
 mod program;
 mod record;

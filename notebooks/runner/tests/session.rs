@@ -16,6 +16,8 @@ mod diagnostics;
 mod file;
 #[path = "../src/inside.rs"]
 mod inside;
+#[path = "../src/pictures.rs"]
+mod pictures;
 #[path = "../src/places.rs"]
 mod places;
 #[path = "../src/session.rs"]

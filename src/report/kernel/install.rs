@@ -114,7 +114,8 @@ pub(super) fn is_kernel(folder: &Path) -> bool {
 /// Compiles the kernel's program and says where it is.
 fn build(source: &Path) -> anyhow::Result<PathBuf> {
     let mut command = Command::new("cargo");
-    command.args(["build", "--release", "--locked", "--package", PROGRAM]);
+    // Without a package: with the features that `report` was built with, by `cargo run --release --bin report`.
+    command.args(["build", "--release", "--locked", "--bin", PROGRAM]);
     command.args(["--message-format", "json-render-diagnostics"]).current_dir(source).stderr(Stdio::inherit());
     let output = command.output().context("cargo does not start; a notebook needs it, too")?;
     if !output.status.success() {

@@ -5,14 +5,14 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::folder::{self, Installed};
 use super::live::Live;
 use super::names::Names;
 use super::wire::Message;
 use super::{Sender, byte_at, character_at, start};
-use crate::file::Failure;
+use crate::file::{Failure, Left};
 use crate::library;
 use crate::session::{Control, Session};
 
@@ -95,25 +95,22 @@ impl Worker {
             self.sender.publish(request, "execute_input", &input);
         }
         live.begin(request);
-        let (shown, failure) = match cells {
+        let mut left = match cells {
             Ok(cells) => {
                 for notice in cells.notices.drain(..) {
                     let text = json!({"name": "stderr", "text": format!("{notice}\n")});
                     self.sender.publish(request, "stream", &text);
                 }
                 let code = library::resolved(code, &cells.folder, &cells.installed, &cells.library);
-                let left = cells.session.run(&code);
-                (left.shown, left.failure)
+                cells.session.run(&code)
             }
-            Err(failure) => (Vec::new(), Some(failure.clone())),
+            Err(failure) => Left { failure: Some(failure.clone()), ..Left::default() },
         };
-        let held = live.end(failure.is_some());
-        if !shown.is_empty() && !silent {
-            let data: Map<String, Value> = shown.into_iter().map(bundled).collect();
-            let result = json!({"data": data, "metadata": {}, "execution_count": count});
-            self.sender.publish(request, "execute_result", &result);
+        let held = live.end(left.failure.is_some());
+        for (kind, output) in left.displays(*count).into_iter().filter(|_| !silent) {
+            self.sender.publish(request, kind, &output);
         }
-        let Some(failure) = failure else {
+        let Some(failure) = left.failure.take() else {
             let reply = json!({"status": "ok", "execution_count": count, "user_expressions": {}, "payload": []});
             self.sender.reply(request, &reply);
             return false;
@@ -147,13 +144,6 @@ impl Worker {
             self.sender.state(&request, "idle");
         }
     }
-}
-
-/// What a cell shows, as a message holds it.
-fn bundled((mime, text): (String, String)) -> (String, Value) {
-    let json = mime == "application/json" || mime.ends_with("+json");
-    let parsed = json.then(|| serde_json::from_str(&text).ok()).flatten();
-    (mime, parsed.unwrap_or(Value::String(text)))
 }
 
 /// The documentation of the item whose name the cursor is in or behind.
