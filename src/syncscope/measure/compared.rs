@@ -4,7 +4,6 @@ use std::fmt;
 use std::ops::Deref;
 
 use super::case::Case;
-use super::optimised;
 use super::sampler::Sampler;
 use super::samples::Samples;
 use super::statistics::Comparison;
@@ -103,7 +102,6 @@ impl Sampler {
     /// # Errors
     /// As [`sample`](Self::sample).
     pub fn time<'a>(&self, case: impl Into<Case<'a>>) -> Result<Timed, MeasureError> {
-        optimised::say_if_not();
         let mut sampled = self.sample(vec![case.into()])?;
         match (sampled.sets.pop(), sampled.calls.pop()) {
             (Some(samples), Some(calls)) => Ok(Timed { samples, calls }),
@@ -139,7 +137,6 @@ impl Sampler {
     /// # Errors
     /// As [`sample`](Self::sample); [`MeasureError::Plan`] for one case alone.
     pub fn compare<'a>(&self, cases: impl Cases<'a>) -> Result<Compared, MeasureError> {
-        optimised::say_if_not();
         let sampled = self.sample(cases)?;
         match sampled.sets.as_slice() {
             [first, others @ ..] if !others.is_empty() => {

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use super::blocking::hold_for;
 use super::clock::Clock;
+use super::optimised;
 use crate::device::recording::{Log, Recording};
 use crate::device::{Event, Stream};
 use crate::error::{CaseError, DeviceError};
@@ -142,6 +143,7 @@ impl DeviceClock {
     /// # Errors
     /// The region's, and those of work enqueued on the streams.
     pub fn time<R, E: From<DeviceError>>(&mut self, region: impl FnOnce() -> Result<R, E>) -> Result<(R, f64), E> {
+        optimised::say_if_not();
         self.fill_caches()?;
         if self.way == Clock::DeviceRecords {
             return self.recorded(region);

@@ -40,7 +40,7 @@ mod compared;
 mod device_clock;
 mod estimate;
 mod host;
-mod optimised;
+pub(crate) mod optimised;
 mod peaks;
 mod protocol;
 mod ranks;

@@ -2,8 +2,8 @@
 
 use std::sync::Once;
 
-/// Says it on the standard error, once in a program.
-pub(super) fn say_if_not() {
+/// Says it on the standard error, once in a program, where something is timed.
+pub(crate) fn say_if_not() {
     static SAID: Once = Once::new();
     if let Some(notice) = notice(env!("SYNCSCOPE_OPT_LEVEL")) {
         SAID.call_once(|| eprintln!("{notice}"));

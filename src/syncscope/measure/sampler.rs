@@ -27,6 +27,7 @@ use rand::seq::SliceRandom;
 use super::case::Case;
 use super::compared::Cases;
 use super::host::HostSpeed;
+use super::optimised;
 use super::protocol::{Protocol, StoppedBy};
 use super::samples::Samples;
 use super::stopping::Stopping;
@@ -193,6 +194,7 @@ impl Sampler {
     /// [`MeasureError::Case`] and [`MeasureError::NotFinite`] name the case that failed;
     /// [`MeasureError::Interrupted`] and [`MeasureError::OverBudget`] where no round was kept.
     pub fn sample<'a>(&self, cases: impl Cases<'a>) -> Result<Rounds, MeasureError> {
+        optimised::say_if_not();
         let begun = Instant::now();
         self.sample_by(cases.into_cases(), &mut || begun.elapsed().as_secs_f64())
     }

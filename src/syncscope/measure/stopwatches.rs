@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use super::case::Case;
 use super::clock::Clock;
 use super::device_clock::DeviceClock;
-use super::optimised;
 use super::peaks::Peaks;
 use super::sampler::{Progress, Sampler};
 use super::samples::Samples;
@@ -105,7 +104,6 @@ impl Sampler {
             cases.push(Case::on_device(name, clock.clone().hot(), launch).map_err(|error| failed(error.into()))?);
         }
         let conditions = Arc::new(Mutex::new(Vec::new()));
-        optimised::say_if_not();
         let sampled = self.looking(clock.stream().device(), &conditions).sample(cases)?;
         let conditions = std::mem::take(&mut *lock(&conditions));
         let pause = match &sampled.sets[clocks.len()..] {

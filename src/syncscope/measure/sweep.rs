@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::compared::Cases;
-use super::optimised;
 use super::sampler::Sampler;
 use super::samples::Samples;
 use crate::error::{CaseError, MeasureError};
@@ -58,7 +57,6 @@ impl Sampler {
         if values.is_empty() {
             return Err(MeasureError::Plan(format!("the axis `{name}` has no values")));
         }
-        optimised::say_if_not();
         let point = |value: &V| {
             let at = format!("{name} {value}");
             let cases = cases(value).map_err(|cause| MeasureError::Case { case: at, cause })?;

@@ -14,6 +14,7 @@ use crate::device::kind::{Kind, SyncKind};
 use crate::device::recording::{Log, Recording};
 use crate::device::tracer::{CallInfo, DeviceWork, TracedCall, unnamed};
 use crate::error::DeviceError;
+use crate::measure::optimised;
 
 /// Recording what is done on a device.
 impl Device {
@@ -51,6 +52,7 @@ impl Device {
     /// # Errors
     /// [`DeviceError::AlreadyRecording`] within or beside another recording of the device.
     pub fn begin_recording(&self) -> Result<OpenRecording, DeviceError> {
+        optimised::say_if_not();
         Ok(OpenRecording { recording: Recording::begin(self.engine())?, device: self.name().to_owned() })
     }
 
