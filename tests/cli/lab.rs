@@ -125,3 +125,34 @@ fn the_students_notebook_has_no_answer_and_replaces_only_notebooks() {
     fs::write(folder.path().join("student/own.ipynb"), "words").unwrap();
     assert_eq!(code(&release()), 2);
 }
+
+/// A lab's sheet names the command by which it is graded, in the folder of the clone.
+#[test]
+fn the_command_that_each_lab_names_grades_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("notebooks");
+    fs::create_dir(folder.path().join("notebooks")).unwrap();
+    let mut graded = 0;
+    for path in fs::read_dir(kept).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.extension().is_none_or(|ending| ending != "ipynb") {
+            continue;
+        }
+        let name = path.file_name().unwrap().to_str().unwrap();
+        fs::copy(&path, folder.path().join("notebooks").join(name)).unwrap();
+        let content: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let (code_cells, others): (Vec<&Value>, Vec<&Value>) =
+            content["cells"].as_array().unwrap().iter().partition(|cell| cell["cell_type"] == "code");
+        let words: String =
+            others.iter().flat_map(|cell| cell["source"].as_array().unwrap()).filter_map(Value::as_str).collect();
+        install(folder.path(), &Value::Array(vec![Value::Null; code_cells.len()]));
+        for command in words.split('`').filter_map(|code| code.strip_prefix("cargo run --release --bin report -- ")) {
+            let arguments: Vec<&str> = command.split(' ').chain(["--json"]).collect();
+            assert_eq!(arguments[0], "lab", "{name}: {command}");
+            let output = lab(&arguments[1..], folder.path());
+            let facts: Value = serde_json::from_str(&stdout(&output)).unwrap();
+            assert_eq!(facts["labs"][0]["lab"], format!("notebooks/{name}"), "{command}");
+            graded += 1;
+        }
+    }
+    assert_eq!(graded, fs::read_dir(folder.path().join("notebooks")).unwrap().count(), "each names one");
+}
