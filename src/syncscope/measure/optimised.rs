@@ -1,12 +1,14 @@
 //! Says that times are those of a build that is not optimised, where they are.
 
+use std::io::Write;
 use std::sync::Once;
 
 /// Says it on the standard error, once in a program, where something is timed.
 pub(crate) fn say_if_not() {
     static SAID: Once = Once::new();
     if let Some(notice) = notice(env!("SYNCSCOPE_OPT_LEVEL")) {
-        SAID.call_once(|| eprintln!("{notice}"));
+        // Whoever read the standard error may have gone away.
+        SAID.call_once(|| drop(writeln!(std::io::stderr(), "{notice}")));
     }
 }
 
