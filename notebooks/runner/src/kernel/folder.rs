@@ -7,6 +7,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -24,8 +25,9 @@ const FOLDER: &str = "EVCXR_TMPDIR";
 /// Where in the folder rust-analyzer finds the standard library, and where that is.
 const SOURCES: &str = "standard-library";
 const SOURCES_BEHIND: &str = "standard-library-behind";
-/// The part of them for the processors' own instructions.
-const INSTRUCTIONS: &str = "stdarch";
+/// The parts of them that no variable of a cell has a type of: the processors' own instructions, what asks for them, vectors
+/// that are not stable, and the reader of stacks.
+const UNMET: [&str; 4] = ["stdarch", "std_detect", "portable-simd", "backtrace"];
 /// Beginning of the folder's name; the host and the process's number stand behind it.
 const NAME: &str = "session-";
 /// The namespace of processes that a host begins with; containers have others.
@@ -148,22 +150,21 @@ fn sources_of(libraries: &Path) -> Option<PathBuf> {
 /// Puts an empty library in the place where rust-analyzer looks for the sources of the standard library.
 fn hide_sources(folder: &Path, sources: &Path) -> io::Result<()> {
     fs::create_dir_all(folder.join(SOURCES).join("core"))?;
-    symlink(sources, folder.join(SOURCES_BEHIND))
+    // No link: rust-analyzer would follow it, as all within the folder is a package, and load all of them.
+    fs::write(folder.join(SOURCES_BEHIND), sources.as_os_str().as_bytes())
 }
 
 /// Puts the sources of the standard library where rust-analyzer looks for them. It reads all of them whenever the
-/// dependencies are others, which takes as long as all else at the start, and evcxr begins with none. Two thirds of them are
-/// the processors' own instructions, of which it needs nothing to tell the type of a variable.
+/// dependencies are others, which takes as long as all else at the start, and evcxr begins with none. More than two thirds of
+/// them it needs for no variable's type.
 pub(super) fn show_sources(folder: &Path) -> io::Result<()> {
     let (shown, behind) = (folder.join(SOURCES), folder.join(SOURCES_BEHIND));
-    if fs::symlink_metadata(&behind).is_err() {
-        return Ok(());
-    }
+    let Ok(sources) = fs::read(behind) else { return Ok(()) };
     fs::remove_dir_all(&shown)?;
     fs::create_dir(&shown)?;
-    for entry in fs::read_dir(&behind)? {
+    for entry in fs::read_dir(OsStr::from_bytes(&sources))? {
         let entry = entry?;
-        if entry.file_name() != INSTRUCTIONS {
+        if UNMET.iter().all(|part| entry.file_name() != *part) {
             symlink(entry.path(), shown.join(entry.file_name()))?;
         }
     }
@@ -173,7 +174,7 @@ pub(super) fn show_sources(folder: &Path) -> io::Result<()> {
 /// Removes what leads to them.
 pub(super) fn forget_sources(folder: &Path) -> io::Result<()> {
     for own in [folder.join(SOURCES), folder.join(SOURCES_BEHIND)] {
-        let removed = if own.is_symlink() { fs::remove_file(&own) } else { fs::remove_dir_all(&own) };
+        let removed = if own.is_dir() { fs::remove_dir_all(&own) } else { fs::remove_file(&own) };
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -326,11 +327,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (own, sources) = (folder.path().join("session"), folder.path().join("sources"));
         fs::create_dir_all(sources.join("core/src")).unwrap();
-        fs::create_dir(sources.join(INSTRUCTIONS)).unwrap();
+        fs::create_dir(sources.join(UNMET[0])).unwrap();
         hide_sources(&own, &sources).unwrap();
         assert!(own.join(SOURCES).join("core").is_dir() && !own.join(SOURCES).join("core/src").exists());
         show_sources(&own).unwrap();
-        assert!(own.join(SOURCES).join("core/src").is_dir() && !own.join(SOURCES).join(INSTRUCTIONS).exists());
+        assert!(own.join(SOURCES).join("core/src").is_dir() && !own.join(SOURCES).join(UNMET[0]).exists());
         forget_sources(&own).unwrap();
         assert!(!own.join(SOURCES).exists() && sources.join("core/src").exists());
         show_sources(&own).unwrap();
