@@ -13,7 +13,8 @@ synchronous copy; and to free memory of the device or page-locked memory.
 What makes something ready is none, as a test must not depend on what ran before it: to load code, to create a context, to
 allocate. What a library does at its first call may wait all the same. So run the code once before the block.
 
-A block counts what its own thread waits for. PyTorch's backward pass is run by this thread as long as a block is open, so
+A block counts what its own thread waits for, from its begin to its end. While one in a coroutine is suspended, it has the waits of
+the tasks that go on meanwhile, and says so. Blocks that overlap, and neither is within the other, are a `CannotWatchError`. PyTorch's backward pass is run by this thread as long as a block is open, so
 that its waits have the line of `backward()`. An inner block is judged by itself: the outer one does not have its waits.
 
 `# syncscope: wait ok` on a line allows the waits of its statement, also those that it calls for. `allow` takes pairs of a

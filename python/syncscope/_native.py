@@ -10,7 +10,7 @@ NO_CUDA = 1
 
 
 class CannotWatchError(RuntimeError):
-    """The calls of the driver cannot be seen."""
+    """The calls of the driver cannot be seen, or it cannot be told which of them are the block's."""
 
 
 class NoCudaError(CannotWatchError):

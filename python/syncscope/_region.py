@@ -1,53 +1,54 @@
 """Blocks that may not wait."""
 import sys
-from contextlib import nullcontext
+import threading
 
-from . import _allow, _native
-from ._waits import WaitError, parse
+from . import _allow
+from ._blocks import Block
+from ._native import CannotWatchError
+from ._waits import WaitError
 
 
 class no_wait:  # noqa: N801, a block is written by it
     """A block of the thread that may not wait for the GPU.
 
     `allow` holds pairs of a pattern and a reason. At its end the block raises a `WaitError`, unless it is left by an exception of its
-    own. Where there is no GPU it raises a `NoCudaError` at its begin; where the driver's calls cannot be seen, a
+    own. Where there is no GPU it raises a `NoCudaError` at its begin; where the driver's calls cannot be seen or told apart, a
     `CannotWatchError`.
     """
 
     def __init__(self, *, allow=()):
         self._entries = _allow.checked(allow)
-        self._outside = None
+        self._is_open = threading.Lock()
+        self._block = None
+        self._matched = set()
+        """The patterns that matched a wait, in all blocks that have ended."""
 
     def __enter__(self):
-        self._backward = _backward_in_this_thread()
-        self._backward.__enter__()
+        if not self._is_open.acquire(blocking=False):
+            raise CannotWatchError("this block is open already: each `with` needs a `no_wait()` of its own")
         try:
-            _native.begin()
+            self._block = Block(sys._getframe(1))
         except BaseException:
-            self._backward.__exit__(None, None, None)
+            self._is_open.release()
             raise
-        self._outside = _depth(sys._getframe(1)) - 1
         return self
 
     def __exit__(self, kind, error, trace):
-        texts = _native.end()
-        self._backward.__exit__(None, None, None)
-        if kind is None:
-            waits = [parse(text, self._outside) for text in texts]
-            bad = [wait for wait in waits if not _allow.is_allowed(wait, self._entries)]
-            if bad:
-                raise WaitError(bad)
+        block, self._block = self._block, None
+        self._is_open.release()
+        # A generator that is closed ends without an error.
+        has_failed = kind not in (None, GeneratorExit)
+        try:
+            bad = [wait for wait in block.close(sys._getframe(1)) if not self._is_allowed(wait)]
+        except CannotWatchError:
+            if has_failed:
+                return False
+            raise
+        if bad and not has_failed:
+            raise WaitError(bad, [pattern for pattern, _ in self._entries if pattern not in self._matched]) from None
         return False
 
-
-def _depth(frame):
-    depth = 0
-    while frame is not None:
-        depth, frame = depth + 1, frame.f_back
-    return depth
-
-
-def _backward_in_this_thread():
-    """PyTorch has the backward pass done by threads of its own, unless it is told not to. Their waits would be nobody's."""
-    torch = sys.modules.get("torch")
-    return torch.autograd.set_multithreading_enabled(False) if torch else nullcontext()
+    def _is_allowed(self, wait):
+        matching = [pattern for pattern, _ in self._entries if _allow.is_matched(wait, pattern)]
+        self._matched.update(matching)
+        return bool(matching) or _allow.is_marked(wait)

@@ -9,8 +9,6 @@ HEAD = re.compile(r"(\d+) × (\w+)(?:, (\d+) B)?: (.*)")
 FRAME = re.compile(r'  File (?:"(.*)"|\?\?\?), line (\d+|\?\?\?) in (.*)')
 ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))")
 OPERATOR = re.compile(r"_ZN2at4_ops(\d+)(\w+)")
-# `faulthandler` writes so many frames, and not in each version that there are more.
-MOST_FRAMES = 100
 INSTALLED = ("/site-packages/", "/dist-packages/", sysconfig.get_paths()["stdlib"] + "/")
 
 
@@ -53,14 +51,15 @@ class Wait(NamedTuple):
 
 
 class WaitError(AssertionError):
-    """A block has calls that can wait. `waits` are those that nothing allows."""
+    """A block has calls that can wait. `waits` are those that nothing allows, `unmatched` the patterns that matched none."""
 
-    def __init__(self, waits):
+    def __init__(self, waits, unmatched=()):
         self.waits = tuple(waits)
+        self.unmatched = tuple(unmatched)
         super().__init__(self._text())
 
     def __reduce__(self):
-        return type(self), (self.waits,)
+        return type(self), (self.waits, self.unmatched)
 
     def _text(self):
         count = sum(wait.count for wait in self.waits)
@@ -72,6 +71,8 @@ class WaitError(AssertionError):
             lines.append(f"  {where}{': ' if source else ''}{source}")
             lines += (f"    {wait}" for wait in waits)
         lines.append("Remove a wait, or allow it by `# syncscope: wait ok` on its line or by an entry of `allow`.")
+        if self.unmatched:
+            lines.append(f"No wait matched of the entries: {', '.join(self.unmatched)}.")
         return "\n".join(lines)
 
 
@@ -85,13 +86,11 @@ def _by_place(waits):
     return {place: [key._replace(count=count) for key, count in alike.items()] for place, alike in places.items()}
 
 
-def parse(text, outside):
-    """A wait from the library's text. So many of Python's frames lie outside of the block."""
+def parse(text):
+    """A wait from the library's text, with all of its frames."""
     head, *lines = text.splitlines()
     count, call, copied, why = HEAD.match(head).groups()
     frames = tuple(map(_frame, filter(None, map(FRAME.match, lines))))
-    if len(frames) < MOST_FRAMES:
-        frames = frames[: max(1, len(frames) - outside)]
     found = (OPERATOR.search(line) for line in lines)
     operators = [_operator(match[2][: int(match[1])]) for match in found if match]
     # Each operator calls itself anew for its next implementation.

@@ -170,10 +170,11 @@ pub unsafe extern "C" fn syncscope_no_wait_begin(why: *mut *const c_char) -> c_i
     status
 }
 
-/// Closes this thread's innermost region; how many different calls in it could wait.
+/// Closes this thread's innermost region; how many different calls in it could wait. [`usize::MAX`] where this thread has none: it
+/// was opened in another one, or was closed before.
 #[unsafe(no_mangle)]
 pub extern "C" fn syncscope_no_wait_end() -> usize {
-    let Some(mut region) = REGIONS.with_borrow_mut(Vec::pop) else { return 0 };
+    let Some(mut region) = REGIONS.with_borrow_mut(Vec::pop) else { return usize::MAX };
     let texts = region.texts();
     let count = texts.len();
     ENDED.set(texts);

@@ -26,7 +26,8 @@ extern "C" {
  * text, until this thread is refused again. `why` may be null. */
 int syncscope_no_wait_begin(const char **why);
 
-/* Closes the innermost region of this thread. Returns how many different calls in it could wait. */
+/* Closes the innermost region of this thread. Returns how many different calls in it could wait; SIZE_MAX where this thread has no
+ * region, as one that was opened in another thread. */
 size_t syncscope_no_wait_end(void);
 
 /* What one of these calls was: a line with how often it was made, the driver's function, how many bytes it copies and what it waits
