@@ -106,3 +106,28 @@ class TestOld(unittest.TestCase):
     def test_fails(self): synchronize()
 """
     results(source).assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize("arguments", ["[('*', 'a reason')]", "alow=[('*', 'a reason')]", "allow=None", "allow=('*', 'why')"])
+def test_a_mistake_in_the_mark_fails_the_test(results, arguments):
+    result = results(f"import pytest\n@pytest.mark.no_wait({arguments})\ndef test(): pass\n")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*no_wait: *allow*"])
+
+
+def test_entries_that_no_test_needed_are_named_at_the_end(results):
+    source = """
+import pytest
+from standin import synchronize
+
+pytestmark = pytest.mark.no_wait(allow=[("*:synchronize", "needed by one"), ("*:nobody", "of the module")])
+
+@pytest.mark.parametrize("waits", [True, False])
+def test(waits):
+    if waits:
+        synchronize()
+"""
+    result = results(source)
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*: [*]:nobody (of the module)"])
+    assert "(needed by one)" not in result.stdout.str()
