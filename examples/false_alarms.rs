@@ -1,5 +1,6 @@
 //! How often two equal files are told apart, how often an interval of 95 % holds the truth, and how often a slower row is found: the numbers behind the defaults of `report compare`.
-//! With a number of trials it prints the table of the chapter on measuring.
+//! With a number of trials it prints the table of the chapter on measuring, and with `by-turns` behind it the one of programs
+//! that are measured by turns.
 
 #![allow(clippy::unwrap_used, reason = "an example may panic")]
 
@@ -17,7 +18,11 @@ use syncscope_results::statistics::Ratio;
 
 fn main() {
     if let Some(trials) = std::env::args().nth(1) {
-        print!("{}", comparisons::table(trials.parse().unwrap()));
+        let table = match std::env::args().nth(2).as_deref() {
+            Some("by-turns") => comparisons::table_by_turns,
+            _ => comparisons::table,
+        };
+        print!("{}", table(trials.parse().unwrap()));
         return;
     }
     for skewed in [false, true] {

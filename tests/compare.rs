@@ -19,7 +19,8 @@ use rand::SeedableRng;
 use syncscope::measure::{Clock, Diagnosis};
 use syncscope_present::units::Unit;
 use syncscope_results::{
-    Derivation, MetricSpec, Outcome, Parameters, Provenance, Results, Row, Shift, Tolerance, compare, mismatches,
+    Derivation, MetricSpec, Outcome, Parameter, Parameters, Provenance, Results, Row, Shift, Tolerance, compare, look,
+    mismatches,
 };
 
 /// A row of observations of five runs.
@@ -98,6 +99,48 @@ fn equal_runs_of_any_distribution_name_a_change_in_5_percent_of_files() {
         // Three standard errors are 6.5 %.
         assert!(alarms <= 0.05 + 0.065, "{}: {alarms}", scatter.name());
     }
+}
+
+/// A tenth of the trials of the table of programs by turns, of two of its lines. At 2 % rows are the same meanwhile, and stop.
+#[test]
+fn equal_programs_by_turns_name_a_change_in_5_percent_whenever_they_stop() {
+    const TRIALS: u64 = 100;
+    for (scatter, threshold) in [(Scatter::Drift, 0.02), (Scatter::TwoModes, 0.0)] {
+        let alarms = comparisons::alarms_by_turns(scatter, TRIALS, threshold);
+        assert!(alarms <= 0.05 + 0.065, "{} at {threshold}: {alarms}", scatter.name());
+    }
+}
+
+/// Two programs by turns, of which the second takes `factor` times as long, in so many runs.
+fn by_turns(rows: usize, factor: f64, runs: usize) -> [Results; 2] {
+    let mut rng = Rng::seed_from_u64(5);
+    [1.0, factor].map(|factor| noisy(&mut rng, rows, [runs, 5], 5.0 * factor, false))
+}
+
+#[test]
+fn by_turns_a_row_is_decided_at_a_look_and_what_comes_later_changes_nothing() {
+    let tolerance = Tolerance::default();
+    let [[equal, alike], [fast, slow]] = [1.0, 1.2].map(|factor| by_turns(8, factor, 7));
+    let same = look(&equal, &alike, tolerance, None);
+    assert_eq!((same.count(Shift::Same), same.open().count()), (8, 0));
+    let found = look(&fast, &slow, tolerance, None);
+    assert_eq!((found.count(Shift::Slower), found.open().count()), (8, 0));
+    assert_eq!(look(&slow, &fast, tolerance, None).count(Shift::Faster), 8);
+    // Ten runs of a program that became slower meanwhile.
+    let [one, other] = by_turns(8, 1.5, 10);
+    assert_eq!(look(&one, &other, tolerance, Some(&same)).pairs, same.pairs);
+    let few = by_turns(8, 1.5, 6);
+    let few = look(&few[0], &few[1], tolerance, None);
+    assert!(few.count(Shift::Uncertain) == 8 && few.open().all(|pair| pair.runs_to_decide == Some(7)), "{few:?}");
+    assert!(syncscope_book::over_the_file(&few).ends_with("the first look takes 7"));
+}
+
+#[test]
+fn by_turns_rows_that_two_suites_measure_with_other_parameters_stand_side_by_side() {
+    let [a, mut b] = by_turns(2, 1.0, 7);
+    b.rows[0].spec.parameters.insert("iters".to_owned(), Parameter::Integer(9));
+    let found = look(&a, &b, Tolerance::default(), None);
+    assert_eq!((found.pairs.len(), found.unpaired.len(), found.pairs[0].parameters.clone()), (2, 0, Parameters::new()));
 }
 
 #[test]

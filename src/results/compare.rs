@@ -60,7 +60,9 @@ use super::missing::MissingReason;
 use super::row::{MetricSpec, Parameters, Provenance};
 use super::run::Results;
 use crate::measure::{Estimate, median};
-use crate::statistics::{Ratio, RowByRun, chances_over_rows, least_chance, mean, runs_to_decide};
+use crate::statistics::{
+    Ratio, RowByRun, chances_over_rows, least_chance, least_chance_of_pairs, mean, runs_to_decide, share_of_look,
+};
 use crate::units::Unit;
 
 /// Which changes matter, and how sure they must be.
@@ -156,13 +158,16 @@ pub struct Pair {
     pub no_interval: [Option<String>; 2],
     #[serde(skip)]
     pub(super) faster: Direction,
-    /// What each run came to, where it can be named a change.
+    /// Whether it can be named a change.
     #[serde(skip)]
-    by_run: Option<[ByRun; 2]>,
+    pub(super) may_change: bool,
+    /// What each run came to.
+    #[serde(skip)]
+    pub(super) by_run: [ByRun; 2],
 }
 
-/// What a row came to in the runs of its system, by their places.
-type ByRun = Vec<(usize, f64)>;
+/// What a row came to in the runs of its system, by their places: its logarithm where there is a quotient.
+pub(super) type ByRun = Vec<(usize, f64)>;
 
 /// A row that at least one of the files has no samples of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -204,6 +209,9 @@ pub struct Compared {
     pub pairs: Vec<Pair>,
     /// The rows that one of them lacks, by system, in the order of the first and then of the second.
     pub unpaired: Vec<Unpaired>,
+    /// How often the pairs of runs were looked at, where the runs of the two were made by turns.
+    #[serde(skip)]
+    pub looks: usize,
 }
 
 impl Compared {
@@ -214,7 +222,10 @@ impl Compared {
 
     /// The least chance that so many runs can show: above the [error](Tolerance::error), no change can be named.
     pub fn least_chance(&self) -> f64 {
-        least_chance(self.runs)
+        match self.looks {
+            0 => least_chance(self.runs),
+            looks => least_chance_of_pairs(self.runs[0]) / share_of_look(looks),
+        }
     }
 
     /// The rows that the first has samples of and the second has not, of the systems that both have.
@@ -230,6 +241,13 @@ impl Compared {
 
 /// The rows of two results files beside each other, whatever else they share: see [`mismatches`](super::mismatches).
 pub fn compare(a: &Results, b: &Results, tolerance: Tolerance) -> Compared {
+    let mut compared = paired(a, b, tolerance);
+    compared.judge();
+    compared
+}
+
+/// The rows of two results files beside each other, not judged.
+pub(super) fn paired(a: &Results, b: &Results, tolerance: Tolerance) -> Compared {
     let [of_a, of_b] = [a, b].map(Results::systems);
     let in_both = |system: &&str| of_b.contains(system);
     let owned = |systems: Vec<&str>| systems.into_iter().map(str::to_owned).collect();
@@ -244,11 +262,16 @@ pub fn compare(a: &Results, b: &Results, tolerance: Tolerance) -> Compared {
         pairs: Vec::new(),
         unpaired: Vec::new(),
         systems: owned(both.clone()),
+        looks: 0,
     };
     for system in both {
         compared.add(system, a, b);
     }
-    compared.judge();
+    let last = |side: usize| {
+        let places = compared.pairs.iter().filter_map(|pair| pair.by_run[side].last());
+        places.map(|(place, _)| place + 1).max().unwrap_or(0)
+    };
+    compared.runs = [last(0), last(1)];
     compared
 }
 
@@ -308,7 +331,8 @@ impl Compared {
             id: spec.id.clone(),
             parameters: spec.parameters.clone(),
             unit: spec.unit,
-            by_run: may_change.then(|| [by_run(&one), by_run(&other)]),
+            may_change,
+            by_run: [by_run(&one), by_run(&other)],
             a: first,
             b: second,
             ratio,
@@ -324,22 +348,16 @@ impl Compared {
     /// Says what each pair is, with the error held over all of them.
     fn judge(&mut self) {
         let Tolerance { threshold, error, .. } = self.tolerance;
-        let last = |side: usize| {
-            let places = self.pairs.iter().filter_map(|pair| pair.by_run.as_ref()?[side].last());
-            places.map(|(place, _)| place + 1).max().unwrap_or(0)
-        };
-        self.runs = [last(0), last(1)];
         if self.shared_runs > 0 {
             return;
         }
         let [first, second] = self.runs;
         let row = |pair: &Pair| {
             let mut values = vec![None; first + second];
-            for (by_run, begin) in pair.by_run.iter().flatten().zip([0, first]) {
+            for (by_run, begin) in pair.by_run.iter().filter(|_| pair.may_change).zip([0, first]) {
                 by_run.iter().for_each(|(place, value)| values[begin + place] = Some(*value));
             }
-            // The longer of the two ways on a logarithmic scale.
-            RowByRun { values, margin: if pair.ratio.is_some() { -(1.0 - threshold).ln() } else { 0.0 } }
+            RowByRun { values, margin: pair.margin(threshold) }
         };
         let rows: Vec<RowByRun> = self.pairs.iter().map(row).collect();
         for (pair, chance) in self.pairs.iter_mut().zip(chances_over_rows(&rows, first, first + second)) {
@@ -351,9 +369,17 @@ impl Compared {
 }
 
 impl Pair {
+    /// The distance that a change exceeds: with a quotient, the longer of the two ways on a logarithmic scale.
+    pub(super) fn margin(&self, threshold: f64) -> f64 {
+        if self.ratio.is_some() { -(1.0 - threshold).ln() } else { 0.0 }
+    }
+
     /// More than there are: with these it is undecided.
     fn runs_needed(&self, tolerance: Tolerance) -> Option<usize> {
-        let [a, b] = self.by_run.as_ref().filter(|_| self.ratio.is_some() && self.shift == Shift::Uncertain)?;
+        if !self.may_change || self.ratio.is_none() || self.shift != Shift::Uncertain {
+            return None;
+        }
+        let [a, b] = &self.by_run;
         let values = |of: &ByRun| of.iter().map(|(_, value)| value.exp()).collect::<Vec<f64>>();
         let runs = runs_to_decide(&values(b), &values(a), tolerance.threshold, tolerance.level)?;
         Some(runs.max(a.len().min(b.len()) + 1))

@@ -19,12 +19,14 @@
 //! | `sources` | what a computed row has of the measured rows that it comes of |
 //! | `agreement` | how well two sets of runs agree |
 //! | `compare`, `comparability`, `direction` | two files, row by row, whether they may be compared, and which value is faster |
+//! | `by_turns` | two programs by turns, row by row, until each is decided |
 
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod agreement;
 mod anonymous;
+mod by_turns;
 mod catalog;
 mod comparability;
 mod compare;
@@ -62,6 +64,7 @@ use syncscope::{affinity, device, measure, timeline};
 use syncscope_present::{clean, units};
 
 pub use agreement::{Agreement, HalfWidths};
+pub use by_turns::look;
 pub use catalog::{Catalog, UnknownParameter, most_alike, nearest, nearest_name, nearest_number};
 pub use comparability::{Mismatch, mismatches, remarks, shared_runs};
 pub use compare::{Compared, Pair, Shift, Tolerance, Unpaired, compare};

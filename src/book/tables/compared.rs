@@ -4,6 +4,7 @@ use super::comparison::missing;
 use crate::in_order::grouped;
 use crate::measure::Estimate;
 use crate::present::{Cell, Column, Precision, Role, Table, TableGroup, TableRow, Value};
+use crate::results::statistics::FIRST_LOOK;
 use crate::results::{Agreement, Compared, HalfWidths, MissingReason, Pair, Shift, Unpaired, titled};
 use crate::units::{Scale, Unit, counted};
 
@@ -87,13 +88,22 @@ pub fn over_the_file(compared: &Compared) -> String {
     if compared.pairs.is_empty() {
         return "the files have no row in common".to_owned();
     }
+    if least > tolerance.error && compared.looks > 0 {
+        return format!("{a} and {b} runs by turns can name no change: the first look takes {FIRST_LOOK}");
+    }
     if least > tolerance.error {
         return format!(
             "{a} and {b} runs can name no change: chance alone does as much in {} of comparisons. Take five runs in each file",
             Scale::PERCENT.significant(least, 2)
         );
     }
-    format!("of equal files, at most {error} % name any change, over all {} rows together", compared.pairs.len())
+    let rows = compared.pairs.len();
+    match compared.looks {
+        0 => format!("of equal files, at most {error} % name any change, over all {rows} rows together"),
+        _ => format!(
+            "of equal programs, at most {error} % name any change, over all {rows} rows together and whenever the runs end"
+        ),
+    }
 }
 
 /// How well the runs of a system agree, line by line.

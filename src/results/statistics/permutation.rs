@@ -23,9 +23,9 @@ use rand::seq::SliceRandom;
 /// The most relabellings that are looked at.
 pub const MAX_RELABELLINGS: usize = 2_000;
 /// The seed of the generator: the first 64 bits of the fraction of π.
-const SEED: u64 = 0x243f_6a88_85a3_08d3;
+pub(super) const SEED: u64 = 0x243f_6a88_85a3_08d3;
 /// Numbers that differ by less, as a share, differ by rounding alone.
-const ROUNDING: f64 = 1e-12;
+pub(super) const ROUNDING: f64 = 1e-12;
 
 /// What a row came to in each run: in those of the first set, then in those of the second.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,19 +49,25 @@ pub struct RowByRun {
 pub fn chances_over_rows(rows: &[RowByRun], first: usize, runs: usize) -> Vec<f64> {
     let relabellings = relabellings(first, runs);
     let rows: Vec<Centred> = rows.iter().map(Centred::of).collect();
-    let seen: Vec<f64> = rows.iter().map(|row| row.statistic(&relabellings[0])).collect();
-    let mut order: Vec<usize> = (0..rows.len()).collect();
+    step_down(rows.len(), relabellings.len(), |row, labels| rows[row].statistic(&relabellings[labels]))
+}
+
+/// The chance of each of `rows` rows that its statistic is as large as in the first of the relabellings, with the error held
+/// over all rows: the step-down procedure.
+pub(super) fn step_down(rows: usize, relabellings: usize, statistic: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+    let seen: Vec<f64> = (0..rows).map(|row| statistic(row, 0)).collect();
+    let mut order: Vec<usize> = (0..rows).collect();
     order.sort_by(|a, b| seen[*a].total_cmp(&seen[*b]));
-    let mut chances = vec![1.0; rows.len()];
-    let mut largest = vec![f64::NEG_INFINITY; relabellings.len()];
+    let mut chances = vec![1.0; rows];
+    let mut largest = vec![f64::NEG_INFINITY; relabellings];
     for place in &order {
         let as_large = if seen[*place].is_finite() { seen[*place] - 1e-9 * seen[*place].abs() } else { seen[*place] };
         let mut count = 0;
-        for (largest, labels) in largest.iter_mut().zip(&relabellings) {
-            *largest = largest.max(rows[*place].statistic(labels));
+        for (labels, largest) in largest.iter_mut().enumerate() {
+            *largest = largest.max(statistic(*place, labels));
             count += usize::from(*largest >= as_large);
         }
-        chances[*place] = count as f64 / relabellings.len() as f64;
+        chances[*place] = count as f64 / relabellings as f64;
     }
     let mut before = 0.0_f64;
     for place in order.iter().rev() {
