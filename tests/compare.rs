@@ -144,6 +144,40 @@ fn by_turns_rows_that_two_suites_measure_with_other_parameters_stand_side_by_sid
 }
 
 #[test]
+fn what_is_measured_by_turns_is_a_suite_a_results_file_or_a_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let suite = "title: A\nsampling: { samples: 2 }\ndevice: cpu:0\nexperiments: [ceilings: { copies: [64], sizes: [8], link: [64] }]";
+    file("suite.yaml", suite);
+    file("fails", "#!/bin/sh\necho 'error: the disk is full' >&2\nexit 1\n");
+    file("no-program", "");
+    let mut runs = std::fs::metadata(folder.path().join("fails")).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut runs, 0o755);
+    std::fs::set_permissions(folder.path().join("fails"), runs).unwrap();
+    let measured = |a: &str, b: &str| ended(&["compare", "--measure", a, b, "--for", "0s", "--quiet"], folder.path());
+    let (code, said, errors) = measured("suite.yaml", "suite.yaml");
+    assert!(
+        code == 0 && errors.is_empty() && said.contains("1 and 1 alternating runs can name no change"),
+        "{said}{errors}"
+    );
+    let run = ["run", "--suite", "suite.yaml", "--only", "ceilings.copy", "--runs", "1", "--out", "r.json", "--quiet"];
+    assert_eq!(ended(&run, folder.path()).0, 0);
+    let (code, said, errors) = measured("r.json", env!("CARGO_BIN_EXE_report"));
+    assert!(code == 0 && said.contains("ceilings.copy.time") && errors.is_empty(), "{said}{errors}");
+    for (program, code, error) in [
+        ("nowhere", 2, "there is no suite `nowhere` and no such file"),
+        ("nowhere.json", 2, "nowhere.json: "),
+        ("no-program", 2, "no-program cannot be started: "),
+        ("fails", 1, "fails left no run: the disk is full"),
+    ] {
+        let (ends, said, errors) = measured("suite.yaml", program);
+        assert!(ends == code && errors.contains(error) && errors.trim().lines().count() == 1, "{ends}: {said}{errors}");
+    }
+    let (_, _, errors) = ended(&["bench", "launch-path", "--against", "nowhere"], folder.path());
+    assert!(errors.contains("nowhere: No such file"), "{errors}");
+}
+
+#[test]
 fn an_undecided_row_says_how_many_runs_decide_it() {
     let quotient = runs_said_by_runs_taken(100);
     assert!((0.7..=1.3).contains(&quotient), "{quotient}");

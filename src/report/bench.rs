@@ -15,7 +15,7 @@ use super::output_file::OutputFile;
 use super::processes::{command_line, say_failures};
 use super::progress::RunBar;
 use super::run::count;
-use super::{AppContext, End, UsageError, device, job};
+use super::{AppContext, End, UsageError, compare, device, job};
 use crate::experiment::counts::Count;
 use crate::experiment::{Experiment, Kernel, Registry, RegistryEntry, RunObserver, has_scenarios};
 use crate::files::begins_with;
@@ -28,7 +28,10 @@ use syncscope::device::FloatType;
 
 /// Run one experiment and print its summary
 #[derive(Args)]
-#[command(after_help = "Example:\n  report bench sync-points --device cuda:0 --dtype fp16 --iters 50")]
+#[command(after_help = "\
+Examples:
+  report bench sync-points --device cuda:0 --dtype fp16 --iters 50
+  report bench sync-points --against old/report")]
 pub(super) struct Arguments {
     /// The experiment: see `report experiments`; or a kernel's source in CUDA C++, `saxpy.cu`, whose comment `// syncscope:` holds
     /// what a suite would state of it
@@ -51,6 +54,10 @@ pub(super) struct Arguments {
     /// Record the experiment's scenarios after its rows, and write them as a Chrome trace
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Another build of this program: both measure the experiment in alternating runs, until each row is decided or five
+    /// minutes are over
+    #[arg(long, value_name = "REPORT", conflicts_with = "trace")]
+    against: Option<PathBuf>,
     #[command(flatten)]
     course: CourseArgument,
 }
@@ -85,12 +92,15 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
     protocol.validate().map_err(|error| UsageError(error.to_string()))?;
     let book = arguments.course.project(context)?;
     course::check(&book, context)?;
-    let device = device::open(arguments.device.as_deref())?;
     let source = json!({
         "title": entry.summary,
         "sampling": protocol,
         "experiments": [{ (name): chosen(entry, arguments, stated)? }],
     });
+    if let Some(program) = &arguments.against {
+        return compare::against(program, &source, arguments.device.as_ref());
+    }
+    let device = device::open(arguments.device.as_deref())?;
     let suite = Suite::of_results(&source, name, &context.registry)?;
     let trace = OutputFile::asked(arguments.trace.as_ref(), begins_with(TRACE_BEGIN))?;
     let mut experiments = suite.experiments_on(device.properties().engine).iter();

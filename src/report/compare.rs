@@ -1,18 +1,25 @@
 //! `report compare`: says row by row whether the second file is slower, faster or the same.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use serde_json::Value;
 
+use super::by_turns::{Measured, Side, TIME, measure};
 use super::output::Form;
+use super::processes::own_program;
+use super::run::duration;
 use super::terminal;
-use super::{End, UsageError, output, recorded};
+use super::{AppContext, End, UsageError, output, recorded};
 use crate::book::{Wording, agreement, compared, over_the_file, tally, undecided};
+use crate::files::Scratch;
 use crate::present::in_markdown;
-use crate::results::{Agreement, Compared, Mismatch, Shift, Tolerance, compare, mismatches, remarks};
+use crate::results::{Agreement, Compared, Mismatch, Results, Shift, Tolerance, compare, mismatches, remarks};
 
-/// Compare two results files row by row: slower, faster, same or uncertain
+/// Compare two results files row by row: slower, faster, same or uncertain. Or measure two builds until their rows are decided
 #[derive(Args)]
 #[command(after_help = "\
 A row is slower, faster or the same only where the whole interval of B / A says so; else it is uncertain. Counts, \
@@ -28,19 +35,32 @@ the middle of such rows.
 At the end stands for each system how well the two sets of runs agree: the factor that moved all its rows, where there is \
 one, how many of the published 95% intervals do not meet, and how wide they are.
 
-Exit codes: 0, 1 where a row is what --fail-on names, 2 where the files cannot be read or compared.
+With --measure nothing is read of earlier runs. A and B are measured now, in runs that alternate: each is another build of \
+this program, or a suite that this one measures, by its name, its file, or a results file. A build measures the suite of the \
+other side, or quick. A row is looked at after 7, 10, 14, 20, … pairs of runs, and measured until it is decided. At most 5% of \
+comparisons of equal programs name any change, whenever they stop.
+
+Exit codes: 0, 1 where a row is what --fail-on names or a run failed, 2 where the files cannot be read or compared.
 
 Examples:
   report compare before.json after.json --fail-on slower
   report compare h100.json h200.json --allow-mismatch --threshold 10% --format markdown
-  report compare driver-580.json driver-590.json --allow-mismatch --fail-on different")]
+  report compare driver-580.json driver-590.json --allow-mismatch --fail-on different
+  report compare --measure old/report new/report --for 10m --threshold 2% --fail-on slower
+  report compare --measure old/report suite.yaml")]
 pub(super) struct Arguments {
-    /// The results file to compare with
+    /// The results file to compare with; with --measure, a program or a suite
     #[arg(value_name = "A.json")]
     a: PathBuf,
-    /// The results file that is compared
+    /// The results file that is compared; with --measure, a program or a suite
     #[arg(value_name = "B.json")]
     b: PathBuf,
+    /// Measure both in alternating runs, until each row is decided or the time is over
+    #[arg(long)]
+    measure: bool,
+    /// Begin no pair of runs that would end after this time: 60s, 10m; else 5m
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "measure")]
+    time: Option<Duration>,
     /// A change that is of interest: 5% or 0.05
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = threshold)]
     threshold: f64,
@@ -94,24 +114,48 @@ impl FailOn {
     }
 }
 
-pub(super) fn execute(arguments: &Arguments) -> anyhow::Result<End> {
-    let (a, b) = (recorded::sound(&arguments.a)?, recorded::sound(&arguments.b)?);
-    let mismatches = mismatches(&a, &b);
-    if !mismatches.is_empty() && !arguments.allow_mismatch {
-        let lines: String = mismatches.iter().map(|mismatch| format!("\n{mismatch}")).collect();
-        let message =
-            format!("these runs measured different things (--allow-mismatch compares them nevertheless):{lines}");
-        return Err(UsageError(message).into());
-    }
-    let differs: Vec<Mismatch> = mismatches.into_iter().chain(remarks(&a, &b)).collect();
+pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Result<End> {
     let tolerance = Tolerance { threshold: arguments.threshold, level: arguments.level, ..Tolerance::default() };
-    let compared = compare(&a, &b, tolerance);
+    let allow = arguments.allow_mismatch;
+    let measured = if arguments.measure {
+        let scratch = Scratch::new().context("a folder for the runs")?;
+        let sides = Side::both([&arguments.a, &arguments.b], &scratch, context)?;
+        measure(&sides, &scratch, tolerance, arguments.time.unwrap_or(TIME), |a, b| refuse_other(a, b, allow))?
+    } else {
+        let (a, b) = (recorded::sound(&arguments.a)?, recorded::sound(&arguments.b)?);
+        refuse_other(&a, &b, allow)?;
+        Measured { compared: compare(&a, &b, tolerance), first: [a, b], end: End::Well }
+    };
+    let Measured { compared, first: [a, b], end } = measured;
+    let differs: Vec<Mismatch> = mismatches(&a, &b).into_iter().chain(remarks(&a, &b)).collect();
     let facts = Facts { differs: &differs, compared: &compared, agreement: compared.agreement() };
     arguments
         .form
         .print("compare", &facts, || say(&compared, &differs, tolerance, arguments.format, Wording::Compare))?;
     let fails = arguments.fail_on.iter().any(|what| what.holds(&compared));
-    Ok(if fails { End::Failed } else { End::Well })
+    Ok(if fails && matches!(end, End::Well) { End::Failed } else { end })
+}
+
+/// Measures a suite by another build and by this program, by turns.
+pub(super) fn against(program: &Path, suite: &Value, device: Option<&String>) -> anyhow::Result<End> {
+    let scratch = Scratch::new().context("a folder for the runs")?;
+    let sides = Side::of_suite([program.to_owned(), own_program()?], suite, device, &scratch)?;
+    let tolerance = Tolerance::default();
+    let Measured { compared, first: [a, b], end } =
+        measure(&sides, &scratch, tolerance, TIME, |a, b| refuse_other(a, b, false))?;
+    say(&compared, &remarks(&a, &b), tolerance, Format::Text, Wording::Compare);
+    Ok(end)
+}
+
+/// Refuses what measured different things, unless that is allowed.
+fn refuse_other(a: &Results, b: &Results, allow: bool) -> anyhow::Result<()> {
+    let mismatches = mismatches(a, b);
+    if mismatches.is_empty() || allow {
+        return Ok(());
+    }
+    let lines: String = mismatches.iter().map(|mismatch| format!("\n{mismatch}")).collect();
+    let message = format!("these runs measured different things (--allow-mismatch compares them nevertheless):{lines}");
+    Err(UsageError(message).into())
 }
 
 /// Says what came of a comparison, and before it what differs about the runs.

@@ -13,6 +13,7 @@ mod attach;
 mod audit;
 mod bench;
 mod benchmark;
+mod by_turns;
 mod check;
 mod claims;
 mod collect;
@@ -258,7 +259,7 @@ fn execute(cli: Cli, context: &AppContext) -> anyhow::Result<End> {
         Command::Experiments(arguments) => experiments::execute(&arguments, context),
         Command::Check(arguments) => check::execute(&arguments, context),
         Command::Schema(arguments) => schema::execute(&arguments, context),
-        Command::Compare(arguments) => compare::execute(&arguments),
+        Command::Compare(arguments) => compare::execute(&arguments, context),
         Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Lab(arguments) => lab::execute(arguments, context),
         Command::Attach(arguments) => attach::execute(&arguments, context),

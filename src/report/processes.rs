@@ -84,7 +84,7 @@ pub(super) fn measuring(program: impl AsRef<OsStr>, limits: &Limits) -> Command 
     command
 }
 
-fn own_program() -> anyhow::Result<PathBuf> {
+pub(super) fn own_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("cannot find this program")
 }
 

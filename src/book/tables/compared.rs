@@ -89,7 +89,7 @@ pub fn over_the_file(compared: &Compared) -> String {
         return "the files have no row in common".to_owned();
     }
     if least > tolerance.error && compared.looks > 0 {
-        return format!("{a} and {b} runs by turns can name no change: the first look takes {FIRST_LOOK}");
+        return format!("{a} and {b} alternating runs can name no change: the first look takes {FIRST_LOOK}");
     }
     if least > tolerance.error {
         return format!(
