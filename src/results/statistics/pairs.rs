@@ -5,7 +5,8 @@
 //! have the other sign, for all rows of the pair together. That holds because the order was drawn, whatever the rows'
 //! distributions, however they depend on each other, and whatever the machine does meanwhile: a randomisation test (R. A.
 //! Fisher, *The Design of Experiments*, 1935). [`chances_over_pairs`] takes the relabellings and the step-down procedure of
-//! [`chances_over_rows`](super::chances_over_rows): those of a pair are two.
+//! [`chances_over_rows`](super::chances_over_rows): those of a pair are two. The statistic is the mean of the differences beyond
+//! the margin, by its standard error, where no distance counts more than three times the middle one.
 //!
 //! [`is_within`] says that two programs are the same: the test of signed ranks (F. Wilcoxon, *Individual comparisons by ranking
 //! methods*, Biometrics Bull. 1, 1945) of the distances, without their signs, against the margin. A distance is no smaller than
@@ -100,7 +101,8 @@ fn relabellings(pairs: usize) -> Vec<Vec<bool>> {
     all
 }
 
-/// A row whose differences are by the largest of them.
+/// A row whose differences are by the largest of them. A distance of more than three times the middle one counts as that much,
+/// so that one bad run does not hide what the others show. No relabelling changes a distance.
 struct Scaled {
     differences: Vec<Option<f64>>,
     margin: f64,
@@ -108,9 +110,15 @@ struct Scaled {
 
 impl Scaled {
     fn of(row: &RowByPair) -> Self {
-        let scale = row.differences.iter().flatten().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+        /// How many times the middle distance counts at most.
+        const FARTHEST: f64 = 3.0;
+        let distances: Vec<f64> = row.differences.iter().flatten().map(|value| value.abs()).collect();
+        let largest = distances.iter().fold(0.0_f64, |largest, distance| largest.max(*distance));
+        let middle = if distances.is_empty() { 0.0 } else { median(distances) };
+        let scale = if middle > 0.0 { largest.min(FARTHEST * middle) } else { largest };
         let is_number = scale > 0.0 && scale.is_finite();
-        let differences = row.differences.iter().map(|value| value.filter(|_| is_number).map(|value| value / scale));
+        let scaled = |value: f64| (value / scale).clamp(-1.0, 1.0);
+        let differences = row.differences.iter().map(|value| value.filter(|_| is_number).map(scaled));
         Self { differences: differences.collect(), margin: row.margin / scale }
     }
 
