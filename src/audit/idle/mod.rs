@@ -43,7 +43,7 @@ use crate::units::counted;
 /// In nanoseconds: a launch takes 3 to 10 µs, and with what PyTorch does around it 5 to 30.
 const LAUNCHING: u64 = 50_000;
 /// In nanoseconds: behind a gate, an H200 pauses for 1.0 µs between two kernels.
-const PAUSE: u64 = 2_000;
+pub(crate) const PAUSE: u64 = 2_000;
 /// For how long, in nanoseconds, a state that the system tells may be that of a call which has ended since.
 const STALE: u64 = 100_000;
 /// By how much the clocks of host and device may differ.

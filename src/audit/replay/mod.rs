@@ -16,13 +16,14 @@
 //!   samples, to two of its standard errors.
 //! * A call that does not block may cost what such calls cost, or nothing.
 //!
-//! The interval holds all of these replays, widened by how far a replay with all places is from what was recorded, and by two standard
-//! errors of the iterations' mean.
+//! The interval holds all of these replays, widened by how far a replay with all places is from what was recorded, by two standard
+//! errors of the iterations' mean, and by the part by which iterations of the same program differ from process to process.
 //!
 //! # Limits
 //! One thread feeds the devices at a time, and one process; where several threads do, nothing is told. Copies and kernels are not faster or slower beside others, and
 //! not slower without a pause: on an H200 at its power limit, large matrix products without pauses took 22 % longer. What the
-//! audit itself costs is part of the host's time. Where launches take the time, it is told what would be left if they took none.
+//! audit itself costs is part of the host's time. Where launches take the time, it is told what would be
+//! left if neither they nor short pieces of work took any.
 
 use std::collections::HashMap;
 
@@ -47,6 +48,10 @@ const MOST: usize = 100_000;
 /// How many samples tell together which part of the time a place has, and how many of it are too few to tell.
 const SAMPLES: usize = 12;
 const FEWEST: f64 = 4.0;
+/// How short, in nanoseconds, a piece of work is that takes its time for being one: within a larger one it would take none.
+const SHORT: u64 = 5_000;
+/// By which part iterations of the same program differ from process to process.
+const PROCESSES: f64 = 0.03;
 /// How many standard errors are allowed for.
 const ERRORS: f64 = 2.0;
 
@@ -90,6 +95,8 @@ struct Removed {
     calls: HashMap<usize, f64>,
     /// Up to which position in an iteration the thread does not take which part of its own time.
     parts: Vec<(f64, f64)>,
+    /// Short pieces of work take no time.
+    short: bool,
 }
 
 impl Removed {
@@ -120,7 +127,17 @@ pub(crate) fn without(process: &Process, judgements: &[CallJudgement], steady: &
         .collect();
     let mean = (steady.window.1 - steady.window.0) as f64 / steady.iterations() as f64;
     let error = replays[0].error();
+    // What a line that launches does beside that is not told apart.
+    let launching: Vec<(String, u64)> = places
+        .iter()
+        .filter(|place| place.cause == IdleCause::Launch)
+        .map(|place| (place.place.clone(), place.idle_ns))
+        .collect();
     for place in places.iter_mut().take(PLACES) {
+        let is_of_launches = |(line, idle): &(String, u64)| *line == place.place && *idle > place.idle_ns;
+        if place.cause == IdleCause::Own && launching.iter().any(is_of_launches) {
+            continue;
+        }
         let Some(removed) = removals(process, judgements, steps, &seen, place) else { continue };
         let each = replays.iter().zip(&whole).flat_map(|(replay, (whole, off))| {
             let changed = removed.iter().map(move |removed| mean + replay.iteration(removed) - whole);
@@ -129,7 +146,8 @@ pub(crate) fn without(process: &Process, judgements: &[CallJudgement], steady: &
         let Some((least, most)) = ends(each) else { continue };
         // Launches can be fewer, not none.
         let most = if place.cause == IdleCause::Launch { mean } else { most };
-        place.without_ns = Some([least - ERRORS * error, most + ERRORS * error].map(|time| time.max(0.0) as u64));
+        let ends = [(least - ERRORS * error) * (1.0 - PROCESSES), (most + ERRORS * error) * (1.0 + PROCESSES)];
+        place.without_ns = Some(ends.map(|time| time.max(0.0) as u64));
     }
 }
 
@@ -176,7 +194,8 @@ fn removals(
         IdleCause::Descheduled => seen.parts(|tick| tick.stood().1),
         IdleCause::Throttled => seen.parts(|tick| tick.stood().0),
         _ if place.place.is_empty() => None,
-        IdleCause::Own | IdleCause::Launch => seen.parts(own),
+        IdleCause::Own => seen.parts(own),
+        IdleCause::Launch => seen.parts(own).map(|removed| removed.map(|own| Removed { short: true, ..own })),
         IdleCause::PageFault => seen.parts(|tick| own(tick) * tick.touching),
         IdleCause::Pause | IdleCause::Rank | IdleCause::Unknown => None,
         _ => seen.parts(same),
@@ -288,6 +307,8 @@ struct Replay<'a> {
     begins: Vec<usize>,
     /// By which work of other streams a launch's work is held up.
     behind: HashMap<usize, Vec<usize>>,
+    /// How long a stream pauses between two pieces of work that it has.
+    pause: f64,
 }
 
 impl<'a> Replay<'a> {
@@ -313,7 +334,8 @@ impl<'a> Replay<'a> {
             Orders::Seen => behind(process, steps, &times),
             Orders::All => in_order(process, steps),
         };
-        (begins.len() > 2).then_some(Self { process, steps, times, positions, begins, behind })
+        let pause = pause(process);
+        (begins.len() > 2).then_some(Self { process, steps, times, positions, begins, behind, pause })
     }
 
     /// When the first work of each iteration began.
@@ -357,10 +379,12 @@ impl<'a> Replay<'a> {
                     }
                     let latency = work.start.saturating_sub(begin).min(LATENCY) as f64;
                     let stream = streams.entry((work.device, work.context, work.stream)).or_default();
-                    let mut start = stream.max(at + latency);
+                    let takes = work.end - work.start;
+                    let is_free = removed.short && takes <= SHORT;
+                    let mut start = (*stream + if is_free { 0.0 } else { self.pause }).max(at + latency);
                     let others = self.behind.get(&place).into_iter().flatten();
                     start = others.filter_map(|other| ends[*other]).fold(start, f64::max);
-                    *stream = start + (work.end - work.start) as f64;
+                    *stream = if is_free { start } else { start + takes as f64 };
                     ends[number] = Some(*stream);
                     starts.push(start);
                     if self.begins.get(begun.len()) == Some(&place) {
@@ -385,6 +409,18 @@ impl<'a> Replay<'a> {
 /// The mean time from one start to the next.
 fn between(starts: &[f64]) -> f64 {
     starts.last().zip(starts.first()).map_or(0.0, |(last, first)| (last - first) / (starts.len() - 1).max(1) as f64)
+}
+
+/// The median of the pauses between two pieces of work of a stream that are no longer than the device's own ones.
+fn pause(process: &Process) -> f64 {
+    let mut ends: HashMap<(u32, u32, u32), u64> = HashMap::new();
+    let mut pauses: Vec<u64> = Vec::new();
+    for work in &process.work {
+        let last = ends.insert((work.device, work.context, work.stream), work.end);
+        pauses.extend(last.map(|end| work.start.saturating_sub(end)).filter(|pause| *pause <= idle::PAUSE));
+    }
+    pauses.sort_unstable();
+    pauses.get(pauses.len() / 2).map_or(0.0, |pause| *pause as f64)
 }
 
 /// When the thread made each step, and when that ended.
