@@ -48,8 +48,22 @@ fn made(file: &str, name: String, text: &str) -> Result<Notebook, FileError> {
     let chapter = chapter(&name, &cells);
     match refusal(&chapter) {
         Some(message) => Err(FileError::whole(file, message)),
-        None => Ok(Notebook { title: title(&cells), chapter, name, text: text.to_owned() }),
+        None => Ok(Notebook { title: title(&cells), chapter, name, text: without_png(text) }),
     }
+}
+
+/// The notebook as it is downloaded: without the PNG that stands beside pictures in SVG for LaTeX, and is three times as large.
+/// Whoever executes the notebook has it again.
+fn without_png(stored: &str) -> String {
+    let Ok(mut notebook) = serde_json::from_str::<Value>(stored) else { return stored.to_owned() };
+    let cells = notebook["cells"].as_array_mut().into_iter().flatten();
+    let outputs = cells.filter_map(|cell| cell.get_mut("outputs")?.as_array_mut()).flatten();
+    for data in outputs.filter_map(|output| output.get_mut("data")?.as_object_mut()) {
+        if data.get("text/html").is_some_and(|html| text(html).contains("data:image/svg+xml")) {
+            data.remove("image/png");
+        }
+    }
+    notebook.to_string()
 }
 
 /// Why a page of this Markdown is refused.
@@ -291,6 +305,19 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("````rust,noplayground\n") && text.contains("(test.ipynb)"), "{text}");
+    }
+
+    #[test]
+    fn a_download_has_no_png_beside_a_picture_in_svg_and_is_the_notebook_else() {
+        let notebook = |of_svg: Value| {
+            let outputs = [of_svg, serde_json::json!({"data": {"text/html": "<p>", "image/png": "b"}})];
+            serde_json::json!({"nbformat": 4, "cells": [{"cell_type": "code", "source": ["let x = 1.0;\n"], "outputs": outputs}]})
+        };
+        let html = "<img src=\"data:image/svg+xml,%3Csvg%3E\">";
+        let stored = notebook(serde_json::json!({"data": {"text/html": ["<p>\n", html], "image/png": "a"}}));
+        let expected = notebook(serde_json::json!({"data": {"text/html": ["<p>\n", html]}}));
+        assert_eq!(serde_json::from_str::<Value>(&without_png(&stored.to_string())).unwrap(), expected);
+        assert_eq!(without_png("no notebook"), "no notebook");
     }
 
     #[test]
