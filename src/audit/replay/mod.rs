@@ -21,7 +21,7 @@
 //!
 //! # Limits
 //! One thread feeds the devices at a time, and one process; where several threads do, nothing is told. Copies and kernels are not faster or slower beside others, and
-//! not slower without a pause: on an H200 at its power limit, large matrix products without pauses took 22 % longer. What the
+//! not slower without a pause: on an H200 at its power limit, large matmuls without pauses took 22 % longer. What the
 //! audit itself costs is part of the host's time. Where launches take the time, it is told what would be
 //! left if neither they nor short pieces of work took any.
 
