@@ -294,10 +294,9 @@ impl<'a> Evidence<'a> {
             Class::Copy { asynchronous } => {
                 let (place, copy) = self.own_copy(call)?;
                 match Blocking::of(copy, asynchronous)? {
-                    Blocking::WhileRead if copy.start < call.exit => {
-                        self.on_stream(call, copy.stream, copy.correlation)
+                    Blocking::WhileRead => {
+                        self.on_stream(call, copy.stream, copy.correlation).filter(|_| copy.start < call.exit)
                     }
-                    Blocking::WhileRead => None,
                     Blocking::ToHost | Blocking::ToDevice => {
                         return (copy.end <= call.exit + SLACK).then_some(place);
                     }

@@ -103,11 +103,10 @@ fn shift(first: &[(Arc<str>, i64)], other: &[(Arc<str>, i64)]) -> isize {
         let pairs = first.iter().skip(skipped(-shift)).zip(other.iter().skip(skipped(shift)));
         let pairs = pairs.take(TRIED).map(|(own, other)| (own.0 == other.0).then_some(other.1 - own.1));
         let mut apart: Vec<i64> = pairs.collect::<Option<_>>().filter(|all: &Vec<i64>| all.len() >= FEWEST)?;
-        apart.sort_unstable();
-        let median = apart[apart.len() / 2];
+        let count = apart.len();
+        let median = *apart.select_nth_unstable(count / 2).1;
         apart.iter_mut().for_each(|apart| *apart = (*apart - median).abs());
-        apart.sort_unstable();
-        Some((apart[apart.len() * 9 / 10], median.abs(), shift))
+        Some((*apart.select_nth_unstable(count * 9 / 10).1, median.abs(), shift))
     };
     let furthest = SHIFTS.min(first.len().max(other.len())) as isize;
     let fits: Vec<(i64, i64, isize)> = (-furthest..=furthest).filter_map(fit).collect();

@@ -26,6 +26,7 @@
 //! left if neither they nor short pieces of work took any.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::class::Class;
 use super::evidence::{CallJudgement, Cause};
@@ -58,15 +59,6 @@ const ERRORS: f64 = 2.0;
 /// When launches are taken to have been made of which that is not known: by which power of their part in the sequence. Evenly, the
 /// most of them early, and the most of them late.
 const PACES: [f64; 3] = [1.0, 2.0, 0.5];
-
-/// Which work of one stream is taken to depend on that of another.
-#[derive(Clone, Copy)]
-enum Orders {
-    /// What was held up by it in the recording.
-    Seen,
-    /// Whatever came behind it in the recording.
-    All,
-}
 
 /// What the thread did: places in [`Process::work`] and [`Process::calls`].
 #[derive(Clone, Copy)]
@@ -109,14 +101,18 @@ impl Removed {
 /// Says of the places how long an iteration would take without each.
 pub(crate) fn without(process: &Process, judgements: &[CallJudgement], steady: &SteadyState, places: &mut [IdlePlace]) {
     let (feeder, ticks) = idle::feeder(process);
-    let steps = &steps(process, judgements, feeder)[..];
     if idle::is_fed_by_several(process, feeder, steady) {
         return;
     }
-    let replay = |orders| PACES.iter().filter_map(move |pace| Replay::of(process, steady, steps, *pace, orders));
-    let mut replays: Vec<Replay<'_>> = replay(Orders::Seen).collect();
-    replays.extend(replay(Orders::All).filter(|replay| !replay.behind.is_empty()));
-    let Some(seen) = replays.first().map(|even| Seen::of(even, &ticks)) else { return };
+    let (steps, pause) = (steps(process, judgements, feeder), pause(process));
+    let paces = PACES.iter().filter_map(|pace| Replay::of(process, steady, &steps, *pace, pause));
+    let mut replays: Vec<Replay<'_>> = paces.collect();
+    let Some(even) = replays.first() else { return };
+    let order = Rc::new(in_order(process, even.steps));
+    if !order.is_empty() {
+        replays.extend(replays.clone().into_iter().map(|seen| Replay { behind: Rc::clone(&order), ..seen }));
+    }
+    let seen = Seen::of(&replays[0], &ticks);
     // Of each replay: how long an iteration takes with all places, and how far that is from what was recorded.
     let whole: Vec<(f64, f64)> = replays
         .iter()
@@ -127,18 +123,16 @@ pub(crate) fn without(process: &Process, judgements: &[CallJudgement], steady: &
         .collect();
     let mean = (steady.window.1 - steady.window.0) as f64 / steady.iterations() as f64;
     let error = replays[0].error();
-    // What a line that launches does beside that is not told apart.
-    let launching: Vec<(String, u64)> = places
-        .iter()
-        .filter(|place| place.cause == IdleCause::Launch)
-        .map(|place| (place.place.clone(), place.idle_ns))
-        .collect();
-    for place in places.iter_mut().take(PLACES) {
-        let is_of_launches = |(line, idle): &(String, u64)| *line == place.place && *idle > place.idle_ns;
-        if place.cause == IdleCause::Own && launching.iter().any(is_of_launches) {
+    for at in 0..places.len().min(PLACES) {
+        let place = &places[at];
+        // What a line that launches does beside that is not told apart.
+        let launches_longer = |other: &IdlePlace| {
+            other.cause == IdleCause::Launch && other.place == place.place && other.idle_ns > place.idle_ns
+        };
+        if place.cause == IdleCause::Own && places.iter().any(launches_longer) {
             continue;
         }
-        let Some(removed) = removals(process, judgements, steps, &seen, place) else { continue };
+        let Some(removed) = removals(process, judgements, &steps, &seen, place) else { continue };
         let each = replays.iter().zip(&whole).flat_map(|(replay, (whole, off))| {
             let changed = removed.iter().map(move |removed| mean + replay.iteration(removed) - whole);
             changed.flat_map(move |time| [time - off, time + off])
@@ -147,7 +141,7 @@ pub(crate) fn without(process: &Process, judgements: &[CallJudgement], steady: &
         // Launches can be fewer, not none.
         let most = if place.cause == IdleCause::Launch { mean } else { most };
         let ends = [(least - ERRORS * error) * (1.0 - PROCESSES), (most + ERRORS * error) * (1.0 + PROCESSES)];
-        place.without_ns = Some(ends.map(|time| time.max(0.0) as u64));
+        places[at].without_ns = Some(ends.map(|time| time.max(0.0) as u64));
     }
 }
 
@@ -297,6 +291,7 @@ fn stood_still(process: &Process) -> Vec<bool> {
 }
 
 /// The steady state of a process, as it is replayed.
+#[derive(Clone)]
 struct Replay<'a> {
     process: &'a Process,
     /// What the thread did in it, from when to when, and where in its iteration.
@@ -306,14 +301,14 @@ struct Replay<'a> {
     /// The first launch of each iteration but the first ones, which are bound to what is not replayed.
     begins: Vec<usize>,
     /// By which work of other streams a launch's work is held up.
-    behind: HashMap<usize, Vec<usize>>,
+    behind: Rc<HashMap<usize, Vec<usize>>>,
     /// How long a stream pauses between two pieces of work that it has.
     pause: f64,
 }
 
 impl<'a> Replay<'a> {
     /// `None` where too few iterations launch anything.
-    fn of(process: &'a Process, steady: &SteadyState, steps: &'a [Step], pace: f64, orders: Orders) -> Option<Self> {
+    fn of(process: &'a Process, steady: &SteadyState, steps: &'a [Step], pace: f64, pause: f64) -> Option<Self> {
         let times = times(steps, pace);
         let at = |number: &u64| steps.partition_point(|step| step.correlation < *number);
         let end = at(steady.numbers.last()?);
@@ -330,11 +325,7 @@ impl<'a> Replay<'a> {
         let is_launch = |step: &Step| matches!(step.what, What::Launch(_));
         let launch = |pair: &[usize]| Some(pair[0] + steps.get(pair[0]..pair[1])?.iter().position(is_launch)?);
         let begins: Vec<usize> = begins.windows(2).skip(begins.len() / 4).filter_map(launch).collect();
-        let behind = match orders {
-            Orders::Seen => behind(process, steps, &times),
-            Orders::All => in_order(process, steps),
-        };
-        let pause = pause(process);
+        let behind = Rc::new(behind(process, steps, &times));
         (begins.len() > 2).then_some(Self { process, steps, times, positions, begins, behind, pause })
     }
 

@@ -43,6 +43,15 @@ impl Random {
     }
 }
 
+/// Work that the host launches on a stream at a time, and when it begins.
+fn enqueued(streams: &mut HashMap<u32, f64>, stream: u32, at: f64, takes: f64, number: u64) -> (f64, RecordedWork) {
+    let free = streams.entry(stream).or_default();
+    let start = (at + 3_500.0).max(*free + 800.0);
+    *free = start + takes;
+    let times = RecordedWork { start: start as u64, end: *free as u64, ..RecordedWork::default() };
+    (start, RecordedWork { correlation: number, context: 1, stream, ..times })
+}
+
 /// Has a program do this so often; what an audit sees of it, and how long an iteration took, in nanoseconds.
 fn simulated(acts: &[Act], iterations: usize, seed: u64) -> (Process, f64) {
     let mut random = Random(seed);
@@ -71,19 +80,9 @@ fn simulated(acts: &[Act], iterations: usize, seed: u64) -> (Process, f64) {
                     at += takes(host);
                     lines.push((from, at, line, false));
                     number += 1;
-                    let free = streams.entry(stream).or_default();
-                    let start = (at + 3_500.0).max(*free + 800.0);
-                    *free = start + takes(device);
+                    let (start, work) = enqueued(&mut streams, stream, at, takes(device), number);
                     starts.push(start);
-                    process.work.push(RecordedWork {
-                        name: format!("kernel {line}").into(),
-                        start: start as u64,
-                        end: *free as u64,
-                        correlation: number,
-                        context: 1,
-                        stream,
-                        ..RecordedWork::default()
-                    });
+                    process.work.push(RecordedWork { name: format!("kernel {line}").into(), ..work });
                 }
                 Act::Wait(line, stream) => {
                     number += 1;
@@ -93,20 +92,10 @@ fn simulated(acts: &[Act], iterations: usize, seed: u64) -> (Process, f64) {
                 }
                 Act::Read(line, stream) => {
                     number += 1;
-                    let free = streams.entry(stream).or_default();
-                    let start = (at + 3_500.0).max(*free + 800.0);
-                    *free = start + takes(2.0);
-                    at = *free + 8_000.0;
-                    let host = HostMemoryKind::Pageable;
-                    process.work.push(RecordedWork {
-                        kind: WorkKind::Copy { direction: RecordedDirection::ToHost, host },
-                        start: start as u64,
-                        end: *free as u64,
-                        correlation: number,
-                        context: 1,
-                        stream,
-                        ..RecordedWork::default()
-                    });
+                    let (_, work) = enqueued(&mut streams, stream, at, takes(2.0), number);
+                    at = streams[&stream] + 8_000.0;
+                    let (direction, host) = (RecordedDirection::ToHost, HostMemoryKind::Pageable);
+                    process.work.push(RecordedWork { kind: WorkKind::Copy { direction, host }, ..work });
                     let copied = call("cuMemcpyDtoHAsync_v2", (from as u64, at as u64), number);
                     process.calls.push(RecordedCall { stream: Some(stream), stack: Some(line), ..copied });
                 }
@@ -267,7 +256,7 @@ fn what_takes_no_time_of_the_host_that_the_device_waits_for_brings_nothing() {
     let judgements = judge(&process);
     let steady = iterations::steady(&process, &judgements, None).unwrap();
     let steps = steps(&process, &judgements, Some(1));
-    let replay = Replay::of(&process, &steady, &steps, 1.0, Orders::Seen).unwrap();
+    let replay = Replay::of(&process, &steady, &steps, 1.0, pause(&process)).unwrap();
     let half = Removed { parts: vec![(1.0, 0.5)], ..Removed::default() };
     for removed in [Removed::default(), half] {
         let share = replay.iteration(&removed) / recorded;
