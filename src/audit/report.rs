@@ -194,8 +194,7 @@ impl AuditReport {
         let iteration = usual_iteration(recording, &judged);
         let longest_wait = longest_wait(recording, &judged).filter(|_| iteration.is_none());
         let late = ranks::late(recording, &windows, &processes, &idle);
-        let is_steady = |process: &&ProcessReport| process.steady.is_some() && !process.devices.is_empty();
-        if processes.iter().any(|process| is_steady(&process)) {
+        if is_by_iteration(&processes) {
             // What is idle in an iteration is not known of a process that has none.
             let others = processes.iter().zip(&mut idle).filter(|(process, _)| process.steady.is_none());
             let without = others.filter(|(_, places)| !places.is_empty()).map(|(_, places)| places.clear()).count();
@@ -221,6 +220,11 @@ impl AuditReport {
     pub(crate) fn wall_ns(&self) -> u64 {
         self.processes.iter().fold(0, |sum: u64, process| sum.saturating_add(process.wall_ns))
     }
+}
+
+/// Whether idle time is told of iterations: where a process with devices has some, the processes without have no part in it.
+pub(crate) fn is_by_iteration(processes: &[ProcessReport]) -> bool {
+    processes.iter().any(|process| process.steady.is_some() && !process.devices.is_empty())
 }
 
 /// The gaps of a device between its first work and its last.

@@ -4,7 +4,7 @@ use super::class::Activity;
 use super::idle::{IdleCause, IdlePlace};
 use super::places::{Reason, SteadyCalls, WaitPlace};
 use super::region::Region;
-use super::report::{AuditReport, HostShare, ProcessReport};
+use super::report::{AuditReport, HostShare, ProcessReport, is_by_iteration};
 use crate::clean::line;
 use crate::present::{Cell, Column, Page, Role, Show, Table, TableGroup, TableRow, displayed};
 use crate::units::{Scale, Unit, counted};
@@ -46,7 +46,8 @@ struct Devices {
 impl Devices {
     fn of(report: &AuditReport) -> Self {
         let mut all = Self::default();
-        for process in report.processes.iter().filter(|own| report.iterations() == 0 || own.steady.is_some()) {
+        let by_iteration = is_by_iteration(&report.processes);
+        for process in report.processes.iter().filter(|own| !by_iteration || own.steady.is_some()) {
             for device in &process.devices {
                 let outside = device.idle.iter().find(|share| share.doing == Activity::Outside);
                 let whole = process.wall_ns.saturating_sub(outside.map_or(0, |share| share.ns));
