@@ -4,8 +4,8 @@
 //! The collectives in which all ranks give and take (all-reduce, all-gather, reduce-scatter) are the same on each rank, in the same
 //! order. One ends on all ranks at once, by which they are found in recordings that did not begin at once: those are the same
 //! whose ends on two ranks differ by as much each time. By the median of the differences the clocks of the ranks are put
-//! together. Its kernel runs on each rank from when that rank arrived. Up to when the last one did, it waits: that time is no
-//! work, and the device is idle in it for the rank that was last.
+//! together, and those are the same whose ends then lie together. A collective's kernel runs on each rank from when that rank
+//! arrived. Up to when the last one did, it waits: that time is no work, and the device is idle in it for the rank that was last.
 //!
 //! A rank is called late where the others lose at least [`LEAST`] of their time by it, and where it costs most in nine of
 //! ten parts of the steady state, each as long as the others. Of two equal ranks, chance does that in one of fifty runs; of
@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use super::idle::{IdleCause, IdlePlace};
-use super::recording::{Process, ProgramRecording, WorkKind};
+use super::recording::{Process, ProgramRecording, RecordedWork, WorkKind};
 use super::report::ProcessReport;
 
 /// How many collectives earlier or later than that of another rank a recording may begin, and of how many it is tried.
@@ -25,8 +25,8 @@ const SHIFTS: usize = 4_000;
 const TRIED: usize = 200;
 /// By how much ends may differ, and by how much a rank has to be later than another to have been waited for.
 const SLACK: u64 = 20_000;
-/// Two spreads of ends that differ by no more are alike.
-const ALIKE: i64 = 2_000;
+/// By how much ends differ that are taken to differ by as much.
+const ALIKE: i64 = 4_000;
 /// How many collectives there are at least.
 const FEWEST: usize = 20;
 /// The parts of the steady state, and in how many of them a late rank costs most.
@@ -79,110 +79,101 @@ fn is_collective(name: &str) -> bool {
         && ["allreduce", "allgather", "reducescatter"].iter().any(|kind| name.replace('_', "").contains(kind))
 }
 
-/// Leaves out what the recordings of some ranks have before those of others begin.
-fn begin_together(recording: &ProgramRecording, ranks: &mut [(usize, Vec<usize>)]) {
-    let of = |(process, places): &(usize, Vec<usize>)| -> Vec<(Arc<str>, i64)> {
-        let works = places.iter().map(|place| &recording.processes[*process].work[*place]);
-        works.map(|work| (Arc::clone(&work.name), work.end as i64)).collect()
-    };
-    let all: Vec<Vec<(Arc<str>, i64)>> = ranks.iter().map(of).collect();
-    let Some((first, others)) = all.split_first() else { return };
-    // How many of each rank come before the first one of the first rank.
-    let before: Vec<isize> = std::iter::once(0).chain(others.iter().map(|other| shift(first, other))).collect();
-    let last = before.iter().map(|before| -before).max().unwrap_or(0);
-    for ((_, places), before) in ranks.iter_mut().zip(before) {
-        places.drain(..((before + last) as usize).min(places.len()));
-    }
+/// The collectives of a rank that were recorded, in the order of their ends.
+struct Recorded<'a> {
+    process: usize,
+    works: Vec<(usize, &'a RecordedWork)>,
 }
 
-/// How many collectives of one rank come before the first one of another: where the ends of the rest differ by as much each time.
-/// Where several fit as well, recordings of as many are taken to have begun together, and else the clocks to differ least.
-fn shift(first: &[(Arc<str>, i64)], other: &[(Arc<str>, i64)]) -> isize {
-    let fit = |shift: isize| {
-        let skipped = |of: isize| of.max(0) as usize;
-        let pairs = first.iter().skip(skipped(-shift)).zip(other.iter().skip(skipped(shift)));
-        let pairs = pairs.take(TRIED).map(|(own, other)| (own.0 == other.0).then_some(other.1 - own.1));
-        let mut apart: Vec<i64> = pairs.collect::<Option<_>>().filter(|all: &Vec<i64>| all.len() >= FEWEST)?;
-        let count = apart.len();
-        let median = *apart.select_nth_unstable(count / 2).1;
-        apart.iter_mut().for_each(|apart| *apart = (*apart - median).abs());
-        Some((*apart.select_nth_unstable(count * 9 / 10).1, median.abs(), shift))
-    };
-    let furthest = SHIFTS.min(first.len().max(other.len())) as isize;
-    let fits: Vec<(i64, i64, isize)> = (-furthest..=furthest).filter_map(fit).collect();
-    let best = fits.iter().map(|(spread, ..)| *spread).min().unwrap_or(0);
-    let as_good = fits.iter().filter(|(spread, ..)| *spread <= 2 * best + ALIKE);
-    as_good
-        .min_by_key(|(_, clocks, shift)| (*shift != 0 || first.len() != other.len(), *clocks))
-        .map_or(0, |(.., shift)| *shift)
+impl<'a> Recorded<'a> {
+    fn of(process: usize, work: &'a [RecordedWork]) -> Option<Self> {
+        let is_one = |(_, work): &(usize, &RecordedWork)| work.kind == WorkKind::Kernel && is_collective(&work.name);
+        let mut works: Vec<(usize, &RecordedWork)> = work.iter().enumerate().filter(is_one).collect();
+        works.sort_by_key(|(_, work)| work.end);
+        (works.len() >= FEWEST).then_some(Self { process, works })
+    }
+
+    /// Between which times they ended.
+    fn span(&self) -> (i64, i64) {
+        let end = |of: Option<&(usize, &RecordedWork)>| of.map_or(0, |(_, work)| work.end as i64);
+        (end(self.works.first()), end(self.works.last()))
+    }
+
+    /// That of a name which ended at a time.
+    fn ended_at(&self, at: i64, name: &str) -> Option<(usize, &'a RecordedWork)> {
+        let apart = |work: &RecordedWork| (work.end as i64 - at).unsigned_abs();
+        let place = self.works.partition_point(|(_, work)| (work.end as i64) < at);
+        let near = self.works.get(place.saturating_sub(1)..self.works.len().min(place + 1))?;
+        let nearest = near.iter().min_by_key(|(_, work)| apart(work))?;
+        (apart(nearest.1) <= SLACK && *nearest.1.name == *name).then_some(*nearest)
+    }
+
+    /// How much later the clock of another rank is: as far as the ends of the same collectives lie apart. One may have begun to
+    /// record some collectives before the other, and as many have to be left out there. Where several numbers of them fit as well,
+    /// recordings of as many are taken to have begun together, and else the clocks to differ least.
+    fn later(&self, other: &Self) -> Option<i64> {
+        let fit = |shift: isize| {
+            let skipped = |of: isize| of.max(0) as usize;
+            let pairs = self.works.iter().skip(skipped(-shift)).zip(other.works.iter().skip(skipped(shift)));
+            let apart = |((_, own), (_, other)): (&(usize, &RecordedWork), &(usize, &RecordedWork))| {
+                (own.name == other.name).then_some(other.end as i64 - own.end as i64)
+            };
+            let pairs: Vec<Option<i64>> = pairs.take(TRIED).map(apart).collect();
+            let mut all: Vec<i64> = pairs.iter().copied().flatten().collect();
+            all.sort_unstable();
+            // Where a recording holds one of the two alone, those behind it lie apart by as much as others do.
+            let alike = |from: usize| all[from..].partition_point(|later| later - all[from] <= ALIKE);
+            let (count, from) = (0..all.len()).map(|from| (alike(from), from)).max()?;
+            (all.len() >= FEWEST).then(|| (count as f64 / pairs.len() as f64, all[from + count / 2], shift))
+        };
+        let (own, others) = (self.works.len(), other.works.len());
+        let furthest = SHIFTS.min(own.max(others)) as isize;
+        let fits: Vec<(f64, i64, isize)> = (-furthest..=furthest).filter_map(fit).collect();
+        let best = fits.iter().map(|(share, ..)| *share).fold(0.0, f64::max);
+        let as_good = fits.iter().filter(|(share, ..)| *share >= 0.9 * best);
+        as_good.min_by_key(|(_, later, shift)| (*shift != 0 || own != others, later.abs())).map(|(_, later, _)| *later)
+    }
 }
 
 /// Finds the collectives, and takes the time in which they wait out of their ranks' work.
 pub(crate) fn align(recording: &mut ProgramRecording) {
-    let of_process = |process: &Process| -> Vec<usize> {
-        let mut all: Vec<usize> = (0..process.work.len())
-            .filter(|place| process.work[*place].kind == WorkKind::Kernel && is_collective(&process.work[*place].name))
-            .collect();
-        all.sort_by_key(|place| process.work[*place].start);
-        all
+    let all = recording.processes.iter().enumerate();
+    let ranks: Vec<Recorded<'_>> = all.filter_map(|(place, process)| Recorded::of(place, &process.work)).collect();
+    let [first, others @ ..] = &ranks[..] else { return };
+    let later = std::iter::once(Some(0)).chain(others.iter().map(|other| first.later(other)));
+    let Some(later) = later.collect::<Option<Vec<i64>>>() else { return };
+    let by_first = || ranks.iter().zip(&later).map(|(rank, later)| (rank.span(), later));
+    let begun = by_first().map(|((first, _), later)| first - later).max().unwrap_or(0) - SLACK as i64;
+    let ended = by_first().map(|((_, last), later)| last - later).min().unwrap_or(0) + SLACK as i64;
+    let common: Vec<&RecordedWork> =
+        first.works.iter().map(|(_, work)| *work).filter(|work| (begun..=ended).contains(&(work.end as i64))).collect();
+    // Of each, the same of all ranks.
+    let same = |own: &&RecordedWork| -> Option<Vec<(usize, &RecordedWork)>> {
+        ranks.iter().zip(&later).map(|(rank, later)| rank.ended_at(own.end as i64 + later, &own.name)).collect()
     };
-    let own: Vec<(usize, Vec<usize>)> = recording.processes.iter().map(of_process).enumerate().collect();
-    let mut ranks: Vec<(usize, Vec<usize>)> = own.into_iter().filter(|(_, works)| works.len() >= FEWEST).collect();
-    begin_together(recording, &mut ranks);
-    let [(first, works), others @ ..] = &ranks[..] else { return };
-    let work = |(process, place): (usize, usize)| &recording.processes[process].work[place];
-    let is_same = |number: &usize| {
-        let named = |process: usize, places: &[usize]| {
-            places.get(*number).map(|place| Arc::clone(&work((process, *place)).name))
-        };
-        let own = named(*first, works);
-        own.is_some() && others.iter().all(|(process, places)| named(*process, places) == own)
-    };
-    let count = (0..works.len()).take_while(is_same).count();
-    if others.is_empty() || count < FEWEST {
+    let found: Vec<Vec<(usize, &RecordedWork)>> = common.iter().filter_map(same).collect();
+    if others.is_empty() || found.len() < FEWEST || found.len() * 10 < common.len() * 9 {
         return;
     }
-    // How much later each clock is than that of the first.
-    let offset = |(process, places): &(usize, Vec<usize>)| {
-        let later =
-            |number: usize| work((*process, places[number])).end as i64 - work((*first, works[number])).end as i64;
-        let mut all: Vec<i64> = (0..count).map(later).collect();
-        all.sort_unstable();
-        all[count / 2]
-    };
-    let offsets: Vec<i64> = ranks.iter().map(offset).collect();
-    let ends_together = |number: &usize| {
-        let ends = ranks
-            .iter()
-            .zip(&offsets)
-            .map(|((process, places), offset)| work((*process, places[*number])).end as i64 - offset);
-        let (least, most) = ends.fold((i64::MAX, i64::MIN), |(least, most), end| (least.min(end), most.max(end)));
-        most - least <= SLACK as i64
-    };
-    if (0..count).filter(ends_together).count() * 10 < count * 9 {
-        return;
-    }
+    let names: Vec<Arc<str>> = recording.processes.iter().map(|process| name(process).into()).collect();
     let mut collectives = Vec::new();
     let mut waits: Vec<(usize, usize, u64, usize)> = Vec::new();
-    for number in (0..count).filter(ends_together) {
-        let begin = |(process, places): &(usize, Vec<usize>), offset: &i64| {
-            (work((*process, places[number])).start as i64 - offset, *process)
+    for same in &found {
+        let arrived = same.iter().zip(&later).map(|((_, work), later)| work.start as i64 - later);
+        let arrived: Vec<i64> = arrived.collect();
+        let Some((last, at)) = arrived.iter().copied().enumerate().max_by_key(|(rank, at)| (*at, *rank)) else {
+            continue;
         };
-        let arrived: Vec<(i64, usize)> = ranks.iter().zip(&offsets).map(|(rank, offset)| begin(rank, offset)).collect();
-        let Some(&(at, last)) = arrived.iter().max() else { continue };
         let mut waited = 0;
-        for ((own, process), (_, places)) in arrived.iter().zip(&ranks) {
+        for ((rank, own), (place, _)) in ranks.iter().zip(&arrived).zip(same) {
             let late = (at - own) as u64;
             if late > SLACK {
                 waited += late;
-                waits.push((*process, places[number], late, last));
+                waits.push((rank.process, *place, late, ranks[last].process));
             }
         }
-        let place = ranks.iter().find(|(process, _)| *process == last).map(|(_, places)| places[number]);
-        let at = place.map_or(0, |place| work((last, place)).start);
-        collectives.push(Collective { last, at, waited });
+        collectives.push(Collective { last: ranks[last].process, at: same[last].1.start, waited });
     }
-    let names: Vec<Arc<str>> = recording.processes.iter().map(|process| name(process).into()).collect();
     for (process, place, late, last) in waits {
         let work = &mut recording.processes[process].work[place];
         work.awaited = Some((work.start, Arc::clone(&names[last])));
@@ -250,12 +241,17 @@ pub(crate) fn late(
 
 #[cfg(test)]
 mod tests {
+    use super::super::recording::Sample;
     use super::super::recording::{Doing, Frame};
-    use super::super::recording::{RecordedWork, Sample};
     use super::super::report::AuditReport;
     use super::*;
 
     const MS: u64 = 1_000_000;
+
+    /// No two iterations take as long.
+    fn chance(iteration: u64) -> u64 {
+        (iteration.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) * 20
+    }
 
     /// Ranks of 100 iterations of 10 ms: each computes for 5 ms, arrives at the collective after its own delay, and leaves it
     /// with the others. Each clock is later by as much as it is told.
@@ -265,6 +261,12 @@ mod tests {
 
     /// The same, recorded from its own iteration on of each rank.
     fn job_from(delay: impl Fn(u32, u64) -> u64, clocks: &[u64], begun: impl Fn(u32) -> u64) -> ProgramRecording {
+        let mut recording = recorded(delay, clocks, begun);
+        align(&mut recording);
+        recording
+    }
+
+    fn recorded(delay: impl Fn(u32, u64) -> u64, clocks: &[u64], begun: impl Fn(u32) -> u64) -> ProgramRecording {
         let process = |(rank, clock): (u32, &u64)| {
             let mut work = Vec::new();
             let mut samples = Vec::new();
@@ -305,9 +307,7 @@ mod tests {
             process
         };
         let processes = (0..).zip(clocks).map(process).collect();
-        let mut recording = ProgramRecording { processes, ..ProgramRecording::default() };
-        align(&mut recording);
-        recording
+        ProgramRecording { processes, ..ProgramRecording::default() }
     }
 
     #[test]
@@ -326,17 +326,30 @@ mod tests {
 
     #[test]
     fn a_rank_that_sleeps_is_named_also_in_recordings_that_begin_one_after_the_other() {
-        // No two iterations take as long.
-        let delay = |rank: u32, iteration: u64| {
-            let chance = (iteration.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) * 20;
-            if rank == 2 { 4 * MS + chance } else { 200_000 }
-        };
+        let delay = |rank: u32, iteration: u64| if rank == 2 { 4 * MS + chance(iteration) } else { 200_000 };
         for clocks in [[0, 0, 0], [0, 700 * MS, 40 * MS]] {
             let recording = job_from(delay, &clocks, |rank| u64::from(rank) * 17);
             let late = AuditReport::of(&recording, "job", None).0.late.unwrap();
             assert_eq!((&*late.rank, &*late.place, late.cause), ("rank 2", "train.py:40", Some(IdleCause::Sleep)));
             let each = late.others_waited_ns / 2 / late.collectives;
             assert!((4_000_000..5_000_000).contains(&each), "{late:?}");
+        }
+    }
+
+    #[test]
+    fn a_rank_that_sleeps_is_named_also_where_records_of_some_collectives_are_missing() {
+        let delay = |rank: u32, iteration: u64| if rank == 1 { 4 * MS + chance(iteration) } else { 200_000 };
+        for missing in [&[(0, 13)][..], &[(1, 62)], &[(0, 29), (1, 51), (0, 80)]] {
+            let mut recording = recorded(delay, &[0, 70 * MS], |_| 0);
+            for (process, iteration) in missing {
+                recording.processes[*process].work.retain(|work| work.correlation != 2 * iteration + 2);
+            }
+            align(&mut recording);
+            let late = AuditReport::of(&recording, "job", None).0.late.unwrap();
+            assert_eq!(
+                (&*late.rank, &*late.place, recording.collectives.len()),
+                ("rank 1", "train.py:40", 100 - missing.len())
+            );
         }
     }
 
