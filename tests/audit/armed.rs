@@ -19,7 +19,12 @@ struct Armed {
 
 impl Armed {
     fn begin(program: &[&str]) -> Self {
+        Self::begin_with(program, &[])
+    }
+
+    fn begin_with(program: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = audit(&[&["--armed", "--"], program].concat());
+        command.envs(variables.iter().copied());
         let mut report = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(report.stdout.take().unwrap());
         let mut number = String::new();
@@ -193,6 +198,29 @@ fn what_was_not_begun_is_not_recorded_once_nobody_asks_for_it() {
     assert!(Command::new("kill").args(["-CONT", &armed.number]).status().unwrap().success());
     // The next is not that one.
     assert_eq!(window(&armed.number, &["--for", "300ms"]).warnings, [""; 0]);
+    armed.end();
+}
+
+#[test]
+fn what_ran_when_a_window_began_is_left_out_of_it() {
+    let armed = Armed::begin_with(&["python3", &script()], &[("FAKE_RUNNING", "1")]);
+    for _ in 0..2 {
+        let report = window(&armed.number, &["--for", "300ms"]);
+        assert_eq!(report.warnings, [""; 0]);
+        let [process] = &report.processes[..] else { panic!("{:?}", report.processes) };
+        assert!(process.steady.as_ref().is_some_and(|steady| steady.start_up_ns < process.recorded_ns), "{process:?}");
+    }
+    armed.end();
+}
+
+/// Such as one that only starts the ranks of a job.
+#[test]
+fn a_process_that_does_not_use_the_driver_is_none_of_which_records_are_missing() {
+    let armed = Armed::begin_with(&["python3", &script()], &[("FAKE_REFUSED", "15")]);
+    let report = window(&armed.number, &["--for", "300ms"]);
+    assert!(report.warnings.iter().all(|warning| !warning.contains("refused")), "{:?}", report.warnings);
+    let [process] = &report.processes[..] else { panic!("{:?}", report.processes) };
+    assert!(process.complete && process.calls == 0 && process.devices.is_empty(), "{process:?}");
     armed.end();
 }
 

@@ -98,7 +98,7 @@ static uint32_t numbered(uint64_t stream) { return (uint32_t)stream + 100 * ende
 int cuptiSubscribe(void **subscriber, Callback function, void *data) {
     (void)data;
     if (getenv("FAKE_TAKEN")) return 39;
-    if (getenv("FAKE_REFUSED")) return 1;
+    if (getenv("FAKE_REFUSED")) return atoi(getenv("FAKE_REFUSED"));
     *subscriber = &callback;
     callback = function;
     return 0;
@@ -139,7 +139,14 @@ int cuptiGetStreamIdEx(void *context, void *stream, uint8_t own, uint32_t *numbe
     return 0;
 }
 int cuptiActivityRegisterCallbacks(Request r, Complete c) { request = r; complete = c; return 0; }
-int cuptiActivityEnable(uint32_t kind) { enabled[kind] = 1; return 0; }
+int cuptiActivityEnable(uint32_t kind) {
+    enabled[kind] = 1;
+    /* Of a kernel that runs, CUPTI does not know since when. */
+    if (kind == 10 && getenv("FAKE_RUNNING")) {
+        records[recorded++] = (Record){10, {.kernel = {.kind = 10, .end = now, .contextId = 1, .streamId = 7, .name = "before"}}};
+    }
+    return 0;
+}
 int cuptiActivityDisable(uint32_t kind) { enabled[kind] = 0; return 0; }
 int cuptiActivityFlushPeriod(uint32_t ms) { (void)ms; return 0; }
 int cuptiActivityGetNumDroppedRecords(void *c, uint32_t s, size_t *n) { (void)c; (void)s; *n = 0; return 0; }

@@ -15,6 +15,9 @@ pub(crate) use crate::library::{Call, Callback, TAKEN};
 use crate::library::{DRIVER_CALLS, Status};
 use crate::system;
 
+/// What CUPTI answers in a process that has loaded the driver and does not use it, such as one that only starts others.
+pub(crate) const NOT_IN_USE: Status = 15;
+
 const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
     Ok(layout) => layout,
     Err(_) => Layout::new::<u64>(),
@@ -259,6 +262,8 @@ unsafe fn take(record: *const u8) {
         fields.u32(NONE).u8s(kinds).u64(bytes).write(tag::WORK, &[]);
     };
     match u32_at(0) {
+        // It ran when recording began, and CUPTI does not know since when.
+        KERNEL | COPY | PEER | FILL if u64_at(16) == 0 => {}
         KERNEL => {
             let fields = begun(u64_at(16), u64_at(24), u32_at(92)).u32(u32_at(48)).u32(u32_at(44)).u32(u32_at(40));
             fields.u32(name(text(104))).u8s([work::KERNEL, 0, 0, 0]).u64(0).write(tag::WORK, &[]);

@@ -170,7 +170,11 @@ fn record(folder: &Path, stacks: &str) -> bool {
     let with_activity = env::var(ACTIVITY).as_deref() != Ok("none");
     if let Err((reason, status)) = cupti.begin(called, calls::watched(), with_activity) {
         RECORDING.store(false, Ordering::Release);
-        say(if cupti::TAKEN.contains(&status) { note::TAKEN } else { note::REFUSED }, &reason);
+        match status {
+            cupti::NOT_IN_USE => finish(cupti),
+            _ if cupti::TAKEN.contains(&status) => say(note::TAKEN, &reason),
+            _ => say(note::REFUSED, &reason),
+        }
         return false;
     }
     true
