@@ -92,8 +92,8 @@ pub use self::{
     verdict::{Breach, Verdict, verdict},
 };
 pub use tables::{
-    headline, idle as idle_table, iterations as iterations_words, late, places as places_table, start_up, summary,
-    time_of,
+    advice as idle_advice, headline, idle as idle_table, iterations as iterations_words, late, places as places_table,
+    start_up, summary, time_of,
 };
 
 /// The library that is put into a program; empty where it cannot be built: it is for Linux.

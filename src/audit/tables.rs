@@ -5,7 +5,7 @@ use super::idle::{IdleCause, IdlePlace};
 use super::places::{Reason, SteadyCalls, WaitPlace};
 use super::region::Region;
 use super::report::{AuditReport, HostShare, ProcessReport, is_by_iteration};
-use crate::clean::line;
+use crate::clean::{self, shortened};
 use crate::present::{Cell, Column, Page, Role, Show, Table, TableGroup, TableRow, displayed};
 use crate::units::{Scale, Unit, counted};
 
@@ -63,6 +63,12 @@ impl Devices {
     }
 }
 
+/// A name as part of a line: it may be anybody's, and of any length.
+fn line(name: &str) -> String {
+    const MOST: usize = 120;
+    shortened(&clean::line(name), MOST).into_owned()
+}
+
 /// What the audit comes to, in one sentence: how much of the time a device is idle, and mostly why.
 pub fn headline(report: &AuditReport) -> String {
     let Devices { count, idle, whole, iterations } = Devices::of(report);
@@ -117,13 +123,18 @@ fn because(place: &IdlePlace) -> String {
         ("", IdleCause::Descheduled | IdleCause::Throttled) => "the process".to_owned(),
         ("", IdleCause::Pause) => "the GPU".to_owned(),
         ("", _) => "a line that is not known".to_owned(),
-        (line_of, _) => line(line_of).into_owned(),
+        (line_of, _) => line(line_of),
     };
     format!("{subject} {}", place.cause.words())
 }
 
 /// The heading of what an iteration would take without a place.
 const WITHOUT: &str = "an iteration without it";
+
+/// What can be done at a line that leaves a device idle.
+pub fn advice(place: &IdlePlace) -> String {
+    format!("{}: {}.", line(place.name()), place.cause.advice())
+}
 
 /// The lines at which a device was idle: in each iteration, where there are such.
 pub fn idle(report: &AuditReport, most: usize) -> Table {
@@ -312,7 +323,7 @@ pub fn places(report: &AuditReport, most: usize) -> Table {
     };
     let row = |place: &WaitPlace| {
         let cells = [
-            line(&place.operator).into_owned(),
+            line(&place.operator),
             call(place),
             place.reason.words().to_owned(),
             place.count.to_string(),
@@ -336,7 +347,7 @@ pub fn places(report: &AuditReport, most: usize) -> Table {
 fn call(place: &WaitPlace) -> String {
     let call = line(&place.call);
     let bytes = Unit::Bytes.format(place.bytes as f64, 3);
-    if place.bytes == 0 { call.into_owned() } else { format!("{call}, {bytes}") }
+    if place.bytes == 0 { call } else { format!("{call}, {bytes}") }
 }
 
 /// Where the time of a process went.

@@ -535,6 +535,27 @@ fn the_page_of_an_audit_has_the_first_of_many_warnings() {
     assert!(page.contains("And 900 more warnings"));
 }
 
+#[test]
+fn what_a_terminal_is_told_is_short_whatever_the_names_and_however_many_the_warnings() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.json");
+    let mut kept: Value = serde_json::from_str(include_str!("kept/with.json")).unwrap();
+    kept["warnings"] = json!(vec!["lost"; 1_000]);
+    for place in kept["idle"].as_array_mut().unwrap() {
+        place["within"] = json!(format!("{}{}", place["within"].as_str().unwrap_or_default(), "n".repeat(3_000)));
+        place["place"] = json!(format!("/{}{}", "folder/".repeat(500), place["place"].as_str().unwrap_or_default()));
+    }
+    fs::write(&file, kept.to_string()).unwrap();
+    let of = |more: &[&str]| {
+        let output = audit(&[&["--from", file.to_str().unwrap()], more].concat()).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned() + &said(&output)
+    };
+    let text = of(&[]);
+    assert!(text.lines().count() <= 25 && text.lines().all(|line| line.chars().count() < 500), "{text}");
+    assert!(text.contains("996 more warnings (--all has them)"), "{text}");
+    assert!(of(&["--all"]).matches("lost").count() >= 1_000);
+}
+
 /// The style of the book names the light colours once more: what stands behind it holds.
 #[test]
 fn the_page_has_its_dark_colours_behind_the_style() {

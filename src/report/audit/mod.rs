@@ -17,7 +17,7 @@ use crate::clean::terminal_line;
 use crate::error::{FileError, at};
 use crate::files::{begins_with, is_kind, read_text};
 use crate::present::PAGE_BEGIN;
-use crate::present::units::capitalized;
+use crate::present::units::{capitalized, counted};
 use crate::timeline::{TRACE_BEGIN, to_trace};
 use crate::yaml;
 use syncscope_audit::{
@@ -132,9 +132,11 @@ fn claim(shown: &Shown, from: &[PathBuf]) -> anyhow::Result<Files> {
     Ok([json, html, claim(&shown.trace, &begins_with(TRACE_BEGIN))?])
 }
 
-/// How many lines are printed, of how many of them what can be done; and of all, how many places and processes.
+/// How many lines are printed, of how many of them what can be done, and how many warnings; and of all, how many places and
+/// processes.
 const LINES: usize = 5;
 const ADVISED: usize = 3;
+const WARNED: usize = 4;
 const PRINTED: usize = 20;
 
 fn step(text: &str) -> Result<Step, String> {
@@ -259,7 +261,10 @@ fn tell(report: &AuditReport, to_output: bool, all: bool) {
         false if terminal::is_quiet() => {}
         false => output::error(&text),
     }
-    for warning in &report.warnings {
+    let shown = if all { report.warnings.len() } else { WARNED };
+    let more = report.warnings.get(shown..).filter(|rest| !rest.is_empty());
+    let more = more.map(|rest| format!("{} (--all has them)", counted(rest.len() as u64, "more warning")));
+    for warning in report.warnings.iter().take(shown).chain(&more) {
         match to_output {
             true => output::message(warning, Some(terminal::WARNING)),
             false => alert!("warning: {warning}"),
@@ -283,7 +288,7 @@ fn in_short(report: &AuditReport) -> String {
         for place in report.idle.iter().take(LINES).filter(|place| place.cause != IdleCause::Unknown) {
             if told.len() < ADVISED && !told.contains(&place.cause) {
                 told.push(place.cause);
-                text.push_str(&line(&format!("{}: {}.", place.name(), place.cause.advice())));
+                text.push_str(&line(&audit::idle_advice(place)));
             }
         }
     }
