@@ -46,7 +46,7 @@ RETURNING = {
     "a launch": lambda: DRIVER.fakeLaunch(b"kernel", word(7), word(1000)),
     "a copy into pinned memory": lambda: copy_to(PINNED, 40_000_000),
     "one from pinned memory": lambda: copy_from(PINNED, 40_000_000),
-    "a small one from pageable memory": lambda: copy_from(PAGEABLE, 1 << 20),
+    "a small one from pageable memory": lambda: copy_from(PAGEABLE, 2 << 20),
     "to free nothing": lambda: DRIVER.cuMemFree_v2(word(0)),
     "to fill memory of the device": lambda: DRIVER.cuMemsetD8_v2(DEVICE),
     "to allocate": lambda: DRIVER.cuMemAlloc_v2(),
