@@ -4,7 +4,8 @@ from torch import nn
 
 STEPS, BATCH, WIDTH, CLASSES = 200, 2560, 4096, 10
 device = torch.device("cuda")
-model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, CLASSES)).to(device)
+hidden = [layer for _ in range(3) for layer in (nn.Linear(WIDTH, WIDTH), nn.ReLU())]
+model = nn.Sequential(*hidden, nn.Linear(WIDTH, CLASSES)).to(device)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 batches = [
     (torch.randn(BATCH, WIDTH), torch.randint(CLASSES, (BATCH,)).pin_memory())

@@ -3,20 +3,26 @@
     python gains.py NAME                the loop as it is
     python gains.py NAME pair FILE      both by turns, three times each: {"with": [ms, ...], "without": [ms, ...]}
 
-The milliseconds are those of an iteration. What the audit of a loop says that an iteration takes without its line is held to
+With SEED in the environment, the device's work and the host's are longer or shorter, each by its own factor of 0.5 to 2: the loops
+are others for each seed. The milliseconds are those of an iteration. What the audit of a loop says that an iteration takes without its line is held to
 these by `gains_held.py`.
 """
 import json
+import mmap
 import os
 import queue
+import random
 import sys
 import tempfile
 import threading
 import time
 
+import numpy
 import torch
 
 WARM = 20
+# By how much the device and the host work longer than it is written.
+DEVICE, HOST = 1.0, 1.0
 
 
 class Network:
@@ -24,6 +30,7 @@ class Network:
     where a device multiplies matrices without a pause, its power limit makes it slower, and a loop that is mended pauses less."""
 
     def __init__(self, width=4096, layers=6, batch=16384):
+        batch = int(batch * DEVICE)
         self.layers = [torch.randn(width, device="cuda", dtype=torch.float16) for _ in range(layers)]
         self.x = torch.randn(batch, width, device="cuda", dtype=torch.float16)
         self.out = None
@@ -47,7 +54,7 @@ class Network:
 
 
 def busy(milliseconds):
-    end = time.perf_counter() + milliseconds / 1e3
+    end = time.perf_counter() + HOST * milliseconds / 1e3
     while time.perf_counter() < end:
         pass
 
@@ -118,7 +125,7 @@ def sleep(net, mended):
     while True:
         net.train()
         if not mended:
-            time.sleep(0.005)  # LOST
+            time.sleep(0.005 * HOST)  # LOST
         yield net.stay_near()
 
 
@@ -130,17 +137,17 @@ def loader(net, mended):
 
 
 def own(net, mended):
-    done = sum(value * value for value in range(60_000))
+    done = sum(value * value for value in range(int(60_000 * HOST)))
     while True:
         net.train()
         if not mended:
-            done = sum(value * value for value in range(60_000))  # LOST
+            done = sum(value * value for value in range(int(60_000 * HOST)))  # LOST
         yield net.stay_near()
     return done
 
 
 def upload(net, mended):
-    pageable = torch.zeros(1 << 18)
+    pageable = torch.zeros(int((1 << 18) * HOST))
     pinned = pageable.pin_memory()
     while True:
         if mended:
@@ -161,7 +168,7 @@ def cache(net, mended):
 
 
 def parameters(net, mended):
-    many = [torch.zeros(1_000, device="cuda") for _ in range(600)]
+    many = [torch.zeros(1_000, device="cuda") for _ in range(int(600 * HOST))]
     while True:
         net.train()
         if mended:
@@ -173,17 +180,17 @@ def parameters(net, mended):
 
 
 def chain(net, mended):
-    small = torch.zeros(1_000, device="cuda")
+    small, count = torch.zeros(1_000, device="cuda"), int(1_000 * HOST)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        for _ in range(1_000):
+        for _ in range(count):
             small.add_(1.0)
     while True:
         net.train()
         if mended:
             graph.replay()
         else:
-            for _ in range(1_000):
+            for _ in range(count):
                 small.add_(1.0)  # LOST
         yield net.stay_near()
 
@@ -194,7 +201,7 @@ def lock(net, mended):
             if mended:
                 time.sleep(0.01)
             else:
-                sum(value * value for value in range(2_000))  # LOST
+                sum(value * value for value in range(int(2_000 * HOST)))  # LOST
 
     going = [True]
     threading.Thread(target=hold, daemon=True).start()
@@ -209,7 +216,7 @@ def lock(net, mended):
 def queued(net, mended):
     def fill():
         while going:
-            time.sleep(0.001 if mended else 0.008)
+            time.sleep(0.001 if mended else 0.008 * HOST)
             try:
                 batches.put(1, timeout=1)
             except queue.Full:
@@ -227,18 +234,19 @@ def queued(net, mended):
 
 
 def pages(net, mended):
-    kept = torch.empty(8 << 20)
+    count, page = int((96 << 20) * HOST), mmap.PAGESIZE
+    kept = numpy.zeros(count, dtype=numpy.uint8)
     while True:
         net.train()
         if mended:
-            kept.fill_(1.0)
+            kept[::page] = 1
         else:
-            torch.ones((8 << 20) + net.number % 7)  # LOST
+            numpy.zeros(count, dtype=numpy.uint8)[::page] = 1  # LOST
         yield net.stay_near()
 
 
 def disk(net, mended):
-    written = b"x" * 4_000_000
+    written = b"x" * int(4_000_000 * HOST)
     with tempfile.NamedTemporaryFile(buffering=0) as file:
         while True:
             net.train()
@@ -320,6 +328,9 @@ def timed(name, mended, seconds):
 
 
 def main(name, pair=None, file=None):
+    if seed := os.environ.get("SEED"):
+        drawn = random.Random(f"{seed} {name}")
+        globals().update(DEVICE=2 ** drawn.uniform(-1, 1), HOST=2 ** drawn.uniform(-1, 1))
     if pair is None:
         print(f"{timed(name, False, 2.5):.3f}")
         return

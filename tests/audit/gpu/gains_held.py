@@ -32,20 +32,20 @@ def is_at(place, line):
 
 
 def main(folder):
-    inside, errors = 0, []
+    inside, errors, rows = 0, [], [("loop", "ms", "mended", "told", "because", "inside", "off by")]
     for name, line in lines().items():
         try:
             audit = json.load(open(os.path.join(folder, f"{name}.json"), encoding="utf-8"))
             pair = json.load(open(os.path.join(folder, f"{name}.pair.json"), encoding="utf-8"))
         except OSError as error:
-            print(f"{name:14} not measured: {error}")
+            rows.append((name, "", "", f"not measured: {error}", "", "NO", ""))
             continue
         before, after = statistics.median(pair["with"]), statistics.median(pair["without"])
         steady = [process for process in audit["processes"] if process.get("steady")]
         audited = sum(process["wall_ns"] for process in steady) / max(1, sum(process["steady"]["iterations"] for process in steady)) / 1e6
         told = [place for place in audit["idle"] if place.get("without_ns") and is_at(place, line)]
         if not told:
-            print(f"{name:14} {before:7.2f} -> {after:7.2f} ms, audited {audited:7.2f}: NOT TOLD; {[(p['place'].rsplit('/')[-1], p['cause']) for p in audit['idle'][:3]]}")
+            rows.append((name, f"{before:.2f}", f"{after:.2f}", "nothing", "", "NO", ""))
             continue
         place = min(told, key=lambda place: sum(place["without_ns"]))
         # An iteration that consists of several alike ones is audited as these.
@@ -53,12 +53,12 @@ def main(folder):
         holds = least <= after <= most
         inside += holds
         is_bound = place["cause"] == "launch"
-        error = abs((least if is_bound else (least + most) / 2) - after) / after
-        errors.append(error)
-        print(
-            f"{name:14} {before:7.2f} -> {after:7.2f} ms, audited {audited:7.2f} -> {least:7.2f} to {most:7.2f} ({place['cause']}): "
-            f"{'inside' if holds else 'OUTSIDE'}, off by {error:.1%}"
-        )
+        errors.append(abs((least if is_bound else (least + most) / 2) - after) / after)
+        interval = f"at best {least:.2f}" if is_bound else f"{least:.2f} to {most:.2f}"
+        rows.append((name, f"{before:.2f}", f"{after:.2f}", interval, place["cause"], "yes" if holds else "NO", f"{errors[-1]:.1%}"))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths)).rstrip())
     median = statistics.median(errors) if errors else 1.0
     print(f"{inside} of {len(gains.NAMES)} inside, median error {median:.1%}")
     return inside >= 16 and median <= 0.1

@@ -1,13 +1,16 @@
-"""A training loop on two GPUs, of which one rank may be late: `LATE=1 torchrun --nproc-per-node 2 late.py`. It then sleeps for 4 ms
-in each step, at the line that ends in `# LATE`. Without LATE, both are equal.
+"""A training loop on two GPUs, of which one rank may be late: `LATE=1 torchrun --nproc-per-node 2 late.py [sleep|own] [STEPS]`. It
+then sleeps or computes for some milliseconds in each step, at the line that ends in `# LATE: sleep` or `# LATE: own`. Without
+LATE, both are equal.
 """
 import os
+import sys
 import time
 
 import torch
 import torch.distributed as distributed
 
-STEPS = 200
+HOW = sys.argv[1] if len(sys.argv) > 1 else "sleep"
+STEPS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 
 
 def main():
@@ -25,8 +28,13 @@ def main():
         optimizer.step()
         if step % 10 == 0:
             loss.item()
+        if step == 20 and rank == 0:
+            print("steady", flush=True)
         if os.environ.get("LATE") == str(rank):
-            time.sleep(0.004)  # LATE
+            if HOW == "sleep":
+                time.sleep(0.004)  # LATE: sleep
+            else:
+                sum(value * value for value in range(60_000))  # LATE: own
     torch.cuda.synchronize()
     distributed.destroy_process_group()
 

@@ -1,12 +1,13 @@
-"""What the audit costs launches, ready reads and steps of a training, in one process: all are timed before the library is in it
-and after. Two processes differ by more than the library costs, by where their memory lies and on which processor they run.
+"""What the audit costs launches, ready reads and steps of a training. Two processes share a processor and take turns, so that both
+are slow and fast at the same times; how much longer one takes than the other is told before the library is in it and after.
 
-    report audit --stacks sample -- python overhead.py FILE          the library comes in between
-    report audit --stacks sample -- python overhead.py FILE --never  it never does: what is found is the scatter
-    report audit --armed -- python overhead.py FILE --window REPORT  it is armed, and has recorded for a second before "after"
+    report audit -- python overhead.py FILE REPORT
+
+Writes {way: [{"launch": 0.012, "read": ..., "step": ..., "us": {"launch": 7.3, ...}}, ...]}, of a pair of processes each.
 """
 import ctypes
 import json
+import multiprocessing
 import os
 import statistics
 import subprocess
@@ -15,36 +16,44 @@ import time
 
 # The driver would load the library at its first use.
 LIBRARY = os.environ.pop("CUDA_INJECTION64_PATH")
-# A thread that moves from processor to processor hides a difference of a few percent; the threads of CUPTI need another one.
-os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
 
 import torch
 
+# What the library is told as it comes: where it never does, what is found is the scatter.
+WAYS = {
+    "never": None,
+    "calls-none": {"SYNCSCOPE_AUDIT_ACTIVITY": "none", "SYNCSCOPE_AUDIT_STACKS": "none"},
+    "calls-sample": {"SYNCSCOPE_AUDIT_ACTIVITY": "none"},
+    "all-sample": {},
+    "window": {"SYNCSCOPE_AUDIT_ARMED": "1"},
+}
 # Fewer launches than the launch queue holds, so that none waits.
-COUNTS = {"launch": 500, "read": 500, "step": 10}
-BATCHES = 100
-
-x = torch.zeros(1, device="cuda")
-y = torch.zeros((), device="cuda")
-network = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(4)]).cuda()
-optimizer = torch.optim.SGD(network.parameters(), lr=1e-3)
-batch_of = torch.randn(64, 256, device="cuda")
+COUNTS = {"launch": 100, "read": 50, "step": 1}
+ROUNDS = 8
+# Clocks rise in the first turns. Between the other parts, the library comes.
+PARTS = {"warm": 30, "before": 100, "after": 100}
+FORK = multiprocessing.get_context("fork")
 
 
-def step():
-    loss = network(batch_of).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    loss.item()
+def bodies():
+    x = torch.zeros(1, device="cuda")
+    y = torch.zeros((), device="cuda")
+    network = torch.nn.Sequential(*[torch.nn.Linear(256, 256) for _ in range(4)]).cuda()
+    optimizer = torch.optim.SGD(network.parameters(), lr=1e-3)
+    inputs = torch.randn(64, 256, device="cuda")
+
+    def step():
+        loss = network(inputs).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        loss.item()
+
+    return {"launch": lambda: x.add_(1), "read": y.item, "step": step}
 
 
-BODIES = {"launch": lambda: x.add_(1), "read": y.item, "step": step}
-
-
-def batch(what):
+def batch(body, count):
     """Microseconds of one call."""
-    body, count = BODIES[what], COUNTS[what]
     torch.cuda.synchronize()
     begun = time.perf_counter()
     for _ in range(count):
@@ -52,22 +61,59 @@ def batch(what):
     return (time.perf_counter() - begun) / count * 1e6
 
 
-def times():
-    """Medians of batches, which are taken in turn."""
-    taken = [{what: batch(what) for what in BODIES} for _ in range(BATCHES)]
-    return {what: statistics.median(batch[what] for batch in taken) for what in BODIES}
-
-
-# Clocks rise, and memory is touched.
-times()
-before = times()
-if "--never" not in sys.argv:
+def come(way, report):
+    """The library comes into this process. Its threads run on any processor, as they do in other programs."""
+    os.environ.update(WAYS[way])
     ctypes.CDLL(LIBRARY).InitializeInjection()
-if "--window" in sys.argv:
-    now = subprocess.Popen([sys.argv[-1], "audit", "now", str(os.getpid()), "--for", "1s"], stdout=subprocess.DEVNULL)
-    while now.poll() is None:
-        batch("launch")
-    assert now.returncode == 0
-after = times()
-with open(sys.argv[1], "w") as file:
-    json.dump({"before": before, "after": after}, file)
+    if way == "window":
+        # It has recorded, and has ended that.
+        subprocess.run([report, "audit", "now", str(os.getpid()), "--for", "1s"], stdout=subprocess.DEVNULL, check=True)
+
+
+def take_turns(own, other, took, way, report):
+    every = os.sched_getaffinity(0)
+    of = bodies()
+    for part, turns in PARTS.items():
+        if part == "after" and way and WAYS[way] is not None:
+            os.sched_setaffinity(0, every)
+            come(way, report)
+        os.sched_setaffinity(0, [min(every)])
+        for turn in range(turns):
+            own.acquire()
+            for what, body in of.items():
+                took[part, what][turn] = batch(body, COUNTS[what])
+            other.release()
+
+
+def pair(way, report):
+    """By how much more the first one takes after the library came into it."""
+    turns = [FORK.Semaphore(1), FORK.Semaphore(0)]
+    took = [{(part, what): FORK.RawArray("d", count) for part, count in PARTS.items() for what in COUNTS} for _ in turns]
+    processes = [
+        FORK.Process(target=take_turns, args=(turns[0], turns[1], took[0], way, report), daemon=True),
+        FORK.Process(target=take_turns, args=(turns[1], turns[0], took[1], None, report), daemon=True),
+    ]
+    [process.start() for process in processes]
+    for process in processes:
+        process.join(60)
+        if process.exitcode != 0:
+            raise SystemExit(f"{way}: a process ended with {process.exitcode}")
+
+    def ratio(part, what):
+        return statistics.median(one / other for one, other in zip(took[0][part, what], took[1][part, what]))
+
+    more = {what: ratio("after", what) / ratio("before", what) - 1 for what in COUNTS}
+    return {**more, "us": {what: statistics.median(took[0]["before", what]) for what in COUNTS}}
+
+
+def main(file, report):
+    found = {way: [] for way in WAYS}
+    for _ in range(ROUNDS):
+        for way in WAYS:
+            found[way].append(pair(way, report))
+    with open(file, "w") as out:
+        json.dump(found, out)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -2,10 +2,11 @@
 
     python summary.py FOLDER [PART...]
 
-Parts are calls, loop, native, exercise, children and costs; without any, all.
+Parts are calls, loop, native, exercise, children, costs and armed; without any, all.
 """
 import collections
 import json
+import math
 import os
 import re
 import statistics
@@ -128,8 +129,10 @@ def native():
     """The program on cudarc, where there was one: it is built with line tables."""
     audit = read("cudarc.json")
     if audit:
-        named = sum("cudarc_loop.rs:" in place["place"] for place in audit["places"])
-        row("places of the Rust program with their line", f"{named} of {len(audit['places'])}", "all", named == len(audit["places"]))
+        # The loading of code is one row, of no line.
+        places = [place["place"] for place in audit["places"] if place["reason"] != "load"]
+        named = sum("cudarc_loop.rs:" in place for place in places)
+        row("places of the Rust program with their line", f"{named} of {len(places)}", "all", 0 < named == len(places))
 
 
 def exercise():
@@ -160,34 +163,52 @@ def children():
         complete == 4 and counts == [2, 8] and not audit["warnings"])
 
 
+def interval(values):
+    """The median, and an interval of 95 % for it of the order statistics; of fewer than six, the range."""
+    ordered, below, place = sorted(values), 0, 0
+    # Of how many the least are below the median in all but one of 40 samples.
+    while (below := below + math.comb(len(ordered), place)) <= 2 ** len(ordered) / 40:
+        place += 1
+    return statistics.median(ordered), ordered[max(place, 1) - 1], ordered[-max(place, 1)]
+
+
+def cost(text, values, most=None):
+    """How much more something takes. Not over the goal where the interval is not, missed where all of it is."""
+    middle, low, high = interval(values)
+    holds = None if most is None or low <= most < high else high <= most
+    goal = "" if most is None else f"at most {most:.1%}" + (", not decided" if holds is None else "")
+    row(text, f"{middle:+.2%}, {low:+.2%} to {high:+.2%}, {len(values)} pairs", goal, holds)
+
+
 def costs():
-    """Of each process, the times after the library came into it over those before: medians over processes, and how far apart
-    the middle half of them lies. Where it never came, what is found is the scatter."""
-    goals = {("launch", "calls-none"): 0.02, ("read", "calls-sample"): 0.10, ("launch", "all-sample"): 0.15,
-             ("launch", "armed"): 0.005}
+    """Of pairs of processes that take turns, by how much more the one takes that the library came into."""
     ways = {"never": "never in it", "calls-none": "calls alone, stacks none", "calls-sample": "calls alone, stacks sample",
-            "all-sample": "with the device's activity, stacks sample", "armed": "armed",
-            "window": "armed, after it recorded for a second"}
+            "all-sample": "with the device's activity, stacks sample", "window": "armed, after it recorded for a second"}
+    goals = {("launch", "calls-none"): 0.02, ("read", "calls-sample"): 0.10, ("launch", "all-sample"): 0.15}
+    found = read("costs.json")
+    if not found:
+        return row("what it costs while it records", "a file is missing", "", False)
     for way, name in ways.items():
-        rounds = [cost for number in range(1, 9) if (cost := read(f"cost-{number}-{way}.json"))]
         for what in ("launch", "read", "step"):
-            text = f"{what}, {name}"
-            if len(rounds) < 4:
-                row(text, "a file is missing", "", False)
-                continue
-            before, after = (statistics.median(cost[when][what] for cost in rounds) for when in ("before", "after"))
-            more = [cost["after"][what] / cost["before"][what] - 1 for cost in rounds]
-            low, middle, high = statistics.quantiles(more, n=4)
-            most = goals.get((what, way))
-            held = (f"at most {most:.0%}", middle <= most) if most else ()
-            row(text, f"{before:.2f} to {after:.2f} µs ({middle:+.1%}, half in {low:+.1%} to {high:+.1%})", *held)
-        for process in (read(f"overhead-{way}.json") or {"processes": []})["processes"]:
-            own = process.get("overhead")
-            if own:
-                row(f"its own part by the self-test, {name}", f"{own['share']:.2%}", "stated", True)
+            usual = statistics.median(pair["us"][what] for pair in found[way])
+            cost(f"{what} of {usual:.1f} µs, {name}", [pair[what] for pair in found[way]], goals.get((what, way)))
 
 
-PARTS = (calls, functions, loop, native, exercise, children, costs)
+def armed():
+    """The same of launches alone, of a program that has nothing else to do."""
+    for way, name, most in (("armed", "armed", 0.005), ("never", "never in it", None)):
+        try:
+            with open(os.path.join(FOLDER, f"launches-{way}.json")) as file:
+                pairs = [json.loads(line) for line in file]
+        except OSError:
+            pairs = []
+        if len(pairs) < 15:
+            row(f"launch of a C program, {name}", "a file is missing", "", False)
+            continue
+        cost(f"launch of a C program, {name}", [pair["after"] / pair["before"] - 1 for pair in pairs], most)
+
+
+PARTS = (calls, functions, loop, native, exercise, children, costs, armed)
 for part in PARTS:
     if part.__name__ in (sys.argv[2:] or [part.__name__]):
         part()
