@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use syncscope_results::Results;
+use syncscope_fleet::history::History;
+use syncscope_results::error::FileError;
 use syncscope_results::statistics::change_points;
-use syncscope_results::store::collect;
+use syncscope_results::store::{Index, collect};
+use syncscope_results::{MetricSpec, Results};
 
 const SUITE: &str = "title: Few\nsampling: { samples: 8 }\nexperiments: [idle-device: {}]";
 /// The day on which the new driver comes, and from which on one row is slower.
@@ -75,14 +77,16 @@ fn a_slower_row_is_found_with_its_size_its_day_and_the_new_driver_and_fails_once
     assert_eq!(later.status.code(), Some(0), "{}", String::from_utf8_lossy(&later.stdout));
     assert_eq!(history(&["--since", "2026-4-3"]).status.code(), Some(1));
     assert_eq!(history(&["--since", "yesterday"]).status.code(), Some(2));
-    // A file of another day, before or after, makes it neither new nor old.
-    for day in ["2025-01-01T09:30:00Z", "2099-01-01T09:30:00Z"] {
+    // A file of another day makes it neither new nor old, and one that is to come does not count.
+    for (day, factor) in [("2025-01-01T09:30:00Z", 1.0), ("2099-01-01T09:30:00Z", 2.0)] {
         let file =
-            fleet::write(&fleet::measured(SUITE, "node7", day, |_| 1.0), &folder.path().join("more"), "more.json");
+            fleet::write(&fleet::measured(SUITE, "node7", day, |_| factor), &folder.path().join("more"), "more.json");
         collect(&[file], &folder.path().join("results"), &Results::read).unwrap();
         assert_eq!(history(&["--since", "2026-04-03"]).status.code(), Some(1), "{day}");
         assert_eq!(history(&["--since", "2026-04-12"]).status.code(), Some(0), "{day}");
     }
+    let said = String::from_utf8_lossy(&history(&[]).stdout).into_owned();
+    assert!(said.contains("it began at 2099-01-01T09:30:00Z, which is to come") && said.contains("46 files"), "{said}");
     assert_eq!(history(&["--since", "2026-03-01", "--fail-on", "faster"]).status.code(), Some(0));
     assert_eq!(history(&["--since", "2026-03-01", "--threshold", "10%"]).status.code(), Some(0));
 }
@@ -110,6 +114,55 @@ fn a_name_that_moves_to_another_machine_begins_a_series() {
     let facts: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(facts["changes"].as_array().map(Vec::len), Some(0), "{text}");
     assert!(facts["rows"].as_u64().unwrap() > 1, "{row}");
+}
+
+/// Each day, the change is found anew or was found before: a clock that is wrong once must not keep it new.
+#[test]
+fn one_file_of_a_day_to_come_never_keeps_a_change_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = row();
+    let mut rng = StdRng::seed_from_u64(5);
+    for day in 0..DAYS {
+        let started = format!("2026-{:02}-{:02}T09:30:00Z", 3 + day / 28, 1 + day % 28);
+        let factor = (1.0 + 0.004 * (rng.random::<f64>() - 0.5)) * if day >= CHANGED { 1.03 } else { 1.0 };
+        let slower = |spec: &MetricSpec| if spec.id == row { factor } else { 1.0 };
+        let results = fleet::measured(SUITE, "node7", &started, slower);
+        let mut files = vec![fleet::write(&results, folder.path(), "today.json")];
+        if day == 0 {
+            let results = fleet::measured(SUITE, "node7", "2099-01-01T09:30:00Z", |_| 1.03);
+            files.push(fleet::write(&results, folder.path(), "to-come.json"));
+        }
+        collect(&files, &folder.path().join("results"), &Results::read).unwrap();
+    }
+    for (since, code) in [("2026-04-03", 1), ("2026-04-18", 0)] {
+        assert_eq!(
+            report(&["history", "results", "--since", since], folder.path()).status.code(),
+            Some(code),
+            "{since}"
+        );
+    }
+}
+
+#[test]
+fn days_are_in_the_order_of_time_whatever_their_time_zones() {
+    let mut history = History::default();
+    let folder = tempfile::tempdir().unwrap();
+    // Half an hour later each, in the order of the texts the other way round.
+    for (place, started) in
+        ["2026-03-02T00:30:00+02:00", "2026-03-01T23:00:00Z", "2026-03-01T18:30:00-05:00"].iter().enumerate()
+    {
+        let file = fleet::write(&fleet::measured(SUITE, "m", started, |_| 1.0 + place as f64), folder.path(), "r.json");
+        collect(&[file], &folder.path().join("store"), &Results::read).unwrap();
+    }
+    Index::of(&folder.path().join("store"), &Results::read, |listed, results| {
+        history.add(listed, results);
+        Ok::<_, FileError>(())
+    })
+    .unwrap();
+    history.finish(0.05);
+    let values = &history.machines[0].tracks[0].values;
+    assert!(values.len() == 3 && values.is_sorted_by(|a, b| a.median < b.median), "{values:?}");
+    assert!(history.machines[0].entries.iter().all(|entry| entry.day().to_string() == "2026-03-01"));
 }
 
 #[test]

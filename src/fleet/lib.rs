@@ -28,3 +28,8 @@ pub use tasks::{MAX_TASKS, MissingTask, PLAN, SCRIPT, missing};
 
 #[cfg(doc)]
 use crate::measure::outliers;
+
+/// When a file began, by what it says: as texts, times of two time zones have no order.
+fn began(started: &str) -> jiff::Timestamp {
+    started.parse().unwrap_or(jiff::Timestamp::MIN)
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::began;
 use crate::measure::{FEWEST, Outliers, Tail, outliers};
 use crate::results::{Direction, Results};
 use crate::store::Listed;
@@ -106,7 +107,7 @@ impl Fleet {
         let member =
             Member { name: listed.machine.clone(), model: listed.model.clone(), started: listed.started.clone() };
         let place = match self.members.iter().position(|other| other.name == member.name) {
-            Some(place) if self.members[place].started > member.started => return,
+            Some(place) if began(&self.members[place].started) > began(&member.started) => return,
             Some(place) => {
                 self.members[place] = member;
                 self.rows.iter_mut().for_each(|row| row.values[place] = None);

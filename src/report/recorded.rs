@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use jiff::{Timestamp, ToSpan};
+
 use super::{AppContext, UsageError, argument, invocation};
 use crate::book::BookProject;
 use crate::error::FileError;
@@ -37,9 +39,22 @@ pub(super) fn contradiction(path: &Path, results: &Results) -> Option<FileError>
     Some(FileError::whole(path.display().to_string(), format!("it contradicts itself: {first}")))
 }
 
+/// Refuses results of a day that is to come, where a clock was wrong: what is new, and which file is the newest, they would decide
+/// for ever. Clocks may differ by a day.
+fn of_the_past(path: &Path) -> Result<Results, FileError> {
+    let results = sound(path)?;
+    let tomorrow = Timestamp::now().saturating_add(24.hours()).unwrap_or(Timestamp::MAX);
+    let started = &results.run().started;
+    if started.parse::<Timestamp>().is_ok_and(|started| started > tomorrow) {
+        let message = format!("it began at {started}, which is to come: a clock was wrong");
+        return Err(FileError::whole(path.display().to_string(), message));
+    }
+    Ok(results)
+}
+
 /// Hands on each results file of a store that counts, and lists them. A store of which none does is refused, with the reason.
 pub(super) fn of_store(store: &Path, mut add: impl FnMut(&Listed, &Results)) -> anyhow::Result<Index> {
-    let index = Index::of(store, &sound, |listed, results| {
+    let index = Index::of(store, &of_the_past, |listed, results| {
         add(listed, results);
         Ok::<_, FileError>(())
     })?;

@@ -26,7 +26,7 @@ pub fn page(history: &History, threshold: f64) -> Result<String, FileError> {
 fn of_machine(machine: &MachineHistory) -> Value {
     let facts = changes_of_facts(machine).into_iter().map(|place| {
         let [before, after] = [place - 1, place].map(|place| &machine.entries[place]);
-        (after.day().to_owned(), after.differs(before).join("; "))
+        (after.day().to_string(), after.differs(before).join("; "))
     });
     let (with, without): (Vec<&RowHistory>, Vec<&RowHistory>) =
         machine.tracks.iter().partition(|track| !track.changes.is_empty());
@@ -48,7 +48,7 @@ fn of_track(machine: &MachineHistory, track: &RowHistory) -> Value {
             kind => change.shift.name(),
             text => change.text(track.unit),
             when => change.when(machine, track),
-            found => machine.entries[track.values[change.point.found].entry].day(),
+            found => machine.entries[track.values[change.point.found].entry].day().to_string(),
             facts => change.facts.join("; "),
         }
     };

@@ -48,7 +48,7 @@ pub(super) fn panel(machine: &MachineHistory, track: &RowHistory) -> Value {
         let [first, last] = [std::mem::replace(&mut from, to), to - 1].map(|place| x(values[place].entry as f64));
         (first, last, y(level))
     });
-    let day = |place: usize| machine.entries.get(place).map_or("", |entry| entry.day());
+    let day = |place: usize| machine.entries.get(place).map(|entry| entry.day().to_string()).unwrap_or_default();
     context! {
         title => format!("{} of {} over time", track.title, machine.name),
         low => unit.format(low, 3),

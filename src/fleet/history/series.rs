@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
+use crate::began;
 use crate::measure::{Change, ChangePoint, change_points};
 use crate::results::{Direction, Results, Shift};
 use crate::store::{Listed, described};
@@ -58,7 +58,7 @@ pub struct MachineHistory {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct HistoryEntry {
-    /// When its first run began, in UTC, RFC 3339.
+    /// When its first run began, RFC 3339.
     pub started: String,
     /// What may change between files and may explain a change of values: commit, driver, versions, operating system.
     pub facts: BTreeMap<String, String>,
@@ -161,7 +161,7 @@ impl MachineHistory {
 
     fn finish(&mut self, threshold: f64) {
         let mut order: Vec<usize> = (0..self.entries.len()).collect();
-        order.sort_by(|a, b| self.entries[*a].started.cmp(&self.entries[*b].started));
+        order.sort_by_key(|place| began(&self.entries[*place].started));
         let mut places = vec![0; order.len()];
         order.iter().enumerate().for_each(|(new, old)| places[*old] = new);
         self.entries = order.iter().map(|old| self.entries[*old].clone()).collect();
@@ -213,18 +213,16 @@ impl HistoryEntry {
         changed.map(|name| format!("{name}: {}, then {}", value(before, name), value(self, name))).collect()
     }
 
-    /// The day on which it was made.
-    pub fn day(&self) -> &str {
-        self.started.get(..10).unwrap_or(&self.started)
+    /// The day on which it was made, in UTC.
+    pub fn day(&self) -> Date {
+        began(&self.started).to_zoned(TimeZone::UTC).date()
     }
 }
 
 impl SeriesChange {
-    /// Whether it was found with a file of the day `since` (UTC) or later. A file whose day is unknown is as of today.
+    /// Whether it was found with a file of the day `since` (UTC) or later.
     pub fn is_new(&self, machine: &MachineHistory, track: &RowHistory, since: Date) -> bool {
-        let entry = &machine.entries[track.values[self.point.found].entry];
-        let started = entry.started.parse::<Timestamp>();
-        started.map_or(true, |started| started.to_zoned(TimeZone::UTC).date() >= since)
+        machine.entries[track.values[self.point.found].entry].day() >= since
     }
 
     /// The change in words: `slower: 1.052 × (1.048 … 1.057)`.
