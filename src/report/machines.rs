@@ -20,7 +20,8 @@ use syncscope_fleet::{Fleet, page};
 DIR is a store, as `report collect` makes it. Of each machine the newest file counts. A machine differs where the \
 generalized ESD procedure takes its value out of those of its model, and the value is beyond the tail that all rows of the \
 model show; of machines that are alike, at most one fleet in twenty has a false alarm, over all machines and rows. Few rows \
-of few machines leave their tail open: then only a large difference is named. Models of fewer than 15 machines are not judged.
+of few machines leave their tail open, and so do long tails, two modes and the steps of a clock: then only a large difference \
+is named. Models of fewer than 15 machines are not judged.
 
 Exit codes: 0, 2 where the store cannot be read.
 
