@@ -1,6 +1,7 @@
 //! How often two equal files are told apart, how often an interval of 95 % holds the truth, and how often a slower row is found: the numbers behind the defaults of `report compare`.
 //! With a number of trials it prints the table of the chapter on measuring, and with `by-turns` behind it the one of programs
-//! that are measured by turns.
+//! that are measured by turns. With a number of files and `runs-needed` it says how near what undecided rows are said to take is
+//! to what they take.
 
 #![allow(clippy::unwrap_used, reason = "an example may panic")]
 
@@ -18,11 +19,13 @@ use syncscope_results::statistics::Ratio;
 
 fn main() {
     if let Some(trials) = std::env::args().nth(1) {
+        let trials = trials.parse().unwrap();
         let table = match std::env::args().nth(2).as_deref() {
-            Some("by-turns") => comparisons::table_by_turns,
-            _ => comparisons::table,
+            Some("by-turns") => comparisons::table_by_turns(trials),
+            Some("runs-needed") => comparisons::table_of_runs_needed(trials),
+            _ => comparisons::table(trials),
         };
-        print!("{}", table(trials.parse().unwrap()));
+        print!("{table}");
         return;
     }
     for skewed in [false, true] {

@@ -56,7 +56,7 @@ pub use site::{Rendered, render};
 pub use slides::render_slides;
 pub use source::{Source, check};
 pub use tables::{
-    Drawn, LeftOut, Machines, Wording, agreement, bar_plot, claims_text, compared, comparison_table, drawn, line_plot,
-    machine_labels, over_the_file, summary, system_table, tally, undecided,
+    Drawn, ENOUGH, LeftOut, Machines, Wording, agreement, bar_plot, claims_text, compared, comparison_table, drawn,
+    line_plot, machine_labels, over_the_file, smallest, summary, system_table, tally, undecided,
 };
 pub use warning::{Warning, WarningSubject};

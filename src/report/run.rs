@@ -13,9 +13,11 @@ use super::peer::OtherSystem;
 use super::planned::check_size;
 use super::processes::{self, FinishedRuns};
 use super::{AppContext, End, UsageError, argument, invocation};
-use crate::book::BookProject;
-use crate::results::{Environment, MetricSpec, Plan, Results, Selection};
+use crate::book::{BookProject, ENOUGH, smallest};
+use crate::results::statistics::least_chance;
+use crate::results::{Environment, MetricSpec, Plan, Results, Selection, Tolerance};
 use crate::runner::{ENGINES, Suite, empty_results, planned};
+use crate::units::counted;
 
 /// Run a suite and write its results file
 #[derive(Args)]
@@ -149,6 +151,11 @@ pub(super) fn execute(arguments: Arguments, carried: &AppContext) -> anyhow::Res
         }
     };
     say!("results: {}", attended.file.display());
+    let (results, tolerance) = (&attended.results, Tolerance::default());
+    let runs = results.runs_of(&results.run().system).count().max(ENOUGH);
+    if let Some(found) = smallest(runs, results.smallest_change(runs, tolerance)) {
+        note!("compared with another file: {found}");
+    }
     Ok(attended.end())
 }
 
@@ -168,6 +175,9 @@ pub(super) fn measure(
         return Err(UsageError(format!("--runs: {refusal}")).into());
     }
     let plan = Plan { runs: choice.runs.unwrap_or(suite.runs).get(), with };
+    if least_chance([plan.runs as usize; 2]) > Tolerance::default().error {
+        note!("a comparison of two files of {} names no change; `--runs {ENOUGH}` does", counted(plan.runs, "run"));
+    }
     let device = choice.device.as_deref().unwrap_or(&suite.device);
     let mut environment = processes::describe(device, &what.limits)?;
     if let Some(machine) = &what.machine {

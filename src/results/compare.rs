@@ -29,7 +29,8 @@
 //! # What so many runs can show
 //! With three runs in each file there are 20 relabellings, and the files as they are and exchanged are two of them: 10 %. So
 //! three runs never name a change, and four (2 of 70) do. [`Compared::least_chance`] says it. Three runs can show that a row is
-//! the same.
+//! the same. Which changes more runs find, and how many runs an undecided row takes, follows from how the runs scatter
+//! ([`Power`]).
 //!
 //! `tests/compare.rs` and `examples/false_alarms.rs` measure false alarms and power.
 //!
@@ -61,7 +62,7 @@ use super::row::{MetricSpec, Parameters, Provenance};
 use super::run::Results;
 use crate::measure::{Estimate, median};
 use crate::statistics::{
-    Ratio, RowByRun, chances_over_rows, least_chance, least_chance_of_pairs, mean, runs_to_decide, share_of_look,
+    Power, Ratio, RowByRun, Scattered, chances_over_rows, least_chance, least_chance_of_pairs, mean, share_of_look,
 };
 use crate::units::Unit;
 
@@ -246,6 +247,19 @@ pub fn compare(a: &Results, b: &Results, tolerance: Tolerance) -> Compared {
     compared
 }
 
+impl Results {
+    /// The change that a comparison of two files of so many runs finds in half of the rows, in four of five cases, as a share: by
+    /// how the runs of this file scatter. `None` where so few runs find none, or where none of the rows shows its scatter.
+    pub fn smallest_change(&self, runs: usize, tolerance: Tolerance) -> Option<f64> {
+        let lookup = self.lookup();
+        let near: HashSet<String> = lookup.near_floor().into_iter().map(key).collect();
+        let compared = lookup.metrics().filter(|(spec, _)| !near.contains(&key(spec)));
+        let compared = compared.filter_map(|(_, metric)| metric.ok().filter(|metric| !metric.is_share()));
+        let rows: Vec<Scattered> = compared.filter_map(|metric| Scattered::of(&[&metric.run_medians()])).collect();
+        Power::of(&rows, tolerance.threshold, tolerance.level, tolerance.error).smallest_change(runs)
+    }
+}
+
 /// The rows of two results files beside each other, not judged.
 pub(super) fn paired(a: &Results, b: &Results, tolerance: Tolerance) -> Compared {
     let [of_a, of_b] = [a, b].map(Results::systems);
@@ -363,8 +377,28 @@ impl Compared {
         for (pair, chance) in self.pairs.iter_mut().zip(chances_over_rows(&rows, first, first + second)) {
             pair.chance = chance;
             pair.shift = pair.judged(threshold, chance <= error);
-            pair.runs_to_decide = pair.runs_needed(self.tolerance);
         }
+        let power = self.power();
+        let open = self.pairs.iter_mut().filter(|pair| pair.shift == Shift::Uncertain);
+        let (mut open, scattered): (Vec<&mut Pair>, Vec<Scattered>) =
+            open.filter_map(|pair| pair.scattered().map(|scattered| (pair, scattered))).unzip();
+        for (pair, runs) in open.iter_mut().zip(power.runs_to_decide(&scattered)) {
+            // More than there are: with these it is undecided.
+            let more = pair.by_run.each_ref().map(Vec::len).into_iter().min().unwrap_or(0) + 1;
+            pair.runs_to_decide = runs.map(|runs| runs.max(more));
+        }
+    }
+
+    /// What more runs would say.
+    fn power(&self) -> Power {
+        let rows: Vec<Scattered> = self.pairs.iter().filter_map(Pair::scattered).collect();
+        let Tolerance { threshold, level, error } = self.tolerance;
+        Power::of(&rows, threshold, level, error)
+    }
+
+    /// The change that so many runs in each file find in half of the rows, in four of five cases, as a share.
+    pub fn smallest_change(&self, runs: usize) -> Option<f64> {
+        self.power().smallest_change(runs)
     }
 }
 
@@ -374,15 +408,11 @@ impl Pair {
         if self.ratio.is_some() { -(1.0 - threshold).ln() } else { 0.0 }
     }
 
-    /// More than there are: with these it is undecided.
-    fn runs_needed(&self, tolerance: Tolerance) -> Option<usize> {
-        if !self.may_change || self.ratio.is_none() || self.shift != Shift::Uncertain {
-            return None;
-        }
-        let [a, b] = &self.by_run;
-        let values = |of: &ByRun| of.iter().map(|(_, value)| value.exp()).collect::<Vec<f64>>();
-        let runs = runs_to_decide(&values(b), &values(a), tolerance.threshold, tolerance.level)?;
-        Some(runs.max(a.len().min(b.len()) + 1))
+    /// How its runs scatter, where it has a quotient and can be named a change.
+    fn scattered(&self) -> Option<Scattered> {
+        self.ratio.filter(|_| self.may_change)?;
+        let [a, b] = self.by_run.each_ref().map(|runs| runs.iter().map(|(_, value)| value.exp()).collect::<Vec<f64>>());
+        Scattered::of(&[&a, &b])
     }
 
     fn judged(&self, threshold: f64, changed: bool) -> Shift {

@@ -92,18 +92,34 @@ pub fn over_the_file(compared: &Compared) -> String {
         return format!("{a} and {b} alternating runs can name no change: the first look takes {FIRST_LOOK}");
     }
     if least > tolerance.error {
+        let chance = Scale::PERCENT.significant(least, 2);
+        let more = smallest(ENOUGH, compared.smallest_change(ENOUGH));
         return format!(
-            "{a} and {b} runs can name no change: chance alone does as much in {} of comparisons. Take five runs in each file",
-            Scale::PERCENT.significant(least, 2)
+            "{a} and {b} runs can name no change: chance alone does as much in {chance} of comparisons. {}",
+            more.unwrap_or_else(|| format!("Take {ENOUGH} runs in each file"))
         );
     }
     let rows = compared.pairs.len();
     match compared.looks {
-        0 => format!("of equal files, at most {error} % name any change, over all {rows} rows together"),
+        0 => {
+            let runs = *a.min(b);
+            let smallest = smallest(runs, compared.smallest_change(runs));
+            let smallest = smallest.map(|smallest| format!("; {smallest}")).unwrap_or_default();
+            format!("of equal files, at most {error} % name any change, over all {rows} rows together{smallest}")
+        }
         _ => format!(
             "of equal programs, at most {error} % name any change, over all {rows} rows together and whenever the runs end"
         ),
     }
+}
+
+/// How many runs in each file a comparison takes.
+pub const ENOUGH: usize = 5;
+
+/// Which change so many runs find, in words.
+pub fn smallest(runs: usize, change: Option<f64>) -> Option<String> {
+    let change = Scale::PERCENT.significant(change?, 2);
+    Some(format!("{} in each file find a change of {change} or more in half of the rows", counted(runs, "run")))
 }
 
 /// How well the runs of a system agree, line by line.

@@ -9,7 +9,7 @@ mod matrix;
 
 pub(super) use claims::verdict_totals;
 pub use claims::{claims_text, summary};
-pub use compared::{Wording, agreement, compared, over_the_file, tally, undecided};
+pub use compared::{ENOUGH, Wording, agreement, compared, over_the_file, smallest, tally, undecided};
 pub(super) use comparison::versions;
 pub use comparison::{Machines, comparison_table, machine_labels, system_table};
 pub use figure::{Drawn, bar_plot, drawn, line_plot};

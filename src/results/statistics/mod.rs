@@ -7,6 +7,7 @@
 //! | `ratio` | what is the ratio of two values of several runs each |
 //! | `permutation` | which of many rows differ between two sets of runs |
 //! | `pairs` | which of many rows differ between two programs that are measured by turns, at any stop |
+//! | `power` | how many runs a verdict takes, and which changes so many runs find |
 //! | `chances` | how likely is a finding by chance alone, and which of many findings count |
 //! | `change_points` | when did a series of values over many days change its level |
 //! | `outliers` | which of many machines differ from the rest |
@@ -17,6 +18,7 @@ mod evidence;
 mod outliers;
 mod pairs;
 mod permutation;
+mod power;
 mod ratio;
 mod runs;
 
@@ -29,5 +31,6 @@ pub use pairs::{
     share_of_look,
 };
 pub use permutation::{MAX_RELABELLINGS, RowByRun, chances_over_rows, least_chance};
-pub use ratio::{Change, Ratio, runs_to_decide};
+pub use power::{Power, Scattered};
+pub use ratio::{Change, Ratio};
 pub use runs::{LEVEL, estimate_of_runs, mean};

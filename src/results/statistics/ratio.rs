@@ -9,9 +9,6 @@
 //! where the two sets differ by a factor; ties raise it. Few runs reach no high level: three a side 90 %, four 97 %. Then the
 //! interval holds all quotients, and [`Ratio::level`] says what it reaches.
 //!
-//! How many runs a verdict takes follows from the scatter within the two sets and from how far the ratio is from the threshold:
-//! with so many, half the width of an interval is that distance. The distance that chance adds is taken out before.
-//!
 //! Of runs that are pairs (two programs by turns) the interval is Student's t over the differences of the pairs.
 //!
 //! # What it does not cover
@@ -21,7 +18,7 @@
 
 use super::chances::Student;
 use super::change_points::arrangements;
-use super::runs::{mean, standard_error, t_quantile, variance};
+use super::runs::standard_error;
 use crate::measure::median;
 
 /// The quotient of two values, with its interval.
@@ -107,27 +104,6 @@ impl Change {
     }
 }
 
-/// How many runs of each of two sets it takes, in the middle, until their ratio is known to lie within 1 ± `threshold`, or
-/// outside. `None` where it takes more than a thousand, or where nothing is known.
-///
-/// ```
-/// use syncscope_results::statistics::runs_to_decide;
-///
-/// let (a, b) = ([1.0, 1.04, 0.97, 1.02, 0.98], [1.01, 0.96, 1.03, 0.99, 1.05]);
-/// assert_eq!(runs_to_decide(&b, &a, 0.05, 0.95), Some(5));
-/// ```
-pub fn runs_to_decide(b: &[f64], a: &[f64], threshold: f64, level: f64) -> Option<usize> {
-    const MOST: usize = 1_000;
-    let (b, a) = (logarithms(b)?, logarithms(a)?);
-    let freedom = [a.len() - 1, b.len() - 1].map(|freedom| freedom as f64);
-    let squared = (variance(&a) * freedom[0] + variance(&b) * freedom[1]) / (freedom[0] + freedom[1]);
-    let by_chance = squared * (1.0 / a.len() as f64 + 1.0 / b.len() as f64);
-    let moved = ((mean(&b) - mean(&a)).powi(2) - by_chance).max(0.0).sqrt();
-    let distance = (moved - threshold.ln_1p()).abs();
-    let half_width = |runs: usize| t_quantile(2.0 * runs as f64 - 2.0, level) * (2.0 * squared / runs as f64).sqrt();
-    (2..=MOST).find(|runs| half_width(*runs) <= distance)
-}
-
 /// How many quotients lie outside of the interval at either end, and the level that it then has.
 fn left_out(first: usize, second: usize, level: f64) -> (usize, f64) {
     let below = arrangements(first, second);
@@ -138,7 +114,7 @@ fn left_out(first: usize, second: usize, level: f64) -> (usize, f64) {
 }
 
 /// The logarithms of two values or more, all greater than 0.
-fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
+pub(super) fn logarithms(values: &[f64]) -> Option<Vec<f64>> {
     let all = values.len() > 1 && values.iter().all(|value| *value > 0.0 && value.is_finite());
     all.then(|| values.iter().map(|value| value.ln()).collect())
 }
