@@ -124,6 +124,9 @@ impl Line {
     }
 }
 
+/// The copy that a call made: its place among the work, and the work.
+type OwnCopy<'a> = (usize, &'a RecordedWork);
+
 /// What is looked up for each call.
 struct Evidence<'a> {
     process: &'a Process,
@@ -165,12 +168,13 @@ pub(crate) fn judge(process: &Process) -> Vec<CallJudgement> {
         let recorded = (call.exit, call.correlation.saturating_add(1), call.stream);
         evidence.records.entry(call.event).or_default().push(recorded);
     }
-    evidence.usual = evidence.usual_times();
+    let copies: Vec<_> = process.calls.iter().map(|call| evidence.own_copy(call)).collect();
+    evidence.usual = evidence.usual_times(&copies);
     let within = nesting::times_within(&process.calls);
-    let judged = process.calls.iter().zip(within);
-    let judged = judged.map(|(call, within)| {
-        let judgement = evidence.judge(call);
-        let bound = judgement.awaited.or_else(|| evidence.bound(call));
+    let judged = process.calls.iter().zip(copies).zip(within);
+    let judged = judged.map(|((call, copy), within)| {
+        let judgement = evidence.judge(call, copy);
+        let bound = judgement.awaited.or_else(|| evidence.bound(call, copy));
         CallJudgement { bound, ..judgement }.without(within, call.exit - call.enter)
     });
     judged.collect()
@@ -178,11 +182,11 @@ pub(crate) fn judge(process: &Process) -> Vec<CallJudgement> {
 
 impl<'a> Evidence<'a> {
     /// The median and the longest time of each function among the calls with nothing pending on any stream.
-    fn usual_times(&self) -> HashMap<&'a str, (u64, u64)> {
+    fn usual_times(&self, copies: &[Option<OwnCopy<'a>>]) -> HashMap<&'a str, (u64, u64)> {
         let mut times: HashMap<&str, Vec<u64>> = HashMap::new();
-        for call in &self.process.calls {
+        for (call, copy) in self.process.calls.iter().zip(copies) {
             if self.all_before(call).is_none_or(|(end, _)| end <= call.enter) {
-                let copied = self.own_copy(call).map_or(0, |(_, copy)| blocked_by(copy, call.enter, call.exit));
+                let copied = copy.map_or(0, |(_, copy)| blocked_by(copy, call.enter, call.exit));
                 times.entry(&call.name).or_default().push(call.exit - call.enter - copied);
             }
         }
@@ -225,7 +229,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// The copy that a call made. Through the run-time library, it has the number of that library's call around this one.
-    fn own_copy(&self, call: &RecordedCall) -> Option<(usize, &'a RecordedWork)> {
+    fn own_copy(&self, call: &RecordedCall) -> Option<OwnCopy<'a>> {
         const AROUND: u64 = 8;
         if !matches!(call.class, Class::Copy { .. }) {
             return None;
@@ -239,12 +243,12 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    fn judge(&self, call: &RecordedCall) -> CallJudgement {
+    fn judge(&self, call: &RecordedCall, own_copy: Option<OwnCopy<'_>>) -> CallJudgement {
         let duration = call.exit - call.enter;
         match call.class {
             Class::Record | Class::Profiler => CallJudgement { own: duration, ..CallJudgement::default() },
             Class::Copy { asynchronous } => {
-                let copy = self.own_copy(call).map(|(_, copy)| copy);
+                let copy = own_copy.map(|(_, copy)| copy);
                 let bytes = copy.map_or(call.bytes, |copy| copy.bytes.max(call.bytes));
                 CallJudgement { bytes, ..self.copy(call, copy, asynchronous) }
             }
@@ -287,12 +291,12 @@ impl<'a> Evidence<'a> {
     }
 
     /// What a call would have waited for, had that not ended before.
-    fn bound(&self, call: &RecordedCall) -> Option<usize> {
+    fn bound(&self, call: &RecordedCall, own_copy: Option<OwnCopy<'_>>) -> Option<usize> {
         let before = match call.class {
             Class::Stream | Class::Context | Class::Event => self.named(call)?,
             Class::Free | Class::Unlock => self.all_before(call),
             Class::Copy { asynchronous } => {
-                let (place, copy) = self.own_copy(call)?;
+                let (place, copy) = own_copy?;
                 match Blocking::of(copy, asynchronous)? {
                     Blocking::WhileRead => {
                         self.on_stream(call, copy.stream, copy.correlation).filter(|_| copy.start < call.exit)

@@ -365,9 +365,8 @@ pub fn check(project: &BookProject, catalog: &Catalog) -> Result<(), BookError> 
 
 /// A run without rows on an unknown machine.
 pub(super) fn nothing() -> Results {
-    let unknown = || "unknown".to_owned();
-    let machine = Machine { model: unknown(), fingerprint: None, driver: None, cpu: None };
-    let (name, started, versions) = (SYNCSCOPE.to_owned(), unknown(), Vec::new());
+    let machine = Machine::of_model("unknown");
+    let (name, started, versions) = (SYNCSCOPE.to_owned(), machine.model.clone(), Vec::new());
     let system = System { schema_version: 0, name, started, versions, machine, code: None, rows: Vec::new() };
     let mut results = system.into_results(&Catalog::default());
     results.suite = serde_json::json!({ "title": "Nothing measured" });

@@ -71,6 +71,13 @@ pub struct Machine {
     pub cpu: Option<String>,
 }
 
+impl Machine {
+    /// One of which no more is known than the model of its device.
+    pub fn of_model(model: impl Into<String>) -> Self {
+        Self { model: model.into(), fingerprint: None, driver: None, cpu: None }
+    }
+}
+
 /// A row of another system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]

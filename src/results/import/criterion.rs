@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::Deserialize;
 use walkdir::WalkDir;
 
-use super::{Imported, Machine, Outcome, Parameters, Provenance, System, at, parameter, read_json, row, times};
+use super::{Imported, Machine, Parameters, Provenance, System, at, measured, parameter, read_json, row, times};
 use crate::environment::written;
 use crate::error::FileError;
 use crate::measure::{Clock, StoppedBy};
@@ -51,7 +51,7 @@ pub(super) fn read(root: &Path, baseline: &str) -> Result<Imported, FileError> {
         let message = format!("no benchmark of criterion has a baseline `{baseline}` in it");
         return Err(FileError::whole(root.display().to_string(), message));
     }
-    let machine = Machine { model: "unknown".to_owned(), fingerprint: None, driver: None, cpu: None };
+    let machine = Machine::of_model("unknown");
     let (name, started, versions) = (NAME.to_owned(), written(started), Vec::new());
     let system = System { schema_version: SYSTEM_SCHEMA_VERSION, name, started, versions, machine, code: None, rows };
     Ok(Imported { system, specs, engine: "cpu", command: Vec::new() })
@@ -63,10 +63,9 @@ fn of_benchmark(benchmark: &Benchmark, samples: &Path) -> Result<(super::MetricS
     if iters.len() != nanoseconds.len() || iters.is_empty() {
         return Err(wrong("it has not as many times as counts of iterations, or none"));
     }
-    let values: Vec<f64> = iters.iter().zip(&nanoseconds).map(|(iters, time)| time / iters * 1e-9).collect();
-    if !values.iter().all(|value| value.is_finite() && *value >= 0.0) {
-        return Err(wrong("a time or a count of iterations in it is none"));
-    }
+    let values = iters.iter().zip(&nanoseconds).map(|(iters, time)| time / iters * 1e-9).collect();
+    let outcome = measured(values, StoppedBy::TimeLimit);
+    let outcome = outcome.ok_or_else(|| wrong("a time or a count of iterations in it is none"))?;
     let Benchmark { group_id, function_id, value_str } = benchmark;
     let label = function_id.as_deref().unwrap_or(group_id);
     let id = [Some(NAME), Some(group_id), function_id.as_deref()].into_iter().flatten().collect::<Vec<_>>().join(".");
@@ -74,5 +73,5 @@ fn of_benchmark(benchmark: &Benchmark, samples: &Path) -> Result<(super::MetricS
     // The loops differ in length: none is shorter.
     let iterations = iters.iter().copied().fold(f64::INFINITY, f64::min).max(1.0) as u64;
     let spec = times(id, group_id, label, parameters, Provenance::Measured { clock: Clock::Host, iterations });
-    Ok(row(spec, Outcome::of_samples(values, StoppedBy::TimeLimit)))
+    Ok(row(spec, outcome))
 }

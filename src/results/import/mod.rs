@@ -16,6 +16,7 @@ use super::run::{Plan, Results};
 use super::system::{Machine, System, SystemRow};
 use crate::error::{FileError, at};
 use crate::files::read_text;
+use crate::measure::StoppedBy;
 use crate::units::Unit;
 
 /// The name under which criterion keeps what it measured last.
@@ -85,6 +86,12 @@ impl Results {
 fn row(spec: MetricSpec, outcome: Outcome) -> (MetricSpec, SystemRow) {
     let (id, parameters, unit) = (spec.id.clone(), spec.parameters.clone(), spec.unit);
     (spec, SystemRow { id, parameters, unit, outcome })
+}
+
+/// Times in seconds; `None` where one is none.
+fn measured(values: Vec<f64>, stopped: StoppedBy) -> Option<Outcome> {
+    let are_times = values.iter().all(|value| value.is_finite() && *value >= 0.0);
+    are_times.then(|| Outcome::of_samples(values, stopped))
 }
 
 /// What a row of times is.

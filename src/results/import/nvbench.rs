@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Imported, Machine, Outcome, Parameter, Parameters, Provenance, System, at, parameter, read_json, row, times,
+    Imported, Machine, Outcome, Parameter, Parameters, Provenance, System, at, measured, parameter, read_json, row,
+    times,
 };
 use crate::environment::{without_folders, written};
 use crate::error::FileError;
@@ -164,7 +165,7 @@ pub(super) fn read(path: &Path) -> Result<Imported, FileError> {
     }
     let model =
         devices.into_iter().find(|own| Some(own.id) == device).map_or_else(|| "unknown".to_owned(), |own| own.name);
-    let machine = Machine { model, fingerprint: None, driver: None, cpu: None };
+    let machine = Machine::of_model(model);
     // nvbench does not say when it ran.
     let started = written(fs::metadata(path).and_then(|there| there.modified()).map_err(at(path))?);
     let versions = meta.version.nvbench.map(|version| (NAME.to_owned(), version.string)).into_iter().collect();
@@ -188,11 +189,11 @@ fn outcome(path: &Path, state: &State, watch: &Stopwatch) -> Result<Option<Outco
         (None, Some(mean)) => vec![mean.parse().unwrap_or(f64::NAN)],
         (None, None) => return Ok(None),
     };
-    if !values.iter().all(|value| value.is_finite() && *value >= 0.0) {
+    let outcome = measured(values, StoppedBy::RelativeError).ok_or_else(|| {
         let message = format!("a time in `{}` or in its file of samples is no number of seconds", watch.mean);
-        return Err(FileError::whole(path.display().to_string(), message));
-    }
-    Ok(Some(Outcome::of_samples(values, StoppedBy::RelativeError)))
+        FileError::whole(path.display().to_string(), message)
+    })?;
+    Ok(Some(outcome))
 }
 
 /// The samples in the file of this name. Its folder lies beside the results, wherever nvbench was started.
