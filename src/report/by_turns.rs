@@ -7,7 +7,7 @@
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -74,8 +74,9 @@ impl Side {
         let file = |name: &str| scratch.path().join(name);
         Ok([a.side(&b, &file("suite-a.yaml"))?, b.side(&a, &file("suite-b.yaml"))?])
     }
+}
 
-    /// Measures its next run, which `results` gets: of these rows, where there are earlier runs.
+impl OneSide for Side {
     fn next(
         &self,
         results: &mut Option<Results>,
@@ -86,7 +87,7 @@ impl Side {
         let limits = Limits { budget: None, python: PathBuf::from("python3"), allow_multicast: false };
         let mut command = measuring(&self.program, &limits);
         command.args(["run", "--quiet"]);
-        let runs = match results {
+        match results {
             Some(before) => {
                 if !only.is_empty() {
                     let specs: Vec<MetricSpec> = before.rows.iter().map(|row| row.spec.clone()).collect();
@@ -96,44 +97,64 @@ impl Side {
                 before.plan.runs += 1;
                 before.write(file)?;
                 command.arg("--resume").arg(file);
-                before.runs.len()
             }
             None => {
                 command.args(["--runs", "1", "--suite"]).arg(&self.suite).arg("--out").arg(file);
                 self.device.iter().for_each(|device| _ = command.arg("--device").arg(device));
                 self.selection.only.iter().for_each(|rows| _ = command.arg("--only").arg(rows));
                 self.selection.skip.iter().for_each(|rows| _ = command.arg("--skip").arg(rows));
-                0
             }
-        };
-        let said = file.with_extension("said");
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&said).context("a file for what a run says")?);
-        // Its own group: a signal of the terminal reaches it through this process alone, once.
-        let child = command.process_group(0).spawn();
-        let status = forward.attend(child.with_context(|| format!("{} cannot be started", self.name))?, |_| ())?;
-        if forward.is_interrupted() {
-            return Ok(());
         }
-        let measured = Results::read(file).ok().filter(|measured| measured.runs.len() > runs && !measured.is_partial());
-        let Some(measured) = measured else {
-            let said = fs::read_to_string(&said).unwrap_or_default();
-            let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
-            let why = last.map_or_else(
-                || format!("it ended with {status}"),
-                |line| line.trim_start_matches("error: ").to_owned(),
-            );
-            anyhow::bail!("{} left no run: {why}", self.name);
-        };
-        *results = Some(measured);
-        Ok(())
+        attend(command, &self.name, results, file, forward)
     }
 }
 
+/// What is measured run by run.
+pub(super) trait OneSide {
+    /// Measures its next run, which `results` gets: of these rows, where there are earlier runs. `file` is its own.
+    fn next(
+        &self,
+        results: &mut Option<Results>,
+        file: &Path,
+        only: &[String],
+        forward: &Forward,
+    ) -> anyhow::Result<()>;
+}
+
+/// Has a process measure the next run, and takes it from the results file that it leaves.
+pub(super) fn attend(
+    mut command: Command,
+    name: &str,
+    results: &mut Option<Results>,
+    file: &Path,
+    forward: &Forward,
+) -> anyhow::Result<()> {
+    let runs = results.as_ref().map_or(0, |before| before.runs.len());
+    let said = file.with_extension("said");
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(&said).context("a file for what a run says")?);
+    // Its own group: a signal of the terminal reaches it through this process alone, once.
+    let child = command.process_group(0).spawn();
+    let status = forward.attend(child.with_context(|| format!("{name} cannot be started"))?, |_| ())?;
+    if forward.is_interrupted() {
+        return Ok(());
+    }
+    let measured = Results::read(file).ok().filter(|measured| measured.runs.len() > runs && !measured.is_partial());
+    let Some(measured) = measured else {
+        let said = fs::read_to_string(&said).unwrap_or_default();
+        let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let why = last
+            .map_or_else(|| format!("it ended with {status}"), |line| line.trim_start_matches("error: ").to_owned());
+        anyhow::bail!("{name} left no run: {why}");
+    };
+    *results = Some(measured);
+    Ok(())
+}
+
 /// A program by its whole path: a name without a folder would be looked for among the user's programs.
-fn found(program: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn found(program: &Path) -> anyhow::Result<PathBuf> {
     Ok(fs::canonicalize(program).map_err(at(program))?)
 }
 
@@ -186,7 +207,7 @@ pub(super) struct Measured {
 
 /// Measures both until each row is decided or the time is over. `check` refuses what their first runs say.
 pub(super) fn measure(
-    sides: &[Side; 2],
+    sides: &[impl OneSide; 2],
     scratch: &Scratch,
     tolerance: Tolerance,
     time: Duration,
@@ -240,8 +261,8 @@ pub(super) fn measure(
 }
 
 /// The runs of both, as they are measured by turns.
-struct Turns<'a, O> {
-    sides: &'a [Side; 2],
+struct Turns<'a, S, O> {
+    sides: &'a [S; 2],
     files: [PathBuf; 2],
     /// Which of both is first in each pair.
     orders: O,
@@ -249,7 +270,7 @@ struct Turns<'a, O> {
     forward: Forward,
 }
 
-impl<O: Iterator<Item = [usize; 2]>> Turns<'_, O> {
+impl<S: OneSide, O: Iterator<Item = [usize; 2]>> Turns<'_, S, O> {
     /// Measures a run of each: of these rows, or of all where none is named.
     fn pair(&mut self, only: &[String]) -> anyhow::Result<()> {
         for side in self.orders.next().unwrap_or([0, 1]) {

@@ -7,7 +7,7 @@
 //!
 //! # What a comparison claims
 //! As of `report compare`: of five runs a side, at most 5 % of comparisons of equal sides name any change. With three runs or
-//! fewer on either side none is named. The runs of a side follow each other. What moved
+//! fewer on either side none is named. The runs of a side follow each other, but for those beside another build. What moved
 //! the whole machine since then, such as a clock rate or a neighbour, is in no interval: only another side, measured now,
 //! shows it.
 
@@ -23,14 +23,15 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
+use super::by_turns::{Measured, OneSide, TIME, attend, found, measure};
 use super::compare::{self, FailOn, Format};
 use super::interrupt::{self, Forward};
 use super::job::print_diagnoses;
 use super::output_file::OutputFile;
 use super::terminal::OutputOptions;
 use super::{AlreadyReported, End, UsageError, exit_code, failed, output, refuse, terminal, told};
-use crate::book::{Wording, summary};
-use crate::files::{Scratch, is_kind};
+use crate::book::{Wording, smallest, summary};
+use crate::files::{Scratch, is_json, is_kind};
 use crate::measure::Case;
 use crate::results::statistics::least_chance;
 use crate::results::{Results, Row, Tolerance, compare, mismatches, remarks};
@@ -151,7 +152,10 @@ impl<'a> Benchmarks<'a> {
         if !arguments.bench {
             return self.call_each();
         }
-        self.compare(arguments, is_whole)
+        match &arguments.against {
+            Some(program) if !is_json(program) => by_turns(program, arguments),
+            _ => self.compare(arguments, is_whole),
+        }
     }
 
     /// Finds what forbids to measure.
@@ -191,6 +195,9 @@ impl<'a> Benchmarks<'a> {
             note!(
                 "so few runs as these and the last ones can name no change; `--runs 5` measures what a comparison needs"
             );
+        } else if let Some(last) = &last {
+            let runs = last.runs.len().min(arguments.runs as usize);
+            smallest(runs, last.smallest_change(runs, Tolerance::default())).iter().for_each(|found| note!("{found}"));
         }
         let program = std::env::current_exe().context("cannot find this program")?;
         let (now, ended) = all_runs(&program, &Forward::listen()?, arguments)?;
@@ -223,14 +230,63 @@ impl<'a> Benchmarks<'a> {
     }
 }
 
+/// A build of the benchmarks.
+struct Build<'a> {
+    program: PathBuf,
+    arguments: &'a Arguments,
+}
+
+impl OneSide for Build<'_> {
+    fn next(
+        &self,
+        results: &mut Option<Results>,
+        file: &Path,
+        only: &[String],
+        forward: &Forward,
+    ) -> anyhow::Result<()> {
+        let mut command = next_run(&self.program, file);
+        let rows = results.iter().flat_map(|before| before.rows.iter());
+        let open = rows.filter(|row| only.contains(&row.spec.id)).map(|row| &row.spec.label);
+        let open: Vec<&String> = open.collect();
+        match open.is_empty() {
+            true => command.args(self.arguments.choice()),
+            false => command.args(["--exact", "--"]).args(open),
+        };
+        attend(command, &self.program.display().to_string(), results, file, forward)
+    }
+}
+
+/// Measures another build and this one in alternating runs.
+fn by_turns(program: &Path, arguments: &Arguments) -> anyhow::Result<End> {
+    if arguments.out.is_some() {
+        return Err(UsageError("--out: what is measured beside another build is not kept".to_owned()).into());
+    }
+    let own = std::env::current_exe().context("cannot find this program")?;
+    let sides = [found(program)?, own].map(|program| Build { program, arguments });
+    let scratch = Scratch::new().context("a folder for the runs")?;
+    let tolerance = Tolerance::default();
+    let Measured { compared, first: [a, b], end } = measure(&sides, &scratch, tolerance, TIME, |_, _| Ok(()))?;
+    say!("A is {}, and B this build", program.display());
+    compare::say(&compared, &remarks(&a, &b), tolerance, Format::Text, Wording::Compare);
+    let fails = arguments.fail_on.iter().any(|what| what.holds(&compared));
+    Ok(if fails && matches!(end, End::Well) { End::Failed } else { end })
+}
+
+/// What measures the next run of `file`.
+fn next_run(program: &Path, file: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg("--next-run").arg(file).args(OutputOptions::handed_on());
+    command
+}
+
 /// Measures each run in a process of its own, up to one that fails or is interrupted: those before it stand.
 fn all_runs(program: &Path, forward: &Forward, arguments: &Arguments) -> anyhow::Result<(Results, End)> {
     let folder = Scratch::new().context("a folder for the runs")?;
     let file = folder.path().join("runs.json");
     for number in 1..=arguments.runs {
         note!("run {number} of {}", arguments.runs);
-        let mut command = Command::new(program);
-        command.arg("--next-run").arg(&file).args(OutputOptions::handed_on()).args(arguments.choice());
+        let mut command = next_run(program, &file);
+        command.args(arguments.choice());
         // Its own group: a signal of the terminal reaches it through this process alone, once.
         let child = command.stdin(Stdio::null()).process_group(0).spawn();
         let ended = child.context("cannot start a process for the run").and_then(|child| forward.attend(child, |_| ()));
@@ -274,7 +330,8 @@ A function is slower, faster or the same only where the whole interval of now / 
 
 Examples:
   cargo bench --bench words
-  cargo bench --bench words -- sort --runs 10 --fail-on slower"
+  cargo bench --bench words -- sort --runs 10 --fail-on slower
+  cargo bench --bench words -- --against words-before"
 )]
 struct Arguments {
     /// Only functions whose name holds one of these; they are compared, and not kept
@@ -283,8 +340,10 @@ struct Arguments {
     /// How many runs, each a process; three or fewer name no change
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// A results file to compare with, in place of the last
-    #[arg(long, value_name = "RESULTS.json")]
+    /// A results file to compare with, in place of the last. Or another build of these benchmarks, such as a copy of the program in
+    /// target/release/deps: both are measured in alternating runs until each function is decided or five minutes are over, and
+    /// nothing is kept
+    #[arg(long, value_name = "RESULTS.json|PROGRAM")]
     against: Option<PathBuf>,
     /// Where the results are kept, in place of target/syncscope; what is there is the last
     #[arg(long, value_name = "RESULTS.json")]
@@ -408,6 +467,27 @@ mod tests {
                 other => panic!("{begin}: {other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_build_measures_the_functions_that_are_chosen_and_then_those_that_are_open() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let [program, file, told] = ["program", "a.json", "told"].map(|name| folder.path().join(name));
+        let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/results/two-gpus.json.gz");
+        let copy = format!("gzip -dc '{}' > \"$2\"", kept.display());
+        fs::write(&program, format!("#!/bin/sh\necho \"$*\" > '{}'\n{copy}\n", told.display())).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let arguments = parsed(["words", "--bench", "sort"]).unwrap();
+        let (build, mut results) = (Build { program, arguments: &arguments }, None);
+        build.next(&mut results, &file, &[], &Forward::default()).unwrap();
+        assert!(fs::read_to_string(&told).unwrap().trim().ends_with("-- sort"));
+        let spec = results.as_ref().unwrap().rows.iter().next().unwrap().spec.clone();
+        // The file that it leaves has no further run.
+        let ended = build.next(&mut results, &file, &[spec.id], &Forward::default());
+        assert!(ended.unwrap_err().to_string().contains("left no run"));
+        let told = fs::read_to_string(&told).unwrap();
+        assert!(told.contains("--exact -- ") && told.contains(&spec.label), "{told}");
     }
 
     #[test]
