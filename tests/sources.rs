@@ -258,6 +258,25 @@ fn no_stored_output_of_a_notebook_is_a_debug_text() {
     }
 }
 
+/// Paper cuts a line of code that is longer: nbconvert's pages have 73 columns on A4, and 76 on letter.
+#[test]
+fn a_printed_page_has_the_whole_of_each_line_of_a_labs_code() {
+    let labs = ["notebooks", "book/answers"].map(|folder| files(&root().join(folder), ".ipynb"));
+    let (mut lines, mut long) = (0, Vec::new());
+    for file in labs.into_iter().flatten().filter(|file| !file.starts_with(root().join("notebooks/runner"))) {
+        let lab: serde_json::Value = serde_json::from_str(&text(&file)).unwrap();
+        for cell in lab["cells"].as_array().unwrap().iter().filter(|cell| cell["cell_type"] == "code") {
+            for line in cell["source"].as_array().into_iter().flatten().filter_map(|line| line.as_str()) {
+                lines += 1;
+                if line.trim_end().chars().count() > 72 {
+                    long.push(format!("{}: {}", file.display(), line.trim()));
+                }
+            }
+        }
+    }
+    assert!(lines > 1000 && long.is_empty(), "{lines} lines; too long: {long:#?}");
+}
+
 /// A student has the labs from the book, or from an archive of the repository.
 #[test]
 fn no_worked_answer_lies_where_a_student_gets_the_labs() {

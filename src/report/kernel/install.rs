@@ -24,7 +24,7 @@ use crate::files::{Scratch, replace};
 use crate::library::{dependency, source};
 
 /// What a cell needs of the library.
-const FEATURES: &str = ", default-features = false, features = [\"cuda\", \"notebook\"]";
+const FEATURES: &str = ", features = [\"notebook\"]";
 /// The kernel's program, in its folder and as a package of the library's repository.
 pub(crate) const PROGRAM: &str = "notebook-runner";
 
