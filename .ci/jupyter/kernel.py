@@ -1,7 +1,8 @@
-"""Cells that fail in each way that there is, and cells between them, in the installed kernel.
+"""The installed kernel, by Jupyter's own client: cells that fail in each way that there is and cells between them, interrupts,
+completions, plots, memory, and what a kernel compiles.
 
 Every failed cell has to be an error reply of its own with its whole message, and no word may stand under another cell.
-Argument: how often. Ends with 1 at the first message that is lost.
+Argument: how often the cells run. Ends with 1 at the first message that is lost.
 """
 
 import base64
@@ -209,6 +210,16 @@ def copied():
     return sum(file.stat().st_size for file in files if file.is_file() and not file.is_symlink() and file.stat().st_nlink == 1)
 
 
+def unchecked(client):
+    """The first `let` that fails is told by a build of the cell alone, and not by a check of all dependencies."""
+    _, newest = folders()
+    made = lambda: {path.name for path in newest.rglob("*.rmeta") if not path.name.startswith(("libctx", "libcode_"))}
+    before = made()
+    cell = ("let x = Device::best()?.stream()?.ones::<f32>([2])?; let z = x + 1;", "CompileError", ["cannot add", "cell:1:"], "", "")
+    trouble = check(client, cell)
+    return trouble + [f"for a `let` that fails, {name} was compiled" for name in made() - before]
+
+
 def depended(client):
     """A dependency that a cell adds costs itself alone: the versions that the library was compiled with stay."""
     warm, newest = folders()
@@ -240,6 +251,11 @@ def main(rounds):
         html = [m["content"]["data"].get("text/html", "") for m in messages if m["msg_type"] == "execute_result"]
         if first["status"] != "ok" or not any("<table" in text for text in html):
             trouble.append(f"the first cell shows {html}: {first}")
+        trouble += unchecked(client)
+        begun = time.monotonic()
+        for number in ("1", "2"):
+            trouble += check(client, (f"{number} + 1", None, [], "", ""))
+        print(f"an edited cell of one line takes {(time.monotonic() - begun) / 2:.2f} s")
         for number in range(rounds):
             run(client, PRELUDE)
             for cell in CELLS:
