@@ -164,12 +164,14 @@ fn of_a_store_and_what_is_written_of_it_each_file_is_old_or_new_whatever_fails()
         let output = report(arguments, start.path());
         assert_eq!(code(&output), 0, "{}", stderr(&output));
     };
+    let results = fs::read_to_string(start.path().join("results.json")).unwrap();
+    for (file, day) in [("results.json", "2020-01-01"), ("later.json", "2021-01-01")] {
+        let mut of_day: serde_json::Value = serde_json::from_str(&results).unwrap();
+        of_day["runs"][0]["started"] = format!("{day}T00:00:00Z").into();
+        fs::write(start.path().join(file), of_day.to_string()).unwrap();
+    }
     collect(&["collect", "results.json", "--into", "store", "--csv", "medians.csv"]);
     collect(&["history", "store", "--page", "history.html"]);
-    let results = fs::read_to_string(start.path().join("results.json")).unwrap();
-    let mut later: serde_json::Value = serde_json::from_str(&results).unwrap();
-    later["runs"][0]["started"] = "2036-01-01T00:00:00Z".into();
-    fs::write(start.path().join("later.json"), later.to_string()).unwrap();
     for made in OF_A_STORE {
         each_file_is_old_or_new(start.path(), made);
         if made.0 == COLLECT {
