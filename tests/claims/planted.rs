@@ -131,7 +131,7 @@ fn reached(document: &Document, claim: &Claim, all: &Results) -> [bool; 2] {
         planted.plant(exact, |spec| chosen.get_mut(&spec.id).map(|values| values.of(spec, &mut rng)));
         match planted.verdict(document, claim) {
             ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => reached[0] = true,
-            ClaimVerdict::Refuted | ClaimVerdict::DiffersHere => reached[1] = true,
+            ClaimVerdict::Refuted | ClaimVerdict::DiffersHere | ClaimVerdict::NotSeen => reached[1] = true,
             ClaimVerdict::GoodToWithin(share) => reached[usize::from(share > 0.5)] |= !(0.05..=0.5).contains(&share),
             ClaimVerdict::Inconclusive | ClaimVerdict::NotJudged(_) => {}
         }

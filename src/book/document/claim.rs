@@ -36,7 +36,8 @@ pub struct Claim {
     /// Quantities to stand beside the verdict, which do not decide it.
     #[serde(default)]
     pub shown: Vec<String>,
-    /// Why it is so, or why it is not, in one sentence that is true whatever the verdict (Markdown).
+    /// Why it is so, or why it is not, in sentences that are true whatever the verdict (Markdown). The first one stands beside
+    /// the claim wherever it is refuted.
     pub rationale: String,
 }
 
@@ -89,7 +90,7 @@ impl ClaimKind {
         // In the order of the kinds, as are the words.
         [
             "Always: every case must lie inside the bounds, and one that lies wholly outside refutes it.",
-            "Can be so: one case that lies inside the bounds is enough.",
+            "Can be so: one case that lies inside the bounds is enough, and cases that lie outside refute nothing.",
             "A figure of the text's own machine: it carries over to another machine, or that machine differs.",
             "A direction: the sign of a difference.",
             "A model: how far it misses.",
@@ -112,6 +113,11 @@ impl ClaimSubject {
     }
 }
 
+/// Words without the marks of Markdown, in one line.
+fn plain(text: &str) -> String {
+    text.replace(['*', '`'], "").split_whitespace().collect::<Vec<&str>>().join(" ")
+}
+
 impl Claim {
     /// Whether it is about printed figures and peak rates alone, so that no machine has a say in it.
     pub fn is_about_figures(&self) -> bool {
@@ -120,8 +126,14 @@ impl Claim {
 
     /// What it claims, without the marks of Markdown.
     pub fn plain(&self) -> String {
-        let words = self.claim.replace(['*', '`'], "");
-        words.split_whitespace().collect::<Vec<&str>>().join(" ")
+        plain(&self.claim)
+    }
+
+    /// The first sentence of why it is so, or why it is not, without the marks of Markdown.
+    pub fn reason(&self) -> String {
+        let all = plain(&self.rationale);
+        let end = all.match_indices(". ").map(|(place, _)| place + 1).next();
+        all[..end.unwrap_or(all.len())].to_owned()
     }
 
     /// Where it stands: each text once, with its title, its date and the lines.

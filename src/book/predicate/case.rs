@@ -187,6 +187,8 @@ pub enum ClaimVerdict {
     Confirmed,
     /// It does not hold.
     Refuted,
+    /// It can be so, and no case shows it: that refutes nothing.
+    NotSeen,
     /// The samples do not decide.
     Inconclusive,
     /// The text's figure holds on this machine, too.
@@ -206,6 +208,7 @@ impl ClaimVerdict {
             (Decision::Undecided, _) => ClaimVerdict::Inconclusive,
             (Decision::Inside, ClaimKind::Value) => ClaimVerdict::CarriesOver,
             (Decision::Outside, ClaimKind::Value) => ClaimVerdict::DiffersHere,
+            (Decision::Outside, ClaimKind::Exists) => ClaimVerdict::NotSeen,
             (Decision::Inside, _) => ClaimVerdict::Confirmed,
             (Decision::Outside, _) => ClaimVerdict::Refuted,
         }
@@ -216,6 +219,7 @@ impl ClaimVerdict {
         match self {
             ClaimVerdict::Confirmed => "confirmed".to_owned(),
             ClaimVerdict::Refuted => "refuted".to_owned(),
+            ClaimVerdict::NotSeen => "not seen here".to_owned(),
             ClaimVerdict::Inconclusive => "inconclusive".to_owned(),
             ClaimVerdict::CarriesOver => "carries over".to_owned(),
             ClaimVerdict::DiffersHere => "differs here".to_owned(),
@@ -230,6 +234,7 @@ impl ClaimVerdict {
             ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => "confirmed",
             ClaimVerdict::Refuted => "refuted",
             ClaimVerdict::DiffersHere => "differs",
+            ClaimVerdict::NotSeen => "unseen",
             ClaimVerdict::Inconclusive => "inconclusive",
             ClaimVerdict::GoodToWithin(_) => "model",
             ClaimVerdict::NotJudged(_) => "not",
@@ -285,7 +290,10 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
         ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver if count == 1 => of_one(&inside, Decision::Inside),
         ClaimVerdict::Refuted | ClaimVerdict::DiffersHere if count == 1 => of_one(&outside, Decision::Outside),
         ClaimVerdict::Confirmed if kind == ClaimKind::Exists => format!("It is so in {}.", several(&inside)),
-        ClaimVerdict::Refuted if kind == ClaimKind::Exists => format!("It is so in none of {count} {what}."),
+        ClaimVerdict::NotSeen if count == 1 => {
+            format!("{} Another case may show it.", of_one(&outside, Decision::Outside))
+        }
+        ClaimVerdict::NotSeen => format!("It is so in none of {count} {what}. Another one may show it."),
         ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => format!("All {count} {what} lie inside the bounds."),
         ClaimVerdict::Refuted | ClaimVerdict::DiffersHere => format!("Outside the bounds: {}.", several(&outside)),
     }

@@ -2,8 +2,8 @@
 //!
 //! Each test of a claim is made for each of its cases. A case is a quantity ([`ResolvedExpression`]) against the test's region
 //! ([`Evidence`](crate::measure), which says how a case is found to lie inside or outside, and how the error is held over
-//! several). The kind then decides: of a claim that says *can*, one case inside is enough; of the others, every case has to
-//! lie inside. A model has no region: its verdict is how far it misses at most.
+//! several). The kind then decides: of a claim that says *can*, one case inside is enough, and cases outside refute nothing; of
+//! the others, every case has to lie inside. A model has no region: its verdict is how far it misses at most.
 //!
 //! Only the scatter between runs carries a verdict on times. What was measured in one run is shown, and judged it is not.
 //! Trials that can only come out one way decide also in one run, where all agree.
