@@ -96,10 +96,11 @@ impl Histogram {
         svg.path(&[(LEFT, bottom), (RIGHT, bottom)], Paint::Muted, 1);
         self.draw_estimate(svg, top - LINE / 2);
 
-        let scale = self.unit.scale(high);
+        let (scale, decimals) = self.unit.scale_of(high, (low, high));
         let below = if self.samples.iter().any(|sample| *sample < low) { "≤ " } else { "" };
         let above = if self.samples.iter().any(|sample| *sample > high) { "≥ " } else { "" };
-        let (first, last) = (format!("{below}{}", scale.short(low)), format!("{above}{}", scale.tick(high)));
+        let (first, last) = (scale.fixed(low, decimals), scale.fixed(high, decimals));
+        let (first, last) = (format!("{below}{first}"), format!("{above}{last}"));
         svg.text(&first, (LEFT, bottom + 12), Weight::Regular, Paint::Muted, Side::Left);
         svg.text(&last, (RIGHT, bottom + 12), Weight::Regular, Paint::Muted, Side::Right);
     }

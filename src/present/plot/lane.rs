@@ -58,7 +58,12 @@ pub(super) struct SpanRun<'a> {
 impl SpanRun<'_> {
     pub(super) fn text(&self) -> String {
         let name = self.span.name.split_whitespace().collect::<Vec<_>>().join(" ");
-        if self.count == 1 { name } else { format!("{} × {name}", self.count) }
+        match (self.count, self.span.kind) {
+            (1, _) => name,
+            // The call that launched them has their name, and may have launched several.
+            (count, Kind::Kernel) => format!("{name}: {count} kernels"),
+            (count, _) => format!("{count} × {name}"),
+        }
     }
 }
 
@@ -211,6 +216,13 @@ pub(super) mod tests {
         assert_eq!(lane.bars().len(), 2);
         let names: Vec<_> = lane.names().into_iter().map(|(.., name)| name).collect();
         assert_eq!(names, ["item", "37 × affine"]);
+    }
+
+    #[test]
+    fn kernels_are_no_calls_although_they_have_their_names() {
+        let timeline = timeline();
+        let names: Vec<_> = lane(&timeline.lanes[1].spans).names().into_iter().map(|(.., name)| name).collect();
+        assert_eq!(names, ["affine: 37 kernels"]);
     }
 
     #[test]

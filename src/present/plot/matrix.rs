@@ -161,7 +161,7 @@ impl MatrixPlot {
         let ends = (1..self.columns.len()).map(|place| self.column(place));
         let fits =
             |(place, (head, end)): (usize, (&String, i32))| self.column(place) + Weight::Regular.width(head) + 4 <= end;
-        if self.columns.iter().zip(ends).enumerate().all(fits) { 1 } else { 2 }
+        if self.columns.iter().zip(ends.chain([WIDTH + 4])).enumerate().all(fits) { 1 } else { 2 }
     }
 
     /// The height of the heads of the columns.
@@ -172,9 +172,10 @@ impl MatrixPlot {
     fn draw_heads(&self, svg: &mut Svg<'_>, top: i32) {
         for (place, head) in self.columns.iter().enumerate() {
             let (left, line) = (self.column(place), place as i32 % self.head_lines());
-            let head = Weight::Regular.shortened(head, WIDTH - left);
+            // The last ones end at the edge where they are too wide: the one before stands on another line.
+            let left = left.min(WIDTH - Weight::Regular.width(head)).max(0);
             let middle = top + HEADS_GAP + LINE * line + LINE / 2;
-            svg.text(&head, (left, middle), Weight::Regular, Paint::Muted, Side::Left);
+            svg.text(head, (left, middle), Weight::Regular, Paint::Muted, Side::Left);
         }
     }
 
@@ -327,6 +328,17 @@ mod tests {
         let mut plot = plot(vec![MatrixCell::Trials(3, 3); 2]);
         assert_eq!(plot.head_lines(), 1);
         plot.columns[0] = "a head that is wider than the column that it has".to_owned();
+        assert_eq!(plot.head_lines(), 2);
+    }
+
+    #[test]
+    fn the_last_head_is_whole_and_in_the_picture() {
+        let mut plot = plot(vec![MatrixCell::Trials(3, 3); 5]);
+        plot.columns = ["waits", "other", "warns", "missed", "false alarm"].map(str::to_owned).to_vec();
+        let svg = plot.to_svg("a");
+        let head = svg.lines().find(|line| line.contains(">false alarm<")).unwrap_or_else(|| panic!("{svg}"));
+        let left: i32 = head.split("x=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+        assert!(left + Weight::Regular.width("false alarm") <= WIDTH, "{head}");
         assert_eq!(plot.head_lines(), 2);
     }
 
