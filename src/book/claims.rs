@@ -19,26 +19,33 @@ pub(super) fn render(book: &Book<'_>, judged: &[Judged<'_>]) -> Result<String, B
         let rows = document.claims.iter().zip(judged).map(|(claim, judgements)| row(document, claim, judgements));
         context! { title => document.title.as_str(), rows => rows.collect::<Vec<Value>>() }
     });
+    // What printed figures show counts once: no machine has a say in it.
+    let totals = |of_figures: bool, place: usize| {
+        let counted = judged.iter().flat_map(|(document, judged)| document.claims.iter().zip(judged));
+        let counted = counted.filter(|(claim, _)| claim.is_about_figures() == of_figures);
+        verdict_totals(counted.filter_map(|(_, of)| Some(&of.get(place)?.verdict)))
+    };
     let machines = book.machines.named().enumerate().map(|(place, (results, label))| {
-        let verdicts = judged.iter().flat_map(|(_, claims)| claims).filter_map(|of| Some(&of.get(place)?.verdict));
-        context! { label, own => results.run().system.as_str(), totals => verdict_totals(verdicts) }
+        context! { label, own => results.run().system.as_str(), totals => totals(false, place) }
     });
     let context = context! {
         columns => 1 + 2 * book.results.len(),
+        of_figures => totals(true, 0),
         machines => machines.collect::<Vec<Value>>(),
         documents => documents.collect::<Vec<Value>>(),
     };
     book.templates.render("claims.md.j2", context)
 }
 
-/// A claim with its verdict for each machine: of the system that decides, and of the one that the file is about.
+/// A claim with its verdict for each machine: of the system that decides, and of the one that the file is about. One about
+/// printed figures has one verdict.
 fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
     let cell = |judgement: &Judgement| {
         let reason = if let ClaimVerdict::NotJudged(reason) = &judgement.verdict { Some(reason) } else { None };
         context! {
             name => judgement.verdict.name(),
             class => judgement.verdict.class(),
-            system => (!claim.is_about_figures()).then_some(judgement.system.as_str()),
+            system => if claim.is_about_figures() { "the figures alone" } else { judgement.system.as_str() },
             reason,
         }
     };
@@ -50,6 +57,7 @@ fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
         places => claim.sources(document).join("; "),
         kind => claim.kind.name(),
         about => claim.on.map(|on| on.words()),
+        of_figures => judgements.first().filter(|_| claim.is_about_figures()).map(cell),
         machines => judgements.iter().map(machine).collect::<Vec<Value>>(),
     }
 }

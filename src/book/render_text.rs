@@ -30,7 +30,7 @@ pub(super) fn render_text(pieces: &[Piece]) -> String {
     pieces.iter().map(piece).collect()
 }
 
-/// What each run answers to a document's question, system by system, and the claims that it contradicts.
+/// What each run answers to a document's question, system by system, and the claims that it contradicts, each with its reason.
 pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
     let answer = |(place, (results, machine)): (usize, (&Results, &str))| {
         let claims = document.claims.iter().zip(judged).filter(|(claim, judgements)| {
@@ -39,7 +39,8 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
         });
         let refuted = claims.map(|(claim, _)| {
             // It stands in HTML, where marks of Markdown would be shown as they are.
-            context! { id => claim.id.as_str(), claim => safe_html(escape(&claim.plain())) }
+            let [claimed, reason] = [claim.plain(), claim.reason()].map(|words| safe_html(escape(&words)));
+            context! { id => claim.id.as_str(), claim => claimed, reason }
         });
         let lines = said(&document.answer, document, (results, machine));
         let refuted = refuted.collect::<Vec<Value>>();

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 use syncscope::device::Device;
-use syncscope_book::document::{ClaimSubject, Piece};
+use syncscope_book::document::{ClaimKind, ClaimSubject, Piece};
 use syncscope_book::predicate::ClaimVerdict;
 use syncscope_results::{Recorded, Selection};
 use syncscope_suite::experiment::record_scenarios;
@@ -218,6 +218,56 @@ fn every_claim_has_a_verdict_in_its_chapter_and_on_the_page_of_claims() {
             assert!(row.is_some_and(|row| row.contains(&verdict.name())), "{id} is not on the page of claims: {row:?}");
         }
     }
+}
+
+/// What can be so is refuted by no case, and what is said to be so always is not confirmed by one.
+#[test]
+fn a_claim_that_says_can_is_of_the_kind_that_asks_for_one_case() {
+    let says = |claim: &str| {
+        let words: Vec<&str> = claim.split(|letter: char| !letter.is_alphanumeric()).collect();
+        words.iter().any(|word| ["can", "may", "might"].contains(word))
+            || ["Not all ", "if this is necessary"].iter().any(|part| claim.contains(part))
+    };
+    let claims = documents().into_iter().flat_map(|document| document.claims);
+    let wrong: Vec<String> =
+        claims.filter(|claim| says(&claim.claim) != (claim.kind == ClaimKind::Exists)).map(|claim| claim.id).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// No machine has a say in what printed figures show.
+#[test]
+fn a_claim_about_figures_has_one_verdict_and_counts_for_no_machine() {
+    let machines = [fixture::run(), fixture::run()];
+    let page = read(&source_as(&carried_book(), &machines), "claims");
+    let claims = documents().into_iter().flat_map(|document| document.claims);
+    let (figures, others): (Vec<_>, Vec<_>) = claims.partition(|claim| claim.kind == ClaimKind::Arithmetic);
+    for claim in &figures {
+        let row = page.lines().find(|line| line.contains(&format!("data-id=\"{}\"", claim.id))).unwrap();
+        assert_eq!(row.matches("<td").count(), 1, "{row}");
+    }
+    let counted = |line: &str| -> usize {
+        let totals = line.rsplit(": ").next().unwrap().trim_end_matches('.');
+        totals.split(", ").map(|part| part.rsplit(' ').next().unwrap().parse::<usize>().unwrap()).sum()
+    };
+    let totals: Vec<usize> = page
+        .lines()
+        .filter(|line| line.starts_with("- On ") || line.starts_with("- From printed figures"))
+        .map(counted)
+        .collect();
+    assert_eq!(totals, [others.len(), others.len(), figures.len()]);
+}
+
+/// Medians of differences are no differences of medians, and a reader who subtracts has to know that.
+#[test]
+fn a_difference_beside_its_two_times_says_that_it_is_taken_round_by_round() {
+    let documents = documents();
+    let said = documents.iter().flat_map(|document| &document.answer);
+    let texts = said.flat_map(|said| [&said.then, &said.otherwise, &said.unclear]);
+    let texts: Vec<String> = texts
+        .map(|text| format!("{text:?}"))
+        .filter(|text| text.contains(".delta }}") && text.contains("difference is"))
+        .collect();
+    assert!(!texts.is_empty() && texts.iter().all(|text| text.contains("ound by round")), "{texts:#?}");
 }
 
 /// What CUDA does is asked of the program that was measured, so that no other one is named where none was.

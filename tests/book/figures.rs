@@ -1,9 +1,10 @@
 //! Plots, timelines and their data.
 
-use syncscope_book::document::Panel;
-use syncscope_book::line_plot;
-use syncscope_present::Point;
-use syncscope_results::{Outcome, Recorded, RecordedTimeline};
+use syncscope::measure::Clock;
+use syncscope_book::document::{DocumentFigure, Panel, Systems};
+use syncscope_book::{bar_plot, line_plot};
+use syncscope_present::{Point, Spacing};
+use syncscope_results::{Lookup, Outcome, Parameters, Provenance, Recorded, RecordedTimeline};
 
 use super::probe::{DOCUMENT, project, results};
 use super::*;
@@ -44,6 +45,90 @@ fn lines_hold_every_point_and_name_the_extremes() {
         drawn += 1;
     }
     assert!(drawn > 0, "no document draws lines");
+}
+
+/// The results that come with the program.
+fn kept() -> Vec<Results> {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results"));
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .filter(|file| file.extension().is_some_and(|ending| ending == "gz"))
+        .map(|file| Results::read(&file).unwrap())
+        .collect()
+}
+
+/// The panels of bars of all documents.
+fn bars(documents: &[Document]) -> Vec<(&Document, &DocumentFigure, &Panel)> {
+    let figures = documents.iter().flat_map(|document| document.figures.iter().map(move |figure| (document, figure)));
+    let panels =
+        figures.flat_map(|(document, figure)| figure.panels.iter().map(move |panel| (document, figure, panel)));
+    panels.filter(|(_, _, panel)| !panel.bars.is_empty()).collect()
+}
+
+/// Bars of which a whole group is too short to be seen show nothing: they are a panel of their own, unless that is what they
+/// show.
+#[test]
+fn no_group_of_bars_is_too_short_to_be_seen_unless_its_caption_says_what_that_means() {
+    let (documents, mut seen) = (documents(), 0);
+    for results in kept() {
+        for (document, figure, panel) in bars(&documents) {
+            let table = document.table(&panel.table).unwrap();
+            let (plot, _) = bar_plot(table, panel, "M", (&results, &[results.run().system.as_str()]));
+            let longest = |group: &syncscope_present::BarGroup| {
+                group.bars.iter().filter_map(|bar| Some(bar.extent?.0)).reduce(f64::max)
+            };
+            let groups: Vec<f64> = plot.groups.iter().filter_map(longest).collect();
+            let [least, most] = [f64::min, f64::max].map(|end| groups.iter().copied().reduce(end).unwrap_or(0.0));
+            let is_hidden = least < most / 50.0 && panel.values == Spacing::Linear;
+            assert!(!is_hidden || figure.caption.contains("no bar"), "{}.{}: {least} {most}", document.id, figure.id);
+            seen += groups.len();
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+/// A reader of a plot of one system would take what it does for what all do.
+#[test]
+fn where_one_system_waits_and_another_does_not_both_are_in_the_plot() {
+    let (documents, mut together, mut wrong) = (documents(), 0, Vec::new());
+    for results in kept() {
+        let lookups: Vec<Lookup<'_>> = results.systems().iter().map(|system| results.lookup_of(system)).collect();
+        for (document, figure, panel) in bars(&documents) {
+            let table = document.table(&panel.table).unwrap();
+            let cases = table.cases_in(std::slice::from_ref(&results));
+            let of_all = |id: &String, select: &Parameters| -> Vec<bool> {
+                let row = table.row(id).unwrap();
+                let select: Parameters =
+                    select.iter().chain(&row.select).map(|(a, b)| (a.clone(), b.clone())).collect();
+                let all = lookups.iter().filter_map(|lookup| {
+                    let spec = lookup.specs_of(id, &select).next()?;
+                    matches!(spec.provenance, Provenance::Measured { clock: Clock::Observed, .. }).then_some(())?;
+                    Some(lookup.of(spec).ok()?.estimate().ok()?.median > 0.5)
+                });
+                all.collect()
+            };
+            let differ = panel.bars.iter().flat_map(|id| cases.iter().map(move |case| (id, &case.select)));
+            let differ =
+                differ.map(|(id, select)| of_all(id, select)).any(|all| all.contains(&true) && all.contains(&false));
+            together += usize::from(differ);
+            if differ && panel.systems == Systems::Own {
+                wrong.push(format!("{}.{}: {}", document.id, figure.id, panel.table));
+            }
+        }
+    }
+    assert!(wrong.is_empty() && together > 0, "{together}, {wrong:#?}");
+}
+
+/// On a logarithmic axis equal distances are equal ratios.
+#[test]
+fn a_caption_speaks_of_equal_distances_only_where_the_axis_is_linear() {
+    for document in documents() {
+        for figure in document.figures.iter().filter(|figure| figure.caption.contains("far apart")) {
+            let spacing = |panel: &Panel| panel.lines.as_ref().map_or(panel.values, |lines| lines.values);
+            let is_linear = figure.panels.iter().all(|panel| spacing(panel) == Spacing::Linear);
+            assert!(is_linear, "{}.{}", document.id, figure.id);
+        }
+    }
 }
 
 #[test]

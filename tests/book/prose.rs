@@ -188,8 +188,29 @@ fn no_mark_of_markdown_is_left_for_a_reader_to_see() {
             let stressed =
                 |word: &str| word.strip_prefix('*').is_some_and(|rest| rest.starts_with(char::is_alphabetic));
             let marked = block.text.contains('`') || block.text.split_whitespace().any(stressed);
-            assert!(!marked, "{page}: {}", block.text);
+            assert!(!marked && !has_lost_items(&block.text), "{page}: {}", block.text);
         }
+    }
+}
+
+/// Whether items of a list became text: a dash with no space behind it, or numbers that go on within a paragraph.
+fn has_lost_items(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let number = |word: &str| word.strip_suffix('.').is_some_and(|digits| digits.parse::<u8>().is_ok());
+    let goes_on = words
+        .windows(3)
+        .any(|three| three[0].ends_with('.') && number(three[1]) && three[2].starts_with(char::is_uppercase));
+    goes_on || text.strip_prefix('-').is_some_and(|rest| rest.starts_with(char::is_alphabetic))
+}
+
+#[test]
+fn items_that_are_text_are_found() {
+    let text = |page: &str| blocks(page).iter().map(|block| block.text.clone()).collect::<Vec<_>>();
+    for page in ["-**On a GPU:** It waits.", "1. Say it. 2. Warm up. 3. Measure."] {
+        assert!(text(page).iter().any(|text| has_lost_items(text)), "{page}");
+    }
+    for page in ["- **On a GPU:** It waits.", "1. Say it.\n2. Warm up.", "It takes 2. Then it ends."] {
+        assert!(!text(page).iter().any(|text| has_lost_items(text)), "{page}");
     }
 }
 

@@ -74,7 +74,9 @@ fn a_claim_that_the_machine_refutes_stands_beside_the_answer() {
     assert!(!chapter(results(), 1.0).contains(words));
     let refuted = chapter(results(), -1.0);
     let beside = refuted.split(words).nth(1).unwrap_or_else(|| panic!("{refuted}"));
-    assert!(beside.split("</ul>").next().unwrap().contains("<a href=\"#c-slow\">The slow call can be slow.</a>"));
+    let listed = beside.split("</ul>").next().unwrap();
+    assert!(listed.contains("<a href=\"#c-slow\">The slow call can be slow.</a>"), "{listed}");
+    assert!(listed.contains("<span class=\"why\">It is said so.</span>"), "a verdict stands with its reason: {listed}");
 }
 
 #[test]
@@ -252,6 +254,17 @@ fn first_page(document: &str, gain: &dyn Fn(usize) -> f64) -> String {
     read(&source_as(&project(document), &[fixture::three_runs(results)]), "README")
 }
 
+/// The first page of three runs, of which each has its own gain.
+fn first_page_of(document: &str, gain: impl Fn(usize, usize) -> f64) -> String {
+    let mut results = fixture::three_runs(results());
+    for row in results.rows.iter_mut().filter(|row| row.spec.id == "probe.gain") {
+        for (run, series) in row.series.iter_mut().enumerate() {
+            series.outcome = Outcome::Derived { samples: (0..12).map(|round| gain(round, run)).collect() };
+        }
+    }
+    read(&source_as(&project(document), &[results]), "README")
+}
+
 /// The rows of all experiments in three runs, of which each row scatters by itself, with PyTorch beside them.
 fn measured_thrice() -> Results {
     let mut results = fixture::three_runs(fixture::run());
@@ -304,6 +317,10 @@ fn what_may_be_no_difference_is_no_effect_of_the_first_page() {
     let none = first_page(DOCUMENT, &scattered(1.0));
     let line = none.lines().find(|line| line.contains("not distinguishable from no difference")).unwrap();
     assert!(line.contains("probe.html") && !none.contains("as slow"), "{none}");
+    // A share of which the runs say no more than that it is below all, or below nothing.
+    let wide = DOCUMENT.replace("form: times", "form: percent");
+    let wide = first_page_of(&wide, |_, run| [0.02, 0.05, 0.4][run]);
+    assert!(!wide.contains("as slow") && wide.contains("not distinguishable from no difference"), "{wide}");
     // One run says nothing of another.
     let one = read(&source_as(&project(DOCUMENT), &[results()]), "README");
     assert!(!one.contains("as slow") && one.contains("one run: another may say otherwise"), "{one}");

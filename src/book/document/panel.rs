@@ -3,9 +3,9 @@
 
 use serde::Deserialize;
 
-use super::DocumentTable;
+use super::{DocumentTable, TableCase};
 use crate::present::Spacing;
-use crate::results::{Parameter, Parameters};
+use crate::results::{Parameter, Parameters, Results};
 use crate::units::Unit;
 
 /// A plot: panels beside each other, since their scales differ.
@@ -42,6 +42,8 @@ pub struct Panel {
     pub title: Option<String>,
     /// The measurements, one bar each for every case of the table.
     pub bars: Vec<String>,
+    /// The one case whose bars are drawn, by its label: beside those of another they would be too short to be seen.
+    pub case: Option<String>,
     /// How the axis of the bars is divided.
     pub values: Spacing,
     /// The measurements as lines over a parameter.
@@ -59,6 +61,12 @@ pub struct Panel {
 }
 
 impl Panel {
+    /// The cases of its table whose bars it draws.
+    pub(crate) fn cases_in(&self, table: &DocumentTable, results: &[Results]) -> Vec<TableCase> {
+        let is_drawn = |case: &TableCase| self.case.as_ref().is_none_or(|drawn| *drawn == case.label);
+        table.cases_in(results).into_iter().filter(is_drawn).collect()
+    }
+
     /// Whether it draws rows of a table: it names it, or it is a matrix of the same measurements.
     pub fn draws(&self, table: &DocumentTable) -> bool {
         self.table == table.id || self.matrix.iter().flat_map(Matrix::ids).any(|id| table.row(id).is_some())

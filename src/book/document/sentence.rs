@@ -125,7 +125,7 @@ pub enum Effect {
     Above(f64),
     /// All of it lies below 1; the logarithm of one over its upper end says by how much at least.
     Below(f64),
-    /// It holds 1, so that there may be no difference at all.
+    /// It holds 1, or reaches below 0, so that there may be no difference at all.
     MayBeNone,
     /// There is no interval.
     Open,
@@ -161,8 +161,8 @@ impl Effect {
     fn of((low, high): (f64, f64)) -> Self {
         match (low > 1.0, high < 1.0) {
             (true, _) => Self::Above(low.ln()),
-            // An interval may reach below 0, where a ratio has no logarithm.
-            (_, true) => Self::Below(-high.max(f64::MIN_POSITIVE).ln()),
+            // A ratio lies above 0. Of an interval that does not, neither end says how large an effect is.
+            (_, true) if low > 0.0 => Self::Below(-high.ln()),
             _ => Self::MayBeNone,
         }
     }

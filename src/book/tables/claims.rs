@@ -12,17 +12,22 @@ use crate::results::{Results, begins, in_words};
 /// with what they came to, and why.
 pub fn claims_text(documents: &[Document], results: &Results) -> String {
     let mut text = String::new();
-    let mut verdicts = Vec::new();
+    let (mut verdicts, mut of_figures) = (Vec::new(), Vec::new());
     for document in documents.iter().filter(|document| !document.claims.is_empty()) {
         text.push_str(&format!("{}: {}\n", document.id, document.title));
         for claim in &document.claims {
             let judgement = claim.judge(document, results);
             text.push_str(&lines(claim, document, &judgement));
-            verdicts.push(judgement.verdict);
+            let counted = if claim.is_about_figures() { &mut of_figures } else { &mut verdicts };
+            counted.push(judgement.verdict);
         }
         text.push('\n');
     }
-    text + &verdict_totals(verdicts.iter()) + "\n"
+    text.push_str(&format!("{}\n", verdict_totals(verdicts.iter())));
+    if !of_figures.is_empty() {
+        text.push_str(&format!("from the figures alone: {}\n", verdict_totals(of_figures.iter())));
+    }
+    text
 }
 
 fn lines(claim: &Claim, document: &Document, judgement: &Judgement) -> String {
@@ -62,8 +67,16 @@ fn case_text(case: &CaseResult) -> String {
 
 /// How many verdicts there are of each kind, in words.
 pub(crate) fn verdict_totals<'a>(verdicts: impl Iterator<Item = &'a ClaimVerdict>) -> String {
-    const KINDS: [&str; 7] =
-        ["confirmed", "refuted", "carries over", "differs here", "good to within", "inconclusive", "not judged"];
+    const KINDS: [&str; 8] = [
+        "confirmed",
+        "refuted",
+        "not seen here",
+        "carries over",
+        "differs here",
+        "good to within",
+        "inconclusive",
+        "not judged",
+    ];
     let names: Vec<String> = verdicts.map(ClaimVerdict::name).collect();
     let counted = KINDS.iter().map(|kind| (*kind, names.iter().filter(|name| name.starts_with(kind)).count()));
     let words = |(kind, count): (&str, usize)| match kind {

@@ -77,7 +77,7 @@ pub(crate) fn drawn_cases<'a>(
     results: &Results,
     lookup: &Lookup<'_>,
 ) -> Vec<(&'a String, TableCase)> {
-    let cases = table.cases_in(std::slice::from_ref(results));
+    let cases = panel.cases_in(table, std::slice::from_ref(results));
     let bars = cases.into_iter().flat_map(|case| panel.bars.iter().map(move |id| (id, case.clone())));
     let points = panel.lines.iter().flat_map(|lines| {
         lines.series.iter().flat_map(|series| {
@@ -122,8 +122,10 @@ pub fn bar_plot(
     let lookups: Vec<Lookup<'_>> = systems.iter().map(|system| results.lookup_of(system)).collect();
     let (mut sizes, mut unit, mut left_out) = (Vec::new(), None, Vec::new());
     let mut groups: Vec<BarGroup> = Vec::new();
-    for case in &table.cases_in(std::slice::from_ref(results)) {
-        let heading = case.heading().unwrap_or_default();
+    for case in &panel.cases_in(table, std::slice::from_ref(results)) {
+        // The title of a panel of one case says which.
+        let is_said = panel.case.is_some() && panel.title.is_some();
+        let heading = case.heading().filter(|_| !is_said).unwrap_or_default();
         let mut bars = Vec::new();
         for row in panel.bars.iter().filter_map(|id| table.row(id)) {
             for (system, lookup) in systems.iter().zip(&lookups) {
@@ -163,7 +165,8 @@ pub fn bar_plot(
     }
     let unit = unit.unwrap_or(Unit::Seconds);
     let title = title + &sized(sizes) + &of_system(panel, results, systems);
-    let left_out = LeftOut::collapsed(left_out, table.cases_in(std::slice::from_ref(results)).len() * systems.len());
+    let left_out =
+        LeftOut::collapsed(left_out, panel.cases_in(table, std::slice::from_ref(results)).len() * systems.len());
     (BarPlot { title, machine: machine.to_owned(), unit, spacing: panel.values, groups }, left_out)
 }
 

@@ -56,6 +56,11 @@ fn check_rows(at: &At<'_>, panel: &Panel) -> Check {
         return at.key("table").refuse(what);
     }
     let bars = &panel.bars;
+    if let Some(case) = &panel.case {
+        let what = format!("draws the case `{case}` of table `{}`, which there is not", table.id);
+        let cases = if bars.is_empty() { &[] } else { &table.cases[..] };
+        at.key("case").known(case, cases.iter().map(|case| case.label.as_str()), what)?;
+    }
     at.key("bars").once(bars, None, |place| format!("draws `{}` twice", bars[place]))?;
     let mut units = at.each("bars", bars).map(|(at, id)| unit(&at, table, id)).collect::<Result<Vec<Unit>, _>>()?;
     if let Some(lines) = &panel.lines {
@@ -254,6 +259,12 @@ mod tests {
         let message =
             error("figures: [{id: f, title: F, caption: C, panels: [{table: t, bars: [d.a], chapter: x}]}]\n");
         assert!(message.contains("figure `f` leads to a chapter `x`, which there is not"), "{message}");
+    }
+
+    #[test]
+    fn a_panel_draws_a_case_that_there_is() {
+        let message = error("figures: [{id: f, title: F, caption: C, panels: [{table: t, bars: [d.a], case: x}]}]\n");
+        assert!(message.contains("draws the case `x` of table `t`, which there is not"), "{message}");
     }
 
     #[test]
