@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(
             description,
             "Timeline of 745 µs, recorded on M. host, main, waits 95 %: 37 × affine (enqueue), then item (synchronize). \
-             stream, busy 94 %: 37 × affine (kernel)."
+             stream, busy 94 %: affine: 37 kernels (kernel)."
         );
     }
 
