@@ -77,17 +77,15 @@ impl Side {
 }
 
 impl OneSide for Side {
-    fn next(
-        &self,
-        results: &mut Option<Results>,
-        file: &Path,
-        only: &[String],
-        forward: &Forward,
-    ) -> anyhow::Result<()> {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn command(&self, before: Option<&mut Results>, file: &Path, only: &[String]) -> anyhow::Result<Command> {
         let limits = Limits { budget: None, python: PathBuf::from("python3"), allow_multicast: false };
         let mut command = measuring(&self.program, &limits);
         command.args(["run", "--quiet"]);
-        match results {
+        match before {
             Some(before) => {
                 if !only.is_empty() {
                     let specs: Vec<MetricSpec> = before.rows.iter().map(|row| row.spec.clone()).collect();
@@ -105,52 +103,52 @@ impl OneSide for Side {
                 self.selection.skip.iter().for_each(|rows| _ = command.arg("--skip").arg(rows));
             }
         }
-        attend(command, &self.name, results, file, forward)
+        Ok(command)
     }
 }
 
 /// What is measured run by run.
 pub(super) trait OneSide {
-    /// Measures its next run, which `results` gets: of these rows, where there are earlier runs. `file` is its own.
+    /// What is said of it.
+    fn name(&self) -> String;
+
+    /// What measures its next run into `file`: of these rows, where there are earlier runs.
+    fn command(&self, before: Option<&mut Results>, file: &Path, only: &[String]) -> anyhow::Result<Command>;
+
+    /// Has its process measure the next run, and takes that from the results file that it leaves.
     fn next(
         &self,
         results: &mut Option<Results>,
         file: &Path,
         only: &[String],
         forward: &Forward,
-    ) -> anyhow::Result<()>;
-}
-
-/// Has a process measure the next run, and takes it from the results file that it leaves.
-pub(super) fn attend(
-    mut command: Command,
-    name: &str,
-    results: &mut Option<Results>,
-    file: &Path,
-    forward: &Forward,
-) -> anyhow::Result<()> {
-    let runs = results.as_ref().map_or(0, |before| before.runs.len());
-    let said = file.with_extension("said");
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(File::create(&said).context("a file for what a run says")?);
-    // Its own group: a signal of the terminal reaches it through this process alone, once.
-    let child = command.process_group(0).spawn();
-    let status = forward.attend(child.with_context(|| format!("{name} cannot be started"))?, |_| ())?;
-    if forward.is_interrupted() {
-        return Ok(());
+    ) -> anyhow::Result<()> {
+        let runs = results.as_ref().map_or(0, |before| before.runs.len());
+        let mut command = self.command(results.as_mut(), file, only)?;
+        let said = file.with_extension("said");
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&said).context("a file for what a run says")?);
+        // Its own group: a signal of the terminal reaches it through this process alone, once.
+        let child = command.process_group(0).spawn();
+        let status = forward.attend(child.with_context(|| format!("{} cannot be started", self.name()))?, |_| ())?;
+        if forward.is_interrupted() {
+            return Ok(());
+        }
+        let measured = Results::read(file).ok().filter(|measured| measured.runs.len() > runs && !measured.is_partial());
+        let Some(measured) = measured else {
+            let said = fs::read_to_string(&said).unwrap_or_default();
+            let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
+            let why = last.map_or_else(
+                || format!("it ended with {status}"),
+                |line| line.trim_start_matches("error: ").to_owned(),
+            );
+            anyhow::bail!("{} left no run: {why}", self.name());
+        };
+        *results = Some(measured);
+        Ok(())
     }
-    let measured = Results::read(file).ok().filter(|measured| measured.runs.len() > runs && !measured.is_partial());
-    let Some(measured) = measured else {
-        let said = fs::read_to_string(&said).unwrap_or_default();
-        let last = said.lines().map(str::trim).rfind(|line| !line.is_empty());
-        let why = last
-            .map_or_else(|| format!("it ended with {status}"), |line| line.trim_start_matches("error: ").to_owned());
-        anyhow::bail!("{name} left no run: {why}");
-    };
-    *results = Some(measured);
-    Ok(())
 }
 
 /// A program by its whole path: a name without a folder would be looked for among the user's programs.

@@ -23,7 +23,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::Context;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use super::by_turns::{Measured, OneSide, TIME, attend, found, measure};
+use super::by_turns::{Measured, OneSide, TIME, found, measure};
 use super::compare::{self, FailOn, Format};
 use super::interrupt::{self, Forward};
 use super::job::print_diagnoses;
@@ -237,22 +237,20 @@ struct Build<'a> {
 }
 
 impl OneSide for Build<'_> {
-    fn next(
-        &self,
-        results: &mut Option<Results>,
-        file: &Path,
-        only: &[String],
-        forward: &Forward,
-    ) -> anyhow::Result<()> {
+    fn name(&self) -> String {
+        self.program.display().to_string()
+    }
+
+    fn command(&self, before: Option<&mut Results>, file: &Path, only: &[String]) -> anyhow::Result<Command> {
         let mut command = next_run(&self.program, file);
-        let rows = results.iter().flat_map(|before| before.rows.iter());
+        let rows = before.iter().flat_map(|before| before.rows.iter());
         let open = rows.filter(|row| only.contains(&row.spec.id)).map(|row| &row.spec.label);
         let open: Vec<&String> = open.collect();
         match open.is_empty() {
             true => command.args(self.arguments.choice()),
             false => command.args(["--exact", "--"]).args(open),
         };
-        attend(command, &self.program.display().to_string(), results, file, forward)
+        Ok(command)
     }
 }
 
