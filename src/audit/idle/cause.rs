@@ -1,6 +1,8 @@
 //! The causes for which a device is idle, in words, and what can be done about each.
 
-use super::super::class::Activity;
+use super::super::class::{Activity, Class};
+use super::super::evidence::{CallJudgement, Cause};
+use super::super::recording::RecordedCall;
 
 /// Why a device had nothing to do.
 #[derive(
@@ -81,7 +83,7 @@ impl IdleCause {
             Self::Copy => "copy from and to page-locked memory without blocking",
             Self::Load => "load code before the first iteration: run each shape once, or set CUDA_MODULE_LOADING=EAGER",
             Self::Allocate => "allocate and page-lock memory once, and reuse it",
-            Self::Call => "make such calls before the first iteration",
+            Self::Call => "make such calls less often, or before the first iteration",
             Self::Launch => {
                 "launch fewer, larger kernels: a larger batch, fused operations (torch.compile), or a CUDA graph"
             }
@@ -102,14 +104,16 @@ impl IdleCause {
         }
     }
 
-    pub(super) fn of_activity(doing: Activity) -> Self {
-        match doing {
-            Activity::Waiting => Self::Wait,
-            Activity::Copying => Self::Copy,
+    /// Of what a call does with its time. One that does not return before work has ended waits for the device, also where
+    /// that had ended before.
+    pub(crate) fn of_call(call: &RecordedCall, judgement: &CallJudgement) -> Self {
+        match call.class.cost() {
+            _ if judgement.cause == Cause::Wait || call.class.is_explicit() => Self::Wait,
+            _ if call.name.contains("Launch") => Self::Launch,
+            _ if matches!(call.class, Class::Copy { .. }) && judgement.bound.is_some() => Self::Copy,
             Activity::Loading => Self::Load,
             Activity::Allocating | Activity::PageLocking => Self::Allocate,
-            Activity::Calling | Activity::Unknown => Self::Call,
-            Activity::Own | Activity::Outside => Self::Unknown,
+            _ => Self::Call,
         }
     }
 }

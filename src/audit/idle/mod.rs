@@ -164,9 +164,10 @@ pub(crate) fn of(
         }
     }
     let mut places: Vec<IdlePlace> = told.all.into_iter().map(|(key, found)| place(process, key, found)).collect();
-    places.sort_by(|a, b| b.idle_ns.cmp(&a.idle_ns).then_with(|| (&a.place, a.cause).cmp(&(&b.place, b.cause))));
     places.retain(|place| place.idle_ns > 0);
-    places
+    places.sort_by(|a, b| b.idle_ns.cmp(&a.idle_ns).then_with(|| (&a.place, a.cause).cmp(&(&b.place, b.cause))));
+    // A line that waits in two calls is mended as one.
+    merged([places])
 }
 
 /// The thread that launches most, and what was seen of it.
@@ -295,18 +296,11 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
             told.add(&key, None, (gap.to - own_end) as f64, None);
         }
         let parts = shares::within(&[(gap.from, own_end)], from_time(&host, gap.from));
-        for ShareSegment { doing, from, to, call } in parts {
+        for ShareSegment { from, to, call, .. } in parts {
             let time = (to - from) as f64;
             match call {
                 Some(call) => {
-                    // A call that waited returns some time after what it waited for.
-                    let has_waited = judgements.get(call).is_some_and(|own| own.cause == Cause::Wait);
-                    let cause = match doing {
-                        _ if has_waited => IdleCause::Wait,
-                        _ if process.calls[call].name.contains("Launch") => IdleCause::Launch,
-                        doing => IdleCause::of_activity(doing),
-                    };
-                    let (key, stack) = of_call(cause, call);
+                    let (key, stack) = of_call(IdleCause::of_call(&process.calls[call], &judgements[call]), call);
                     told.add(&key, stack, time, None);
                 }
                 None if own_end - gap.from <= LAUNCHING => match gap.waited {

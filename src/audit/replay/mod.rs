@@ -159,16 +159,12 @@ fn removals(
     seen: &Seen<'_>,
     place: &IdlePlace,
 ) -> Option<[Removed; 2]> {
-    let of_calls = |is_wait: bool| {
-        // Of a line that waits, also those times when what it waits for had ended.
-        let is_of = |own: &CallJudgement| match own.cause {
-            Cause::Wait => is_wait,
-            _ => !is_wait || own.bound.is_some(),
-        };
+    let of_calls = || {
+        let is_wait = place.cause == IdleCause::Wait;
         let is_there = |call: &usize| {
-            let recorded = &process.calls[*call];
-            is_of(&judgements[*call])
-                && *recorded.name == *place.within
+            let (recorded, own) = (&process.calls[*call], &judgements[*call]);
+            // Of a line that waits, also those times when what it waits for had ended: without them all, nothing there waits.
+            (IdleCause::of_call(recorded, own) == place.cause || is_wait && own.bound.is_some())
                 && places::frame(&process.stack(recorded)).map(Frame::place).unwrap_or_default() == place.place
         };
         let calls = steps.iter().filter_map(|step| if let What::Call(call, _) = step.what { Some(call) } else { None });
@@ -183,8 +179,7 @@ fn removals(
     let own = |tick: &Tick| if tick.key.place == place.place && tick.key.cause == IdleCause::Own { 1.0 } else { 0.0 };
     let same = |tick: &Tick| if tick.key.place == place.place && tick.key.cause == place.cause { 1.0 } else { 0.0 };
     match place.cause {
-        IdleCause::Wait => of_calls(true),
-        IdleCause::Copy | IdleCause::Load | IdleCause::Allocate | IdleCause::Call => of_calls(false),
+        IdleCause::Wait | IdleCause::Copy | IdleCause::Load | IdleCause::Allocate | IdleCause::Call => of_calls(),
         IdleCause::Descheduled => seen.parts(|tick| tick.stood().1),
         IdleCause::Throttled => seen.parts(|tick| tick.stood().0),
         _ if place.place.is_empty() => None,

@@ -22,6 +22,8 @@ enum Act {
     Wait(u32, u32),
     /// Reads a result of a stream at this line.
     Read(u32, u32),
+    /// Reads a result of a stream at this line as PyTorch does: it copies, then waits for the stream.
+    Item(u32, u32),
     /// Frees memory at this line, which waits for all streams.
     Free(u32),
     /// What comes on the first stream begins behind what is on the second one.
@@ -64,11 +66,14 @@ fn simulated(acts: &[Act], iterations: usize, seed: u64) -> (Process, f64) {
     let mut begins = Vec::new();
     for _ in 0..iterations {
         let first = process.work.len();
-        for act in acts {
+        for act in acts.iter().flat_map(|act| match *act {
+            Act::Item(line, stream) => vec![Act::Read(line, stream), Act::Wait(line, stream)],
+            act => vec![act],
+        }) {
             // Nothing takes equally long each time.
             let mut takes = |time: f64| time * 1_000.0 * random.between(0.95, 1.05);
             let from = at;
-            match *act {
+            match act {
                 Act::Own(line, time) | Act::Sleep(line, time) => {
                     at += takes(time);
                     lines.push((from, at, line, matches!(act, Act::Sleep(..))));
@@ -106,6 +111,7 @@ fn simulated(acts: &[Act], iterations: usize, seed: u64) -> (Process, f64) {
                     let freed = call("cuMemFree_v2", (from as u64, at as u64), number);
                     process.calls.push(RecordedCall { stream: None, stack: Some(line), ..freed });
                 }
+                Act::Item(..) => unreachable!("it is a read and a wait"),
                 Act::Behind(stream, other) => {
                     let other = streams.get(&other).copied().unwrap_or(0.0);
                     let own = streams.entry(stream).or_default();
@@ -153,10 +159,14 @@ fn told(process: &Process) -> Vec<IdlePlace> {
     places
 }
 
-/// A program's acts without those of a place.
+/// A program's acts without those of a place; what it reads there, it copies without waiting.
 fn mended(acts: &[Act], line: u32) -> Vec<Act> {
-    let is_kept = |act: &&Act| !matches!(act, Act::Own(at, _) | Act::Sleep(at, _) | Act::Wait(at, _) if *at == line);
-    acts.iter().filter(is_kept).copied().collect()
+    let left = |act: &Act| match *act {
+        Act::Own(at, _) | Act::Sleep(at, _) | Act::Wait(at, _) if at == line => None,
+        Act::Item(at, stream) | Act::Read(at, stream) if at == line => Some(Act::Launch(at, 4.0, 2.0, stream)),
+        act => Some(act),
+    };
+    acts.iter().filter_map(left).collect()
 }
 
 /// A training step: a loader, a forward pass, a log that waits, a backward pass, an optimizer of many small kernels.
@@ -219,10 +229,23 @@ fn held(acts: &[Act], line: u32) -> ([u64; 2], f64, f64) {
 
 #[test]
 fn a_wait_in_front_of_another_one_brings_no_more_than_what_lies_between_them() {
-    for other in [Act::Wait(6, 7), Act::Read(6, 7), Act::Free(6)] {
+    for other in [Act::Wait(6, 7), Act::Read(6, 7), Act::Item(6, 7), Act::Free(6)] {
         let acts = [&layers()[..], &[Act::Wait(3, 7), Act::Own(4, 300.0), other, Act::Own(5, 800.0)]].concat();
         let (_, without, with) = held(&acts, 3);
         assert!(without > 0.9 * with, "{other:?}: {without} of {with}");
+    }
+}
+
+#[test]
+fn a_line_that_waits_in_several_calls_is_one_place_and_without_it_none_of_them_waits() {
+    for wait in [Act::Item(3, 7), Act::Read(3, 7)] {
+        let ends = [wait, Act::Own(4, 800.0), Act::Launch(2, 10.0, 700.0, 7), wait, Act::Own(5, 600.0)];
+        let acts = [&layers()[..], &ends].concat();
+        let (_, without, with) = held(&acts, 3);
+        assert!(without < 0.85 * with, "{wait:?}: {without} of {with}");
+        let (process, _) = simulated(&acts, 60, 3);
+        let of_line = told(&process).into_iter().filter(|place| place.place == "train.py:3").map(|place| place.cause);
+        assert_eq!(of_line.collect::<Vec<_>>(), [IdleCause::Wait], "{wait:?}");
     }
 }
 
