@@ -184,7 +184,7 @@ fn of_a_store_and_what_is_written_of_it_each_file_is_old_or_new_whatever_fails()
 fn of_what_is_begun_handed_on_or_audited_each_file_is_old_or_new_whatever_fails() {
     let start = with_course();
     let at = |name: &str| start.path().join(name);
-    fs::copy(of_crate("book/answers/00-quick-start.ipynb"), at("lab.ipynb")).unwrap();
+    fs::copy(of_crate("notebooks/00-quick-start.ipynb"), at("lab.ipynb")).unwrap();
     fs::copy(of_crate("tests/audit/kineto.json"), at("trace.json")).unwrap();
     fs::write(at("budget.yaml"), "waits: 1000\n").unwrap();
     // A scheduler that takes each job.

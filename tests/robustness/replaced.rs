@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use super::{RUN, code, folder, measured, names, report, stderr};
 
@@ -33,9 +34,17 @@ fn a_file_of_another_kind_is_not_replaced_and_nothing_is_measured() {
     assert_eq!(fs::read_to_string(folder.path().join("results.json")).unwrap(), results);
 }
 
-/// A trace of PyTorch's profiler, and a lab with worked answers.
+/// A trace of PyTorch's profiler.
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/audit/kineto.json");
-const LAB: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/answers/00-quick-start.ipynb");
+
+/// Writes the first lab, with answers in its solutions.
+fn answered_lab(path: &Path) {
+    let lab = fs::read_to_string(super::of_crate("notebooks/00-quick-start.ipynb")).unwrap();
+    let solution = r"// ### BEGIN SOLUTION\n42\n// ### END SOLUTION";
+    let answered = lab.replace(r#"todo!(\"your answer\")"#, solution);
+    assert!(answered != lab);
+    fs::write(path, answered).unwrap();
+}
 
 #[test]
 fn outputs_replace_only_files_of_their_own_kind() {
@@ -73,9 +82,9 @@ fn a_place_where_nothing_can_be_put_is_refused_before_the_work() {
     fs::create_dir_all(folder.path().join("made/slides")).unwrap();
     fs::write(folder.path().join("made/slides/mine"), "mine").unwrap();
     fs::create_dir(folder.path().join("labs")).unwrap();
-    fs::copy(LAB, folder.path().join("labs/last.ipynb")).unwrap();
-    fs::copy(LAB, folder.path().join("first.ipynb")).unwrap();
-    fs::copy(LAB, folder.path().join("last.ipynb")).unwrap();
+    answered_lab(&folder.path().join("labs/last.ipynb"));
+    answered_lab(&folder.path().join("first.ipynb"));
+    answered_lab(&folder.path().join("last.ipynb"));
     let before = names(folder.path());
     // What is to be worked on is not there, so that a command that began its work would say that.
     for (arguments, place) in [
@@ -113,7 +122,7 @@ fn a_book_that_cannot_be_made_leaves_no_folder_for_it() {
 fn a_file_that_a_command_reads_is_not_what_it_writes_to() {
     let folder = measured();
     fs::copy(TRACE, folder.path().join("trace.json")).unwrap();
-    fs::copy(LAB, folder.path().join("lab.ipynb")).unwrap();
+    answered_lab(&folder.path().join("lab.ipynb"));
     let audit = ["audit", "--from", "trace.json"];
     assert_eq!(code(&report(&[&audit[..], &["--json", "audit.json"]].concat(), folder.path())), 0);
     std::os::unix::fs::symlink("results.json", folder.path().join("link.json")).unwrap();
@@ -139,8 +148,9 @@ fn a_notebook_with_an_answer_is_not_replaced_by_one_without() {
     let folder = folder();
     fs::create_dir(folder.path().join("out")).unwrap();
     let to = folder.path().join("out/00-quick-start.ipynb");
-    let release = || report(&["lab", "release", LAB, "--out", "out"], folder.path());
-    fs::copy(LAB, &to).unwrap();
+    answered_lab(&folder.path().join("00-quick-start.ipynb"));
+    let release = || report(&["lab", "release", "00-quick-start.ipynb", "--out", "out"], folder.path());
+    answered_lab(&to);
     assert_eq!(code(&release()), 2, "the worked answers of another copy");
     fs::remove_file(&to).unwrap();
     for _ in 0..2 {

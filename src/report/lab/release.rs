@@ -95,7 +95,7 @@ fn stripped(text: &str, stub: &[&str]) -> Result<(String, bool), String> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use super::*;
 
@@ -152,10 +152,17 @@ mod tests {
         }
     }
 
+    /// The folder of the teacher's notebooks, which an archive of the repository leaves out.
+    fn answers() -> Option<PathBuf> {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let folder = root.join("book/answers");
+        (folder.exists() || root.join(".git").exists()).then_some(folder)
+    }
+
     /// The teacher's notebooks.
     fn sources() -> Vec<(String, Lab)> {
-        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/answers");
-        let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let folder = answers().map(fs::read_dir).into_iter();
+        let paths = folder.flat_map(Result::unwrap).map(|entry| entry.unwrap().path());
         let notebooks = paths.filter(|path| path.extension().is_some_and(|ending| ending == "ipynb"));
         let read = |path: std::path::PathBuf| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -168,7 +175,7 @@ mod tests {
     #[test]
     fn each_students_notebook_is_what_is_made_of_the_teachers() {
         let sources = sources();
-        assert!(!sources.is_empty());
+        assert!(!sources.is_empty() || answers().is_none());
         for (name, lab) in sources {
             let kept = fs::read_to_string(
                 Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("notebooks").join(&name),
@@ -200,8 +207,8 @@ mod tests {
 
     #[test]
     fn nbgrader_is_told_the_same_stub() {
-        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("book/answers/nbgrader_config.py");
-        let config = fs::read_to_string(path).unwrap();
+        let Some(folder) = answers() else { return };
+        let config = fs::read_to_string(folder.join("nbgrader_config.py")).unwrap();
         let stub = format!("{:?}", STUB.join("\n"));
         assert!(config.contains(&stub) && config.contains(&format!("\"{}\"", STUB_OF_TEXT.join("\n"))), "{stub}");
     }
