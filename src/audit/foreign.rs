@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -41,7 +42,7 @@ pub(super) const UNKNOWN: u64 = u64::MAX;
 /// Reads traces, which may be packed; several are of the processes of one job, each with a clock of its own.
 ///
 /// # Errors
-/// A file cannot be read, or is no trace.
+/// A file cannot be read, is no trace, or holds a recording that another one holds, too.
 pub fn read(paths: &[impl AsRef<Path>]) -> Result<ProgramRecording, FileError> {
     let mut all = Vec::new();
     for path in paths {
@@ -49,12 +50,33 @@ pub fn read(paths: &[impl AsRef<Path>]) -> Result<ProgramRecording, FileError> {
         let file = File::open(path).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
         all.push(of_reader(BufReader::with_capacity(1 << 20, file), &path.display().to_string())?);
     }
+    refuse_twice(&all, paths)?;
     let mut job = match &mut *all {
         [(alone, _)] => std::mem::take(alone),
         _ => joined(all, paths),
     };
     ranks::align(&mut job);
     Ok(job)
+}
+
+/// Refuses a recording that two files hold, whatever their names and however they are packed: it is no other rank's.
+fn refuse_twice(all: &[(ProgramRecording, Option<u32>)], paths: &[impl AsRef<Path>]) -> Result<(), FileError> {
+    let mut known = HashMap::new();
+    for (place, (recording, rank)) in all.iter().enumerate() {
+        for process in &recording.processes {
+            // No two processes have one number and did all at the same nanoseconds.
+            let mut times = DefaultHasher::new();
+            process.calls.iter().for_each(|call| (call.enter, call.exit).hash(&mut times));
+            process.work.iter().for_each(|work| (work.start, work.end).hash(&mut times));
+            let key = (*rank, process.number, process.calls.len(), process.work.len(), times.finish());
+            let first = *known.entry(key).or_insert(place);
+            if first != place && process.wall_ns() > 0 {
+                let [path, first] = [place, first].map(|place| paths[place].as_ref().display().to_string());
+                return Err(FileError::whole(path, format!("it holds a recording that {first} holds, too")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The recordings of several files, each with its rank where it says one, as those of one job.

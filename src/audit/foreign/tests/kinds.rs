@@ -367,6 +367,26 @@ fn several_files_are_the_ranks_of_a_job() {
 }
 
 #[test]
+fn a_recording_that_is_given_twice_is_refused_by_whatever_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, copy, linked, packed, other] =
+        ["a.json", "copy.json", "linked.json", "a.json.gz", "b.json"].map(|name| folder.path().join(name));
+    fs::write(&first, trace_of(&waited_for("cudaStreamSynchronize", 0.0, 1))).unwrap();
+    fs::copy(&first, &copy).unwrap();
+    std::os::unix::fs::symlink(&first, &linked).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(fs::File::create(&packed).unwrap(), flate2::Compression::fast());
+    gzip.write_all(&fs::read(&first).unwrap()).unwrap();
+    gzip.finish().unwrap();
+    fs::write(&other, trace_of(&waited_for("cudaEventSynchronize", 0.0, 1)[..2])).unwrap();
+    for twice in [&first, &copy, &linked, &packed] {
+        let message = read(&[&first, &other, twice]).unwrap_err().to_string();
+        let reason = format!("{}: it holds a recording that {} holds, too", twice.display(), first.display());
+        assert!(message.contains(&reason), "{message}");
+    }
+    assert_eq!(read(&[&first, &other]).unwrap().processes.len(), 2);
+}
+
+#[test]
 fn what_can_be_read_of_a_damaged_trace_is_read_and_the_rest_is_counted() {
     let events = waited_for("cudaStreamSynchronize", 0.0, 1);
     let whole = trace_of(&[events, vec![function("X", (0.0, 1.0))]].concat());

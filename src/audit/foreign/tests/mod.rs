@@ -5,6 +5,7 @@ mod planted;
 mod simulated;
 
 use std::fs;
+use std::io::Write;
 
 use serde_json::{Value, json};
 
