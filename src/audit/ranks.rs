@@ -7,18 +7,23 @@
 //! together, and those are the same whose ends then lie together. A collective's kernel runs on each rank from when that rank
 //! arrived. Up to when the last one did, it waits: that time is no work, and the device is idle in it for the rank that was last.
 //!
-//! A rank is called late where the others lose at least [`LEAST`] of their time by it, and where it costs most in nine of
-//! ten parts of the steady state, each as long as the others. Of two equal ranks, chance does that in one of fifty runs; of
-//! more, less often.
+//! What a late rank costs is how long the devices of the others stood idle for that: where work of other streams goes on while
+//! a collective waits, nothing is lost. A rank is called late where the others lose at least [`LEAST`] of their time by it, and
+//! where it costs most in nine of ten parts of the steady state, each as long as the others. Of two equal ranks, chance does
+//! that in one of fifty runs; of more, less often.
 //!
 //! # Limits
-//! Where ranks have collectives in groups that differ, and ends that match nowhere, nothing is said.
+//! Where ranks have collectives in groups that differ, and ends that match nowhere, it is said that they could not be matched.
+//! Where hosts bound the iterations and wait for no device, a rank that is behind by as much in each iteration leaves the devices of
+//! the others idle, and is called late, although they would be idle elsewhere without it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::idle::{IdleCause, IdlePlace};
+use super::idle::{self, IdleCause, IdlePlace};
 use super::recording::{Process, ProgramRecording, RecordedWork, WorkKind};
-use super::report::ProcessReport;
+use super::report::{JudgedCalls, ProcessReport, is_by_iteration};
+use crate::units::counted;
 
 /// How many collectives earlier or later than that of another rank a recording may begin, and of how many it is tried.
 const SHIFTS: usize = 4_000;
@@ -34,16 +39,35 @@ const PARTS: usize = 10;
 const MOST: usize = 9;
 /// The least share of the time of the others that a late rank costs.
 const LEAST: f64 = 0.01;
+/// The least share of what each of the others loses that a line explains which is named.
+const EXPLAINS: f64 = 0.1;
+
+/// The ranks of a job, and what they did together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Job {
+    /// Places in [`ProgramRecording::processes`].
+    ranks: Vec<usize>,
+    collectives: Vec<Collective>,
+}
 
 /// A collective of all ranks.
 #[derive(Clone, Debug)]
-pub(crate) struct Collective {
+struct Collective {
     /// The rank that arrived last, as a place in [`ProgramRecording::processes`].
     last: usize,
     /// When it did, by its own clock.
     at: u64,
-    /// How long the others waited for it, together.
-    waited: u64,
+    /// What waited for it.
+    waited: Vec<Waited>,
+}
+
+/// The part of a collective on a rank that waited for another.
+#[derive(Clone, Copy, Debug)]
+struct Waited {
+    process: usize,
+    /// Its place in [`Process::work`].
+    work: usize,
+    ns: u64,
 }
 
 /// The rank that the others wait for.
@@ -56,21 +80,21 @@ pub struct LateRank {
     pub collectives: u64,
     /// As above.
     pub last: u64,
-    /// How long all others waited for it, in nanoseconds.
-    pub others_waited_ns: u64,
+    /// How long the devices of the others were idle for it, in nanoseconds: as much as its line in the report's `idle` says.
+    pub others_idle_ns: u64,
     /// The line at which its device was idle for longer than those of the others.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub place: String,
-    /// Why; none where its device works for longer.
+    /// Why; none where its device works for longer, or where `more_ns` is 0: no line explains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<IdleCause>,
-    /// How much longer in each iteration than in the mean of the others: idle at that line, or at work.
+    /// How much longer in each of its iterations than in the mean of the others: idle at that line, or at work.
     pub more_ns: u64,
 }
 
 /// The name of a process among those of its job.
-pub(crate) fn name(process: &Process) -> String {
-    process.rank.map_or_else(|| format!("process {}", process.number), |rank| format!("rank {rank}"))
+pub(crate) fn name(rank: Option<u32>, number: u32) -> String {
+    rank.map_or_else(|| format!("process {number}"), |rank| format!("rank {rank}"))
 }
 
 fn is_collective(name: &str) -> bool {
@@ -82,15 +106,16 @@ fn is_collective(name: &str) -> bool {
 /// The collectives of a rank that were recorded, in the order of their ends.
 struct Recorded<'a> {
     process: usize,
+    name: String,
     works: Vec<(usize, &'a RecordedWork)>,
 }
 
 impl<'a> Recorded<'a> {
-    fn of(process: usize, work: &'a [RecordedWork]) -> Option<Self> {
+    fn of((place, process): (usize, &'a Process)) -> Self {
         let is_one = |(_, work): &(usize, &RecordedWork)| work.kind == WorkKind::Kernel && is_collective(&work.name);
-        let mut works: Vec<(usize, &RecordedWork)> = work.iter().enumerate().filter(is_one).collect();
+        let mut works: Vec<(usize, &RecordedWork)> = process.work.iter().enumerate().filter(is_one).collect();
         works.sort_by_key(|(_, work)| work.end);
-        (works.len() >= FEWEST).then_some(Self { process, works })
+        Self { process: place, name: name(process.rank, process.number), works }
     }
 
     /// Between which times they ended.
@@ -135,13 +160,60 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// Finds the collectives, and takes the time in which they wait out of their ranks' work.
+/// The processes that look like ranks of a job: those with collectives, and those of several that have a number as a rank.
+fn look_like_ranks(processes: &[Process]) -> Vec<Recorded<'_>> {
+    let using = || processes.iter().enumerate().filter(|(_, process)| !process.work.is_empty());
+    let numbers: HashSet<u32> = using().filter_map(|(_, process)| process.rank).collect();
+    let is_numbered = |rank: &Recorded<'_>| numbers.len() > 1 && processes[rank.process].rank.is_some();
+    using().map(Recorded::of).filter(|rank| !rank.works.is_empty() || is_numbered(rank)).collect()
+}
+
+/// Finds the collectives, and takes the time in which they wait out of their ranks' work. Where there look to be ranks whose
+/// collectives match nowhere, it is said why.
 pub(crate) fn align(recording: &mut ProgramRecording) {
-    let all = recording.processes.iter().enumerate();
-    let ranks: Vec<Recorded<'_>> = all.filter_map(|(place, process)| Recorded::of(place, &process.work)).collect();
-    let [first, others @ ..] = &ranks[..] else { return };
-    let later = std::iter::once(Some(0)).chain(others.iter().map(|other| first.later(other)));
-    let Some(later) = later.collect::<Option<Vec<i64>>>() else { return };
+    let all = look_like_ranks(&recording.processes);
+    let (ranks, mut few): (Vec<_>, Vec<_>) = all.into_iter().partition(|rank| rank.works.len() >= FEWEST);
+    // What a rank starts has its number, too.
+    few.retain(|own| ranks.iter().all(|rank| rank.name != own.name));
+    if ranks.len() + few.len() < 2 {
+        return;
+    }
+    let too_few = few.first().map(|own| match own.works.len() {
+        0 => format!("{} has none of them", own.name),
+        count => format!("{} has {count} of them, fewer than {FEWEST}", own.name),
+    });
+    let job = if ranks.len() < 2 { Ok(Job::default()) } else { matched(&ranks) };
+    let (job, reason) = match job {
+        Ok(job) => (job, too_few),
+        Err(reason) => (Job::default(), Some(reason)),
+    };
+    if let Some(reason) = reason {
+        let not = if job.ranks.is_empty() { "not" } else { "not all" };
+        recording.warnings.push(format!(
+            "the processes look like ranks of a job, but their collectives of NCCL (all-reduce, all-gather, reduce-scatter) \
+             could {not} be matched: {reason}"
+        ));
+    }
+    let names: Vec<Arc<str>> = recording.processes.iter().map(|own| name(own.rank, own.number).into()).collect();
+    for Collective { last, waited, .. } in &job.collectives {
+        for Waited { process, work, ns } in waited {
+            let work = &mut recording.processes[*process].work[*work];
+            work.awaited = Some((work.start, Arc::clone(&names[*last])));
+            work.start = work.start.saturating_add(*ns).min(work.end);
+        }
+    }
+    recording.job = job;
+}
+
+/// The collectives of at least two ranks, or why they are not found.
+fn matched(ranks: &[Recorded<'_>]) -> Result<Job, String> {
+    let (first, others) = ranks.split_first().ok_or("there are none")?;
+    let mut later = vec![0];
+    for other in others {
+        let unlike =
+            || format!("those of {} have other names than those of {}, or another order", other.name, first.name);
+        later.push(first.later(other).ok_or_else(unlike)?);
+    }
     let by_first = || ranks.iter().zip(&later).map(|(rank, later)| (rank.span(), later));
     let begun = by_first().map(|((first, _), later)| first - later).max().unwrap_or(0) - SLACK as i64;
     let ended = by_first().map(|((_, last), later)| last - later).min().unwrap_or(0) + SLACK as i64;
@@ -152,69 +224,73 @@ pub(crate) fn align(recording: &mut ProgramRecording) {
         ranks.iter().zip(&later).map(|(rank, later)| rank.ended_at(own.end as i64 + later, &own.name)).collect()
     };
     let found: Vec<Vec<(usize, &RecordedWork)>> = common.iter().filter_map(same).collect();
-    if others.is_empty() || found.len() < FEWEST || found.len() * 10 < common.len() * 9 {
-        return;
+    if found.len() < FEWEST || found.len() * 10 < common.len() * 9 {
+        let of = counted(common.len() as u64, "collective");
+        return Err(format!("of {of} at the same time, {} end together by any clock", found.len()));
     }
-    let names: Vec<Arc<str>> = recording.processes.iter().map(|process| name(process).into()).collect();
     let mut collectives = Vec::new();
-    let mut waits: Vec<(usize, usize, u64, usize)> = Vec::new();
     for same in &found {
         let arrived = same.iter().zip(&later).map(|((_, work), later)| work.start as i64 - later);
         let arrived: Vec<i64> = arrived.collect();
         let Some((last, at)) = arrived.iter().copied().enumerate().max_by_key(|(rank, at)| (*at, *rank)) else {
             continue;
         };
-        let mut waited = 0;
-        for ((rank, own), (place, _)) in ranks.iter().zip(&arrived).zip(same) {
-            let late = (at - own) as u64;
-            if late > SLACK {
-                waited += late;
-                waits.push((rank.process, *place, late, ranks[last].process));
-            }
-        }
+        let waited = ranks.iter().zip(&arrived).zip(same).map(|((rank, own), (work, _))| Waited {
+            process: rank.process,
+            work: *work,
+            ns: (at - own) as u64,
+        });
+        let waited = waited.filter(|waited| waited.ns > SLACK).collect();
         collectives.push(Collective { last: ranks[last].process, at: same[last].1.start, waited });
     }
-    for (process, place, late, last) in waits {
-        let work = &mut recording.processes[process].work[place];
-        work.awaited = Some((work.start, Arc::clone(&names[last])));
-        work.start = work.start.saturating_add(late).min(work.end);
-    }
-    recording.collectives = collectives;
+    Ok(Job { ranks: ranks.iter().map(|rank| rank.process).collect(), collectives })
 }
 
 /// The rank that the others wait for, if there is one. The windows are those that the reports are of.
 pub(crate) fn late(
     recording: &ProgramRecording,
     windows: &[(u64, u64)],
+    judged: &[JudgedCalls],
     reports: &[ProcessReport],
     idle: &[Vec<IdlePlace>],
 ) -> Option<LateRank> {
+    let Job { ranks, collectives } = &recording.job;
     let is_within = |of: &&Collective| windows.get(of.last).is_some_and(|(from, to)| (*from..*to).contains(&of.at));
-    let all: Vec<&Collective> = recording.collectives.iter().filter(is_within).collect();
+    let all: Vec<&Collective> = collectives.iter().filter(is_within).collect();
     if all.len() < FEWEST {
         return None;
     }
-    let costs = |part: &[&Collective]| {
-        let mut costs = vec![0_u64; recording.processes.len()];
-        part.iter().for_each(|of| costs[of.last] += of.waited);
-        costs
+    let idle_in = |waited: &Waited| {
+        let work = &recording.processes[waited.process].work[waited.work];
+        let gaps = reports[waited.process].devices.iter().zip(&judged[waited.process].gaps);
+        let (_, gaps) = gaps.into_iter().find(|(device, _)| device.device == work.device)?;
+        let (from, to) = gaps[gaps.binary_search_by_key(&work.start, |(_, to)| *to).ok()?];
+        Some(idle::for_another(work, (from, to))?.1)
     };
     let most = |part: &[&Collective]| {
-        costs(part).into_iter().zip(0..).max().filter(|(cost, _)| *cost > 0).map(|(_, rank)| rank)
+        let mut costs = vec![0_u64; recording.processes.len()];
+        part.iter().for_each(|of| costs[of.last] += of.waited.iter().filter_map(idle_in).sum::<u64>());
+        costs.into_iter().zip(0..).max().filter(|(cost, _)| *cost > 0).map(|(_, rank)| rank)
     };
     let late = most(&all)?;
+    let own_name = name(reports[late].rank, reports[late].process);
     let parts = all.chunks(all.len().div_ceil(PARTS));
     let count = parts.len();
     let worst = parts.filter(|part| most(part) == Some(late)).count();
-    let others_waited_ns = costs(&all)[late];
-    let others = || (0..reports.len()).filter(|rank| *rank != late && !reports[*rank].devices.is_empty());
-    let time: u64 = others().map(|rank| reports[rank].wall_ns).sum();
-    if worst * PARTS < count * MOST || (others_waited_ns as f64) < LEAST * time as f64 {
+    let is_cost = |place: &&IdlePlace| place.cause == IdleCause::Rank && place.place == own_name;
+    let others_idle_ns: u64 = idle.iter().flatten().filter(is_cost).map(|place| place.idle_ns).sum();
+    let by_iteration = is_by_iteration(reports);
+    let is_told = |rank: usize| !reports[rank].devices.is_empty() && (!by_iteration || reports[rank].steady.is_some());
+    let others = || ranks.iter().copied().filter(|rank| *rank != late && is_told(*rank));
+    let time: u64 = others().map(|rank| reports[rank].wall_ns * reports[rank].devices.len() as u64).sum();
+    let lost = others_idle_ns as f64 / time.max(1) as f64;
+    if worst * PARTS < count * MOST || lost < LEAST {
         return None;
     }
-    let each = |rank: usize, ns: u64| {
-        ns as f64 / reports[rank].steady.as_ref().map_or(1, |steady| steady.iterations).max(1) as f64
-    };
+    let iterations = reports[late].steady.as_ref().map_or(1, |steady| steady.iterations).max(1);
+    let iteration = reports[late].wall_ns as f64 / iterations as f64;
+    // Of the time that an iteration of the late rank takes: others may have been found to have longer ones.
+    let each = |rank: usize, ns: u64| ns as f64 / reports[rank].wall_ns.max(1) as f64 * iteration;
     let mean = |of: &dyn Fn(usize) -> f64| others().map(of).sum::<f64>() / others().count().max(1) as f64;
     let idle_at = |rank: usize, place: &IdlePlace| {
         let same = idle[rank].iter().filter(|own| (&own.place, own.cause) == (&place.place, place.cause));
@@ -227,141 +303,19 @@ pub(crate) fn late(
     let busy =
         |rank: usize| each(rank, reports[rank].devices.iter().map(|device| device.kernels_ns + device.copies_ns).sum());
     let more = more.chain([(busy(late) - mean(&busy), None)]);
-    let (more, place) = more.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    let explains = |(more, _): &(f64, Option<&IdlePlace>)| is_told(late) && *more >= EXPLAINS * lost * iteration;
+    let most = more.max_by(|(one, _), (other, _)| one.total_cmp(other)).filter(explains);
+    let (more, place) = most.unwrap_or_default();
     Some(LateRank {
-        rank: name(recording.processes.get(late)?),
+        rank: own_name,
         collectives: all.len() as u64,
-        last: all.iter().filter(|of| of.last == late && of.waited > 0).count() as u64,
-        others_waited_ns,
+        last: all.iter().filter(|of| of.last == late && !of.waited.is_empty()).count() as u64,
+        others_idle_ns,
         place: place.map(|place| place.place.clone()).unwrap_or_default(),
         cause: place.map(|place| place.cause),
-        more_ns: more.max(0.0).round() as u64,
+        more_ns: more.round() as u64,
     })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::recording::Sample;
-    use super::super::recording::{Doing, Frame};
-    use super::super::report::AuditReport;
-    use super::*;
-
-    const MS: u64 = 1_000_000;
-
-    /// No two iterations take as long.
-    fn chance(iteration: u64) -> u64 {
-        (iteration.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) * 20
-    }
-
-    /// Ranks of 100 iterations of 10 ms: each computes for 5 ms, arrives at the collective after its own delay, and leaves it
-    /// with the others. Each clock is later by as much as it is told.
-    fn job(delay: impl Fn(u32, u64) -> u64, clocks: &[u64]) -> ProgramRecording {
-        job_from(delay, clocks, |_| 0)
-    }
-
-    /// The same, recorded from its own iteration on of each rank.
-    fn job_from(delay: impl Fn(u32, u64) -> u64, clocks: &[u64], begun: impl Fn(u32) -> u64) -> ProgramRecording {
-        let mut recording = recorded(delay, clocks, begun);
-        align(&mut recording);
-        recording
-    }
-
-    fn recorded(delay: impl Fn(u32, u64) -> u64, clocks: &[u64], begun: impl Fn(u32) -> u64) -> ProgramRecording {
-        let process = |(rank, clock): (u32, &u64)| {
-            let mut work = Vec::new();
-            let mut samples = Vec::new();
-            let mut at = 0;
-            for iteration in 0..100 {
-                let own = delay(rank, iteration);
-                let last = (0..clocks.len() as u32).map(|rank| delay(rank, iteration)).max().unwrap_or(0);
-                let piece = |name: &str, from: u64, to: u64, number: u64| RecordedWork {
-                    name: name.into(),
-                    start: clock + from,
-                    end: clock + to,
-                    correlation: number,
-                    ..RecordedWork::default()
-                };
-                work.push(piece("matmul", at, at + 5 * MS, 2 * iteration + 1));
-                let end = at + 5 * MS + last + 100_000;
-                work.push(piece("ncclDevKernel_AllReduce_Sum_f32", at + 5 * MS + own, end, 2 * iteration + 2));
-                let sample = Sample {
-                    asked: clock + at + 5 * MS + own / 2,
-                    had: clock + at + 5 * MS + own / 2,
-                    thread: rank,
-                    stack: Some(0),
-                    doing: Doing::Sleeping,
-                    ..Sample::default()
-                };
-                samples.push(sample);
-                at = end + 1_000;
-                if iteration < begun(rank) {
-                    work.clear();
-                    samples.clear();
-                }
-            }
-            let frames = vec![Frame { file: "train.py".to_owned(), line: 40, ..Frame::default() }];
-            let stacks = vec![vec![0]];
-            let mut process =
-                Process { number: rank, rank: Some(rank), work, samples, frames, stacks, ..Process::default() };
-            process.settle();
-            process
-        };
-        let processes = (0..).zip(clocks).map(process).collect();
-        ProgramRecording { processes, ..ProgramRecording::default() }
-    }
-
-    #[test]
-    fn a_rank_that_sleeps_is_named_with_its_line_whatever_the_clocks_say() {
-        let recording = job(|rank, _| if rank == 2 { 4 * MS } else { 200_000 }, &[0, 70 * MS, 3 * MS, 0]);
-        let (report, _) = AuditReport::of(&recording, "job", None);
-        let late = report.late.unwrap();
-        assert_eq!((&*late.rank, &*late.place, late.cause), ("rank 2", "train.py:40", Some(IdleCause::Sleep)));
-        assert!((3_700_000..3_900_000).contains(&late.more_ns), "{late:?}");
-        let each = late.others_waited_ns / 3 / late.collectives;
-        assert!((3_790_000..3_810_000).contains(&each), "{late:?}");
-        // The others' devices wait for it, and are not busy meanwhile.
-        let waits = report.idle.iter().find(|place| place.cause == IdleCause::Rank).unwrap();
-        assert_eq!(waits.place, "rank 2");
-    }
-
-    #[test]
-    fn a_rank_that_sleeps_is_named_also_in_recordings_that_begin_one_after_the_other() {
-        let delay = |rank: u32, iteration: u64| if rank == 2 { 4 * MS + chance(iteration) } else { 200_000 };
-        for clocks in [[0, 0, 0], [0, 700 * MS, 40 * MS]] {
-            let recording = job_from(delay, &clocks, |rank| u64::from(rank) * 17);
-            let late = AuditReport::of(&recording, "job", None).0.late.unwrap();
-            assert_eq!((&*late.rank, &*late.place, late.cause), ("rank 2", "train.py:40", Some(IdleCause::Sleep)));
-            let each = late.others_waited_ns / 2 / late.collectives;
-            assert!((4_000_000..5_000_000).contains(&each), "{late:?}");
-        }
-    }
-
-    #[test]
-    fn a_rank_that_sleeps_is_named_also_where_records_of_some_collectives_are_missing() {
-        let delay = |rank: u32, iteration: u64| if rank == 1 { 4 * MS + chance(iteration) } else { 200_000 };
-        for missing in [&[(0, 13)][..], &[(1, 62)], &[(0, 29), (1, 51), (0, 80)]] {
-            let mut recording = recorded(delay, &[0, 70 * MS], |_| 0);
-            for (process, iteration) in missing {
-                recording.processes[*process].work.retain(|work| work.correlation != 2 * iteration + 2);
-            }
-            align(&mut recording);
-            let late = AuditReport::of(&recording, "job", None).0.late.unwrap();
-            assert_eq!(
-                (&*late.rank, &*late.place, recording.collectives.len()),
-                ("rank 1", "train.py:40", 100 - missing.len())
-            );
-        }
-    }
-
-    #[test]
-    fn of_ranks_that_are_late_in_turn_or_not_at_all_none_is_named() {
-        // As if by chance: a hash of the iteration says which one is late.
-        let chance = |iteration: u64| (iteration.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62) as u32 % 2;
-        let in_turn = job(|rank, iteration| if rank == chance(iteration) { 2 * MS } else { 100_000 }, &[0, 0]);
-        assert!(AuditReport::of(&in_turn, "job", None).0.late.is_none());
-        let equal = job(|rank, iteration| 100_000 + u64::from(rank == chance(iteration)) * 25_000, &[0, 0]);
-        assert!(AuditReport::of(&equal, "job", None).0.late.is_none());
-        let by_little = job(|rank, _| 100_000 + u64::from(rank) * 30_000, &[0, 0]);
-        assert!(AuditReport::of(&by_little, "job", None).0.late.is_none(), "it costs less than a hundredth");
-    }
-}
+mod tests;

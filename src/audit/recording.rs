@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::class::Class;
 use super::format::{OTHER_THREAD, is_tool};
 use super::nesting;
-use super::ranks::Collective;
+use super::ranks::Job;
 use super::report::OverheadReport;
 
 /// The processes of a program.
@@ -15,8 +15,8 @@ pub struct ProgramRecording {
     /// Where it comes from, and what that source cannot tell.
     pub(crate) source: String,
     pub(crate) processes: Vec<Process>,
-    /// What all ranks of the job did together.
-    pub(crate) collectives: Vec<Collective>,
+    /// Those that are ranks of a job, and what they did together.
+    pub(crate) job: Job,
     /// Why waits may be missing, in words: a budget or a baseline holds for none of it.
     pub(crate) missing: Vec<String>,
     /// What else is to be known, in words.

@@ -2,7 +2,7 @@
 
 use super::class::{Activity, Class};
 use super::evidence::{CallJudgement, judge};
-use super::idle::{self, IdlePlace};
+use super::idle::{self, IdleCause, IdlePlace};
 use super::iterations::{self, SteadyState};
 use super::lanes;
 use super::places::{self, WaitPlace, is_zero};
@@ -18,6 +18,8 @@ use crate::units::counted;
 pub(crate) const FORMAT: u32 = 1;
 /// How many spans the time around the longest wait has at most.
 const SPANS: usize = 400;
+/// How many times as long as those of another the iterations of a process take at most that are like them.
+const ALIKE: f64 = 1.1;
 
 /// Where a program waited for its devices. Times are nanoseconds.
 ///
@@ -193,7 +195,6 @@ impl AuditReport {
         let (source, command) = (recording.source.clone(), command.to_owned());
         let iteration = usual_iteration(recording, &judged);
         let longest_wait = longest_wait(recording, &judged).filter(|_| iteration.is_none());
-        let late = ranks::late(recording, &windows, &processes, &idle);
         if is_by_iteration(&processes) {
             // What is idle in an iteration is not known of a process that has none.
             let others = processes.iter().zip(&mut idle).filter(|(process, _)| process.steady.is_none());
@@ -203,6 +204,12 @@ impl AuditReport {
                 warnings.push(format!("{of} without iterations: no part in the idle time of an iteration"));
             }
         }
+        let late = ranks::late(recording, &windows, &judged, &processes, &idle);
+        if late.is_none() {
+            // Of ranks that are late by turns, none is named.
+            let of_ranks = idle.iter_mut().flatten().filter(|place| place.cause == IdleCause::Rank);
+            of_ranks.for_each(|place| place.place.clear());
+        }
         let idle = idle::merged(idle);
         (
             Self { format: FORMAT, source, command, idle, late, places, processes, warnings, iteration, longest_wait },
@@ -210,10 +217,25 @@ impl AuditReport {
         )
     }
 
-    /// How many iterations all processes made in their steady states.
+    /// The processes with a steady state.
+    pub(crate) fn steady(&self) -> impl Iterator<Item = (&ProcessReport, &SteadyReport)> {
+        self.processes.iter().filter_map(|process| Some((process, process.steady.as_ref()?)))
+    }
+
+    /// Whether the iterations of all processes take as long, as those of the ranks of a job do: else an average of them is none of
+    /// any.
+    pub(crate) fn has_like_iterations(&self) -> bool {
+        let each = |(process, steady): (&ProcessReport, &SteadyReport)| process.wall_ns / steady.iterations.max(1);
+        let times = || self.steady().map(each);
+        let (shortest, longest) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
+        longest as f64 <= shortest as f64 * ALIKE
+    }
+
+    /// How many iterations all processes made in their steady states, over which an average is taken: those of each rank count.
+    /// 0 where there are none, or where they are not alike.
     pub(crate) fn iterations(&self) -> u64 {
-        let steady = self.processes.iter().filter_map(|process| process.steady.as_ref());
-        steady.fold(0, |sum: u64, steady| sum.saturating_add(steady.iterations))
+        let all = self.steady().fold(0, |sum: u64, (_, steady)| sum.saturating_add(steady.iterations));
+        if self.has_like_iterations() { all } else { 0 }
     }
 
     /// The time of all processes together, from which shares are taken.

@@ -3,8 +3,9 @@
 use super::class::Activity;
 use super::idle::{IdleCause, IdlePlace};
 use super::places::{Reason, SteadyCalls, WaitPlace};
+use super::ranks;
 use super::region::Region;
-use super::report::{AuditReport, HostShare, ProcessReport, is_by_iteration};
+use super::report::{AuditReport, HostShare, ProcessReport, SteadyReport, is_by_iteration};
 use crate::clean::{self, shortened};
 use crate::present::{Cell, Column, Page, Role, Show, Table, TableGroup, TableRow, displayed};
 use crate::units::{Scale, Unit, counted};
@@ -39,7 +40,7 @@ struct Devices {
     /// How long they were idle in the part of the time that the shares are of, and how long that was.
     idle: u64,
     whole: u64,
-    /// The iterations, each once for each device.
+    /// The iterations, each once for each device; 0 where they are not alike.
     iterations: u64,
 }
 
@@ -59,7 +60,25 @@ impl Devices {
                 all.iterations = all.iterations.saturating_add(iterations);
             }
         }
+        if !report.has_like_iterations() {
+            all.iterations = 0;
+        }
         all
+    }
+
+    /// A time of all devices, as one of them has it in an iteration, on average; as all have it together where there are no
+    /// iterations.
+    fn each(&self, ns: u64) -> String {
+        time(ns / self.iterations.max(1))
+    }
+
+    /// How [`each`](Self::each) is to be read.
+    fn way(&self) -> &'static str {
+        match (self.count, self.iterations) {
+            (0 | 1, _) => "",
+            (_, 0) => " together",
+            _ => " on average",
+        }
     }
 }
 
@@ -71,16 +90,21 @@ fn line(name: &str) -> String {
 
 /// What the audit comes to, in one sentence: how much of the time a device is idle, and mostly why.
 pub fn headline(report: &AuditReport) -> String {
-    let Devices { count, idle, whole, iterations } = Devices::of(report);
+    let devices = Devices::of(report);
+    let Devices { count, idle, whole, iterations } = devices;
     if whole == 0 {
         return summary(report);
     }
-    let gpu = if count == 1 { "The GPU is".to_owned() } else { format!("The {count} GPUs are") };
+    let (gpu, it, its) = match count {
+        1 => ("The GPU is".to_owned(), "it", "its"),
+        _ => (format!("The {count} GPUs are"), "them", "their"),
+    };
     let (part, of) = match iterations {
-        0 => (String::new(), "of the time from its first work to its last".to_owned()),
-        many => {
-            let each = |ns: u64| time(ns / many);
-            (format!(" ({} of {})", each(idle), each(whole)), "of an iteration".to_owned())
+        0 if is_by_iteration(&report.processes) => (String::new(), format!("of {its} iterations")),
+        0 => (String::new(), format!("of the time from {its} first work to {its} last")),
+        _ => {
+            let (part, way) = (devices.each(idle), devices.way());
+            (format!(" ({part} of {}{way})", devices.each(whole)), "of an iteration".to_owned())
         }
     };
     let share_of = |ns: u64| share(ns, whole);
@@ -93,8 +117,8 @@ pub fn headline(report: &AuditReport) -> String {
         _ if is_idle => format!("{gpu} idle for {} {of}{part}.", share_of(idle)),
         first => {
             let busy = share_of(whole - idle);
-            let most =
-                first.map(|first| format!(": no line leaves it idle for more than {} of it", share_of(first.idle_ns)));
+            let most = first
+                .map(|first| format!(": no line leaves {it} idle for more than {} of it", share_of(first.idle_ns)));
             format!("{gpu} busy for {busy} {of}{}.", most.unwrap_or_default())
         }
     }
@@ -103,18 +127,23 @@ pub fn headline(report: &AuditReport) -> String {
 /// Which rank the others wait for, and why it is late.
 pub fn late(report: &AuditReport) -> Option<String> {
     let late = report.late.as_ref()?;
-    let waited = time(late.others_waited_ns / report.iterations().max(1));
-    let each = if report.iterations() > 0 { " an iteration" } else { "" };
+    let devices = Devices::of(report);
+    let (count, idle, way) = (devices.count, devices.each(late.others_idle_ns), devices.way());
+    let of = if devices.iterations > 0 { " of an iteration" } else { "" };
+    let each = if is_by_iteration(&report.processes) { " an iteration" } else { "" };
     let last = share(late.last, late.collectives);
     let more = time(late.more_ns);
     let why = match late.cause {
-        _ if late.more_ns == 0 => "no line of it takes longer than in the others".to_owned(),
+        _ if late.more_ns == 0 => "no line of it explains that".to_owned(),
         Some(cause) if late.place.is_empty() => format!("it {}, for {more}{each} more than the others", cause.words()),
         Some(cause) => format!("{} {}, for {more}{each} more than in the others", line(&late.place), cause.words()),
         None => format!("its GPU works for {more}{each} longer than those of the others"),
     };
-    let (rank, count) = (line(&late.rank), counted(late.collectives, "collective"));
-    Some(format!("The others wait for {rank} (last at {last} of {count}; {waited}{each} of all ranks): {why}."))
+    let (rank, all) = (line(&late.rank), counted(late.collectives, "collective"));
+    Some(format!(
+        "The others wait for {rank} (last at {last} of {all}), and the {count} GPUs are idle for {idle}{of}{way} because of that: \
+         {why}."
+    ))
 }
 
 /// `train.py:26 waits for its data loader`.
@@ -122,6 +151,7 @@ fn because(place: &IdlePlace) -> String {
     let subject = match (&*place.place, place.cause) {
         ("", IdleCause::Descheduled | IdleCause::Throttled) => "the process".to_owned(),
         ("", IdleCause::Pause) => "the GPU".to_owned(),
+        ("", IdleCause::Rank) => "now one rank, now another".to_owned(),
         ("", _) => "a line that is not known".to_owned(),
         (line_of, _) => line(line_of),
     };
@@ -136,14 +166,19 @@ pub fn advice(place: &IdlePlace) -> String {
     format!("{}: {}.", line(place.name()), place.cause.advice())
 }
 
-/// The lines at which a device was idle: in each iteration, where there are such.
+/// The lines at which a device was idle: in each iteration, where there are such; of several devices, on average.
 pub fn idle(report: &AuditReport, most: usize) -> Table {
-    let Devices { whole, iterations, .. } = Devices::of(report);
-    let title = if iterations > 0 { "idle an iteration" } else { "idle" };
+    let devices = Devices::of(report);
+    let Devices { count, whole, iterations, .. } = devices;
+    let title = match count {
+        0 | 1 => "Why the GPU is idle".to_owned(),
+        _ => format!("Why the {count} GPUs are idle,{}", devices.way()),
+    };
+    let heading = if iterations > 0 { "idle an iteration" } else { "idle" };
     let columns = || {
         let columns = [
             (Role::Label, "line"),
-            (Role::Measured, title),
+            (Role::Measured, heading),
             (Role::Measured, "share"),
             (Role::Measured, WITHOUT),
             (Role::Fact, "because it"),
@@ -155,7 +190,7 @@ pub fn idle(report: &AuditReport, most: usize) -> Table {
     let is_shown = |name: &str| is_told || name != WITHOUT;
     let row = |place: &IdlePlace| {
         let cells = [
-            time(place.idle_ns / iterations.max(1)),
+            devices.each(place.idle_ns),
             share(place.idle_ns, whole),
             without(place),
             why(report, place),
@@ -166,7 +201,7 @@ pub fn idle(report: &AuditReport, most: usize) -> Table {
     };
     let rows = report.idle.iter().take(most).map(row).collect();
     let shown = columns().filter(|(_, name)| is_shown(name));
-    Table::new("Why the GPU is idle", shown.map(|(role, name)| Column::new(role, name)).collect(), rows)
+    Table::new(title, shown.map(|(role, name)| Column::new(role, name)).collect(), rows)
 }
 
 /// How long an iteration would take without a place.
@@ -237,12 +272,32 @@ pub fn start_up(report: &AuditReport) -> Option<String> {
     Some(format!("Start-up took {} and is not counted{with}.", time(longest)))
 }
 
+/// How many processes are told one by one whose iterations differ.
+const DIFFERENT: usize = 4;
+
 /// What the iterations are.
 pub fn iterations(report: &AuditReport) -> Option<String> {
-    let steady = |process: &ProcessReport| Some((process.wall_ns, process.steady.clone()?));
-    let (wall, first) = report.processes.iter().filter_map(steady).max_by_key(|(_, steady)| steady.iterations)?;
-    let each = time(wall / first.iterations.max(1));
-    Some(format!("{} of {each}, told by {}.", counted(report.iterations(), "iteration"), line(&first.by)))
+    let (longest, first) = report.steady().max_by_key(|(_, steady)| steady.iterations)?;
+    let each = |process: &ProcessReport, steady: &SteadyReport| time(process.wall_ns / steady.iterations.max(1));
+    let by = line(&first.by);
+    let count = report.steady().count();
+    if !report.has_like_iterations() {
+        let of = |(process, steady): (&ProcessReport, &SteadyReport)| {
+            let name = ranks::name(process.rank, process.process);
+            format!("{} of {} in {name}", counted(steady.iterations, "iteration"), each(process, steady))
+        };
+        let told: Vec<String> = report.steady().take(DIFFERENT).map(of).collect();
+        let rest = match count.saturating_sub(DIFFERENT) {
+            0 => String::new(),
+            more => format!(", and others in {more} more"),
+        };
+        return Some(format!("Processes differ: {}{rest}; told by {by}.", told.join(", ")));
+    }
+    let least = report.steady().map(|(_, steady)| steady.iterations).min()?;
+    let range = if least < first.iterations { format!("{least} to ") } else { String::new() };
+    let ranks = if report.steady().all(|(process, _)| process.rank.is_some()) { "ranks" } else { "processes" };
+    let of = if count > 1 { format!(" in each of {count} {ranks}") } else { String::new() };
+    Some(format!("{range}{} of {}{of}, told by {by}.", counted(first.iterations, "iteration"), each(longest, first)))
 }
 
 /// How many calls at how many places lost time for a reason, and how much, in the steady state.
@@ -296,6 +351,7 @@ pub fn of_processes(count: usize) -> String {
 
 /// The places, the most time lost first.
 pub fn places(report: &AuditReport, most: usize) -> Table {
+    let average = if report.steady().count() > 1 { "an iteration, on average" } else { "an iteration" };
     let columns = [
         (Role::Label, "place"),
         (Role::Fact, "operator"),
@@ -305,7 +361,7 @@ pub fn places(report: &AuditReport, most: usize) -> Table {
         (Role::Measured, "total"),
         (Role::Measured, "median"),
         (Role::Measured, "longest"),
-        (Role::Measured, "an iteration"),
+        (Role::Measured, average),
         (Role::Measured, "of wall time"),
         (Role::Measured, "device idle after"),
     ];
@@ -314,7 +370,7 @@ pub fn places(report: &AuditReport, most: usize) -> Table {
     let wall = report.wall_ns();
     let is_shown = |name: &str| match name {
         "operator" => has_operators,
-        "an iteration" => iterations > 0,
+        name if name == average => iterations > 0,
         _ => true,
     };
     let each = |place: &WaitPlace| {

@@ -98,7 +98,9 @@ impl IdleCause {
             }
             Self::Throttled => "raise the quota of the container, or start fewer threads",
             Self::PageFault => "reuse buffers: memory that is new in each iteration is touched page by page",
-            Self::Rank => "look at the lines of that rank: what it does there, the others do not",
+            Self::Rank => {
+                "give all ranks as much to do in each iteration; where one is late, look at what it does at its lines"
+            }
             Self::Own => "do this in another process or thread, ahead of the device, or less of it",
             Self::Unknown => "audit for longer, so that more samples fall into it",
         }

@@ -58,7 +58,8 @@ const SELDOM: usize = 10;
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IdlePlace {
-    /// Where the innermost frame of the user's own code is: `file:line`; empty where it is not known.
+    /// Where the innermost frame of the user's own code is: `file:line`; empty where it is not known. The name of a rank where
+    /// that is the cause; empty where no rank is late more than the others.
     pub place: String,
     /// The function of that frame.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -87,6 +88,7 @@ impl IdlePlace {
         match (&*self.place, self.cause) {
             ("", IdleCause::Descheduled | IdleCause::Throttled) => "(the whole process)",
             ("", IdleCause::Pause) => "(the GPU)",
+            ("", IdleCause::Rank) => "(now one rank, now another)",
             ("", _) => "(no line known)",
             (place, _) => place,
         }
@@ -140,8 +142,8 @@ struct Gap<'a> {
     correlation: u64,
     /// The call that waited for what ended at its begin.
     waited: Option<usize>,
-    /// From when on the next work waited for another rank, and for which.
-    rank: Option<(u64, &'a Arc<str>)>,
+    /// For which rank, and for how long at its end, the next work waited.
+    rank: Option<(&'a Arc<str>, u64)>,
 }
 
 /// The places of a process at which its devices were idle, the longest first.
@@ -243,6 +245,11 @@ impl Feeders {
     }
 }
 
+/// For which rank, and for how long, a device was idle at the end of the gap before a collective: from when on that waited.
+pub(crate) fn for_another(next: &RecordedWork, (from, to): (u64, u64)) -> Option<(&Arc<str>, u64)> {
+    next.awaited.as_ref().map(|(since, rank)| (rank, to - (*since).clamp(from, to)))
+}
+
 /// The gaps of a device, with what stands at their ends.
 fn described<'a>(process: &'a Process, judgements: &[CallJudgement], device: u32, gaps: &[(u64, u64)]) -> Vec<Gap<'a>> {
     let own = || process.work.iter().filter(|work| work.device == device);
@@ -266,7 +273,7 @@ fn described<'a>(process: &'a Process, judgements: &[CallJudgement], device: u32
             next: next.map(|work| &work.name),
             correlation: next.map_or(u64::MAX, |work| work.correlation),
             waited: waited.map(|(.., at)| *at),
-            rank: next.and_then(|work| work.awaited.as_ref()).map(|(since, rank)| (*since, rank)),
+            rank: next.and_then(|work| for_another(work, (from, to))),
         }
     };
     gaps.iter().map(gap).collect()
@@ -289,11 +296,11 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
     let mut short: Vec<&Gap<'_>> = Vec::new();
     for (number, gap) in gaps.iter().enumerate() {
         // In a collective it is the other rank that the device waits for, whatever the host does.
-        let own_end = gap.rank.map_or(gap.to, |(since, _)| since.clamp(gap.from, gap.to));
-        if let Some((_, rank)) = gap.rank {
+        let own_end = gap.to - gap.rank.map_or(0, |(_, ns)| ns);
+        if let Some((rank, ns)) = gap.rank {
             let within = gap.next.and_then(|name| name.split(['(', '<']).next()).unwrap_or_default().to_owned();
             let key = Key { place: rank.to_string(), cause: IdleCause::Rank, within };
-            told.add(&key, None, (gap.to - own_end) as f64, None);
+            told.add(&key, None, ns as f64, None);
         }
         let parts = shares::within(&[(gap.from, own_end)], from_time(&host, gap.from));
         for ShareSegment { from, to, call, .. } in parts {
