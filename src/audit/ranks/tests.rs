@@ -154,6 +154,24 @@ fn a_rank_for_which_no_device_is_idle_is_not_named_however_late_it_is() {
 }
 
 #[test]
+fn a_device_that_is_idle_for_its_own_launches_beside_a_collective_loses_nothing_by_the_late_rank() {
+    let late = |rank: u32, _| if rank == 1 { 4 * MS } else { 200_000 };
+    let mut hidden = recorded_beside(6 * MS, late, &[0, 0], |_| 0);
+    for process in &mut hidden.processes {
+        // Each 0.1 ms a kernel of half that time.
+        let pieces = |work: &RecordedWork| {
+            let starts = (work.start..work.end).step_by(if &*work.name == "backward" { 100_000 } else { usize::MAX });
+            let end = |start: u64| if &*work.name == "backward" { start + 50_000 } else { work.end };
+            starts.map(|start| RecordedWork { start, end: end(start), ..work.clone() }).collect::<Vec<_>>()
+        };
+        process.work = process.work.iter().flat_map(pieces).collect();
+    }
+    align(&mut hidden);
+    let report = report(&hidden);
+    assert!(report.late.is_none(), "{:?}", report.late);
+}
+
+#[test]
 fn a_late_rank_costs_what_is_left_idle_beside_other_work() {
     let late = |rank: u32, iteration| if rank == 1 { 4 * MS + chance(iteration) } else { 200_000 };
     let mut exposed = recorded_beside(3 * MS, late, &[0, 0], |_| 0);
@@ -212,6 +230,18 @@ fn the_iterations_of_a_job_are_those_of_a_rank() {
         let headline = tables::headline(&report);
         assert_eq!(headline.contains("on average"), ranks > 1, "{headline}");
     }
+}
+
+#[test]
+fn iterations_of_processes_that_are_alike_and_of_no_job_are_those_of_a_process() {
+    let mut recording = recorded(|_, iteration| 100_000 + chance(iteration), &[0, 0], |_| 0);
+    for process in &mut recording.processes {
+        process.rank = None;
+        process.work.retain(|work| &*work.name == "matmul");
+    }
+    align(&mut recording);
+    let words = tables::iterations(&report(&recording)).unwrap();
+    assert!(words.starts_with("100 iterations of ") && words.contains(" in each of 2 processes, told by"), "{words}");
 }
 
 #[test]
