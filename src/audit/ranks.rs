@@ -14,8 +14,8 @@
 //!
 //! # Limits
 //! Where ranks have collectives in groups that differ, and ends that match nowhere, it is said that they could not be matched.
-//! Where hosts bound the iterations and wait for no device, a rank that is behind by as much in each iteration leaves the devices of
-//! the others idle, and is called late, although they would be idle elsewhere without it.
+//! Where hosts bound the iterations and wait for no device, a rank that is behind by as much in each iteration leaves the devices
+//! of the others idle, and is called late, although they would be idle elsewhere without it.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -154,7 +154,7 @@ fn a_rank_for_which_no_device_is_idle_is_not_named_however_late_it_is() {
 }
 
 #[test]
-fn a_device_that_is_idle_for_its_own_launches_beside_a_collective_loses_nothing_by_the_late_rank() {
+fn launch_gaps_beside_a_collective_are_no_loss_by_a_late_rank() {
     let late = |rank: u32, _| if rank == 1 { 4 * MS } else { 200_000 };
     let mut hidden = recorded_beside(6 * MS, late, &[0, 0], |_| 0);
     for process in &mut hidden.processes {
@@ -233,7 +233,7 @@ fn the_iterations_of_a_job_are_those_of_a_rank() {
 }
 
 #[test]
-fn iterations_of_processes_that_are_alike_and_of_no_job_are_those_of_a_process() {
+fn like_iterations_of_processes_of_no_job_are_those_of_a_process() {
     let mut recording = recorded(|_, iteration| 100_000 + chance(iteration), &[0, 0], |_| 0);
     for process in &mut recording.processes {
         process.rank = None;
