@@ -14,12 +14,13 @@
 //!
 //! # Limits
 //! Where ranks have collectives in groups that differ, and ends that match nowhere, it is said that they could not be matched.
-//! Where hosts bound the iterations and wait for no device, a rank that is behind by as much in each iteration leaves the devices
-//! of the others idle, and is called late, although they would be idle elsewhere without it.
+//! A host that waits for no device does not wait for another rank's either. Then its device may regain, where it is idle without
+//! another rank, what it lost to it: that much is no cost.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::class::Activity;
 use super::idle::{self, IdleCause, IdlePlace};
 use super::recording::{Process, ProgramRecording, RecordedWork, WorkKind};
 use super::report::{JudgedCalls, ProcessReport, is_by_iteration};
@@ -246,6 +247,20 @@ fn matched(ranks: &[Recorded<'_>]) -> Result<Job, String> {
     Ok(Job { ranks: ranks.iter().map(|rank| rank.process).collect(), collectives })
 }
 
+/// How long devices were idle for a rank.
+fn idle_for(rank: &str, places: &[IdlePlace]) -> u64 {
+    let of_rank = places.iter().filter(|place| place.cause == IdleCause::Rank && place.place == rank);
+    of_rank.map(|place| place.idle_ns).sum()
+}
+
+/// How much of that cannot be regained.
+fn lost_by(rank: &str, report: &ProcessReport, places: &[IdlePlace]) -> u64 {
+    let own = idle_for(rank, places);
+    let waited: u64 = report.host.iter().filter(|share| share.doing == Activity::Waiting).map(|share| share.ns).sum();
+    let elsewhere = places.iter().map(|place| place.idle_ns).sum::<u64>() - own;
+    if waited < own { own.saturating_sub(elsewhere) } else { own }
+}
+
 /// The rank that the others wait for, if there is one. The windows are those that the reports are of.
 pub(crate) fn late(
     recording: &ProgramRecording,
@@ -277,13 +292,13 @@ pub(crate) fn late(
     let parts = all.chunks(all.len().div_ceil(PARTS));
     let count = parts.len();
     let worst = parts.filter(|part| most(part) == Some(late)).count();
-    let is_cost = |place: &&IdlePlace| place.cause == IdleCause::Rank && place.place == own_name;
-    let others_idle_ns: u64 = idle.iter().flatten().filter(is_cost).map(|place| place.idle_ns).sum();
+    let others_idle_ns = idle.iter().map(|places| idle_for(&own_name, places)).sum();
     let by_iteration = is_by_iteration(reports);
     let is_told = |rank: usize| !reports[rank].devices.is_empty() && (!by_iteration || reports[rank].steady.is_some());
     let others = || ranks.iter().copied().filter(|rank| *rank != late && is_told(*rank));
     let time: u64 = others().map(|rank| reports[rank].wall_ns * reports[rank].devices.len() as u64).sum();
-    let lost = others_idle_ns as f64 / time.max(1) as f64;
+    let lost: u64 = others().map(|rank| lost_by(&own_name, &reports[rank], &idle[rank])).sum();
+    let lost = lost as f64 / time.max(1) as f64;
     if worst * PARTS < count * MOST || lost < LEAST {
         return None;
     }

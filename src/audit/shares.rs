@@ -156,7 +156,7 @@ fn gaps(spans: &[(u64, u64)], start: u64, end: u64) -> Vec<(u64, u64)> {
 /// The parts of the segments that lie in the gaps; both are in order, and the segments have no holes.
 pub(crate) fn within(gaps: &[(u64, u64)], segments: &[ShareSegment]) -> Vec<ShareSegment> {
     let (mut out, mut place) = (Vec::new(), 0);
-    for &(from, to) in gaps {
+    for &(from, to) in gaps.iter().filter(|(from, to)| to > from) {
         while segments.get(place).is_some_and(|own| own.to <= from) {
             place += 1;
         }

@@ -293,7 +293,7 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
     let behind: Vec<Option<String>> = gaps.iter().map(|gap| gap.waited.map(place_of)).collect();
     let host = shares::host(process, judgements, thread, (from, to));
     let mut pieces: Vec<Piece> = Vec::new();
-    let mut short: Vec<&Gap<'_>> = Vec::new();
+    let mut short: Vec<(u64, u64)> = Vec::new();
     for (number, gap) in gaps.iter().enumerate() {
         // In a collective it is the other rank that the device waits for, whatever the host does.
         let own_end = gap.to - gap.rank.map_or(0, |(_, ns)| ns);
@@ -315,7 +315,7 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
                         let (key, stack) = of_call(IdleCause::Wait, call);
                         told.add(&key, stack, time, None);
                     }
-                    None => short.push(gap),
+                    None => short.push((gap.from, own_end)),
                 },
                 None => pieces.push(Piece { from, to, gap: number, left: time }),
             }
@@ -333,21 +333,21 @@ fn from_time(host: &[ShareSegment], at: u64) -> &[ShareSegment] {
 }
 
 /// The gaps that are launches.
-fn launching(gaps: &[&Gap<'_>], ticks: &[Tick], told: &mut Told) {
-    let (pauses, gaps): (Vec<&Gap<'_>>, Vec<&Gap<'_>>) = gaps.iter().partition(|gap| gap.to - gap.from <= PAUSE);
+fn launching(gaps: &[(u64, u64)], ticks: &[Tick], told: &mut Told) {
+    let (pauses, gaps): (Vec<_>, Vec<_>) = gaps.iter().copied().partition(|(from, to)| to - from <= PAUSE);
     let key = Key { place: String::new(), cause: IdleCause::Pause, within: String::new() };
-    told.add(&key, None, pauses.iter().map(|gap| gap.to - gap.from).sum::<u64>() as f64, None);
+    told.add(&key, None, pauses.iter().map(|(from, to)| to - from).sum::<u64>() as f64, None);
     if gaps.is_empty() {
         return;
     }
-    let mut lengths: Vec<u64> = gaps.iter().map(|gap| gap.to - gap.from).collect();
+    let mut lengths: Vec<u64> = gaps.iter().map(|(from, to)| to - from).collect();
     let total: u64 = lengths.iter().sum();
     lengths.sort_unstable();
     // The lines at which samples were in such gaps share the time.
     let mut lines: BTreeMap<&str, (f64, Option<u32>)> = BTreeMap::new();
     for tick in ticks {
-        let at = gaps.partition_point(|gap| gap.to <= tick.at);
-        if gaps.get(at).is_some_and(|gap| gap.from <= tick.at) {
+        let at = gaps.partition_point(|(_, to)| *to <= tick.at);
+        if gaps.get(at).is_some_and(|(from, _)| *from <= tick.at) {
             lines.entry(&tick.key.place).or_insert((0.0, tick.stack)).0 += 1.0;
         }
     }

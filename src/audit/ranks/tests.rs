@@ -1,6 +1,7 @@
 //! Jobs whose ranks arrive at collectives at times that are known.
 
-use super::super::recording::{Doing, Frame, Sample};
+use super::super::recording::by_hand::call;
+use super::super::recording::{Doing, Frame, RecordedCall, Sample};
 use super::super::report::AuditReport;
 use super::super::tables;
 use super::*;
@@ -154,6 +155,48 @@ fn a_rank_for_which_no_device_is_idle_is_not_named_however_late_it_is() {
 }
 
 #[test]
+fn a_lag_that_devices_regain_is_no_loss() {
+    // Hosts take 10 ms for what devices do in 6 ms, and one is 0.5 ms behind.
+    let process = |rank: u32| {
+        let piece = |name: &str, start: u64, end: u64, correlation: u64| RecordedWork {
+            name: name.into(),
+            start,
+            end,
+            correlation,
+            context: 1,
+            ..RecordedWork::default()
+        };
+        let lag = u64::from(rank) * MS / 2;
+        let iteration = |number: u64| {
+            let at = 10 * MS * number;
+            let reduced = at + 4 * MS + 500_000 + 10_000 * (number % 7);
+            [
+                piece("matmul", at + lag, at + 3 * MS + lag, 4 * number + 1),
+                piece(ALL_REDUCE, at + 4 * MS + lag, reduced + 100_000, 4 * number + 2),
+                piece("matmul", reduced + 200_000, reduced + 3 * MS, 4 * number + 3),
+            ]
+        };
+        let work = (0..100).flat_map(iteration).collect();
+        let mut process = Process { number: rank, rank: Some(rank), work, ..Process::default() };
+        process.settle();
+        process
+    };
+    let mut equal = ProgramRecording { processes: (0..2).map(process).collect(), ..ProgramRecording::default() };
+    align(&mut equal);
+    assert!(report(&equal).late.is_none(), "{:?}", report(&equal).late);
+    // A host that waits for all that is launched does not go on before the other rank has.
+    for process in &mut equal.processes {
+        let wait = |number: u64| {
+            let at = 10 * MS * number;
+            call("cuCtxSynchronize", (at + 4 * MS + MS / 2, at + 8 * MS), 4 * number + 4)
+        };
+        process.calls = (0..100).map(|number| RecordedCall { thread: process.number, ..wait(number) }).collect();
+        process.settle();
+    }
+    assert_eq!(report(&equal).late.map(|late| late.rank), Some("rank 1".to_owned()));
+}
+
+#[test]
 fn launch_gaps_beside_a_collective_are_no_loss_by_a_late_rank() {
     let late = |rank: u32, _| if rank == 1 { 4 * MS } else { 200_000 };
     let mut hidden = recorded_beside(6 * MS, late, &[0, 0], |_| 0);
@@ -181,6 +224,11 @@ fn a_late_rank_costs_what_is_left_idle_beside_other_work() {
     assert_eq!((&*late.rank, &*late.place), ("rank 1", "train.py:40"));
     let each = late.others_idle_ns / late.collectives;
     assert!((1_000_000..2_400_000).contains(&each), "{late:?}");
+    // No time of a device is told twice.
+    let told: u64 = report.idle.iter().map(|place| place.idle_ns).sum();
+    let of_devices = report.processes.iter().flat_map(|own| &own.devices).flat_map(|device| &device.idle);
+    let idle: u64 = of_devices.map(|share| share.ns).sum();
+    assert!(told.abs_diff(idle) < 1_000, "{told} of {idle}");
 }
 
 #[test]
