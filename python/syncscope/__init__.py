@@ -3,6 +3,10 @@
     with syncscope.no_wait():
         step(model, batch)
 
+    @syncscope.no_wait()
+    def step(model, batch):
+        ...
+
 The block fails with a `WaitError` if one of its calls *can* wait for the device, whether or not something was pending. It names the
 line, PyTorch's operator and the driver's call.
 
@@ -14,8 +18,10 @@ What makes something ready is none, as a test must not depend on what ran before
 allocate. What a library does at its first call may wait all the same. So run the code once before the block.
 
 A block counts what its own thread waits for, from its begin to its end. While one in a coroutine is suspended, it has the waits of
-the tasks that go on meanwhile, and says so. Blocks that overlap, and neither is within the other, are a `CannotWatchError`. PyTorch's backward pass is run by this thread as long as a block is open, so
-that its waits have the line of `backward()`. An inner block is judged by itself: the outer one does not have its waits.
+the tasks that go on meanwhile, and says so. While one in a generator is suspended, it has the waits of the generator's caller, as
+context managers that are generators need it. Blocks that overlap, and neither is within the other, are a `CannotWatchError`.
+PyTorch's backward pass is run by this thread as long as a block is open, so that its waits have the line of `backward()`. An inner
+block is judged by itself: the outer one does not have its waits.
 
 `# syncscope: wait ok` on a line allows the waits of its statement, also those that it calls for. `allow` takes pairs of a
 pattern and a reason: `("train.py:log_loss", "every 100 steps")` for a function and what it calls, `("aten::nonzero", "…")` for

@@ -1,4 +1,6 @@
 """Blocks that may not wait."""
+import functools
+import inspect
 import sys
 import threading
 
@@ -14,6 +16,9 @@ class no_wait:  # noqa: N801, a block is written by it
     `allow` holds pairs of a pattern and a reason. At its end the block raises a `WaitError`, unless it is left by an exception of its
     own. Where there is no GPU it raises a `NoCudaError` at its begin; where the driver's calls cannot be seen or told apart, a
     `CannotWatchError`.
+
+    As a decorator of a function or a coroutine function, each call has a block of its own, in whatever thread. A generator is
+    refused: it would be suspended with its block open.
     """
 
     def __init__(self, *, allow=()):
@@ -22,6 +27,36 @@ class no_wait:  # noqa: N801, a block is written by it
         self._block = None
         self._matched = set()
         """The patterns that matched a wait, in all blocks that have ended."""
+
+    def __call__(self, function):
+        # An object that is called is what its method is.
+        kinds = [function, getattr(function, "__call__", None)]
+        if any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in kinds):
+            raise TypeError(
+                f"a generator is suspended with its block open, and the block would have its caller's waits: put `with no_wait():` "
+                f"into {function!r}, around what it does between two `yield`"
+            )
+        if isinstance(function, type) or not callable(function):
+            raise TypeError(f"`no_wait()` decorates a function: {function!r} is none")
+        if any(map(inspect.iscoroutinefunction, kinds)):
+
+            async def watched(*arguments, **named):
+                with self._anew():
+                    return await function(*arguments, **named)
+
+        else:
+
+            def watched(*arguments, **named):
+                with self._anew():
+                    return function(*arguments, **named)
+
+        return functools.wraps(function)(watched)
+
+    def _anew(self):
+        """A block of the same entries, which may be open at the same time."""
+        block = no_wait(allow=self._entries)
+        block._matched = self._matched
+        return block
 
     def __enter__(self):
         if not self._is_open.acquire(blocking=False):
