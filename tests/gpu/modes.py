@@ -24,6 +24,9 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "audit/gpu"))
+from order_statistics import of_median
+
 ROWS = ["self-audit.event.cost", "self-audit.timer.cost", "self-audit.enqueue.raw", "synchronize.timing.without"]
 SUITE = """title: Modes of a process
 runs: 1
@@ -147,17 +150,6 @@ def wilson(count, of):
     z, share = 1.96, count / of
     middle, half = share + z * z / (2 * of), z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
     return [max(0.0, (middle - half) / (1 + z * z / of)), min(1.0, (middle + half) / (1 + z * z / of))]
-
-
-def of_median(values):
-    """The median, and the two values in order whose interval holds it in 95 % of cases."""
-    values, below, chance = sorted(values), 0, 0.0
-    for place in range(len(values) // 2):
-        chance += math.comb(len(values), place) / 2 ** len(values)
-        if chance > 0.025:
-            break
-        below = place
-    return statistics.median(values), values[below], values[-1 - below]
 
 
 def time_of(seconds):

@@ -6,11 +6,12 @@ Parts are calls, loop, native, exercise, children, costs and armed; without any,
 """
 import collections
 import json
-import math
 import os
 import re
 import statistics
 import sys
+
+from order_statistics import of_median
 
 FOLDER = sys.argv[1]
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -163,18 +164,9 @@ def children():
         complete == 4 and counts == [2, 8] and not audit["warnings"])
 
 
-def interval(values):
-    """The median, and an interval of 95 % for it of the order statistics; of fewer than six, the range."""
-    ordered, below, place = sorted(values), 0, 0
-    # Of how many the least are below the median in all but one of 40 samples.
-    while (below := below + math.comb(len(ordered), place)) <= 2 ** len(ordered) / 40:
-        place += 1
-    return statistics.median(ordered), ordered[max(place, 1) - 1], ordered[-max(place, 1)]
-
-
 def cost(text, values, most=None):
     """How much more something takes. Not over the goal where the interval is not, missed where all of it is."""
-    middle, low, high = interval(values)
+    middle, low, high = of_median(values)
     holds = None if most is None or low <= most < high else high <= most
     goal = "" if most is None else f"at most {most:.1%}" + (", not decided" if holds is None else "")
     row(text, f"{middle:+.2%}, {low:+.2%} to {high:+.2%}, {len(values)} pairs", goal, holds)
