@@ -2,13 +2,16 @@
 //!
 //! # Method
 //! What a process enqueued is a sequence of names: of work and of synchronizations, by their correlations. A name at each of
-//! whose places an iteration may begin cuts the sequence into parts. How well it does so is the share of the sequence that is
-//! in parts of one length, to a twentieth, without what is beyond that length; where most have the same names. A name within a layer
-//! of a network cuts parts that are alike, and one long part per iteration that is not. The name that does best begins the
-//! iterations, where it does so for half of the sequence and there are more than [`FEWEST`]. Of names that do equally well, to half
-//! a hundredth, it is the one that cuts most parts: a step that logs now and then is a step. Where the
-//! program names its iterations, by ranges or by the steps of PyTorch's profiler, or a line is stated at which each begins, these are
-//! taken.
+//! whose places an iteration may begin cuts the sequence into parts, and so does a name with those that follow it: in a step of
+//! layers, each name may stand several times. How well one cuts is the share of the sequence that is in parts of one length, to a
+//! twentieth, without what they do not have in common with the usual part. A layer of a network cuts parts that are alike, and one
+//! long part per iteration that is not. Where few parts have the same names, as shapes differ, lengths have to be alike in most of
+//! the sequence.
+//!
+//! The one that cuts best tells the period of the whole sequence. Of those that do equally well, to a hundredth, the one that cuts
+//! most parts begins the iterations: a step that logs now and then is a step. If it cuts fewer than [`FEWEST`], there are no
+//! iterations, whatever repeats within them, unless that is most of the sequence: a few epochs have many steps. One piece of work with other work between is no iteration. Where the program names
+//! its iterations, by ranges or by the steps of PyTorch's profiler, or a line is stated at which each begins, these are taken.
 //!
 //! The steady state begins with the first two iterations that take at most [`LONG`] times as long as nine in ten of the second
 //! half do, and behind the iterations of the first half in which code was loaded or memory allocated, unless that goes on.
@@ -16,9 +19,11 @@
 //! # Limits
 //! An iteration that enqueues nothing has no beginning.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 
 use super::class::Activity;
 use super::evidence::CallJudgement;
@@ -28,7 +33,16 @@ use super::steps::Step;
 use crate::units::counted;
 
 /// Fewer are no steady state.
-const FEWEST: usize = 5;
+pub(crate) const FEWEST: usize = 5;
+/// By what share cuts may differ and do equally well.
+const EQUAL: f64 = 0.01;
+/// How much of the sequence is in parts that are alike, at least, and where that is most of it.
+const LEAST: f64 = 0.5;
+const MOST: f64 = 0.9;
+/// Of how many parts the names are the same, where names tell.
+const SAME: f64 = 0.6;
+/// How many names that follow each other are looked at, at most.
+const LONGEST: usize = 256;
 /// How much longer than usual a steady iteration may be.
 const LONG: f64 = 1.5;
 
@@ -137,20 +151,8 @@ fn repeated(process: &Process) -> Option<(String, Vec<Begin>)> {
         elements.push(Element { name, correlation: call.correlation, at: call.enter });
     }
     elements.sort_by_key(|element| element.correlation);
-    let mut places: HashMap<u64, Vec<usize>> = HashMap::new();
-    // Of all elements up to each place, a sum that their order does not change.
-    let mut sums = vec![0_u64];
-    for (place, element) in elements.iter().enumerate() {
-        places.entry(element.name).or_default().push(place);
-        sums.push(sums[place].wrapping_add(element.name.wrapping_mul(element.name | 1)));
-    }
-    let rated = places.into_values().filter_map(|mut places| {
-        let share = alike(&mut places, &sums)?;
-        Some(((share * 200.0).round() as u32, places))
-    });
-    let best = |(share, places): &(u32, Vec<usize>)| (*share, places.len(), std::cmp::Reverse(places[0]));
-    let (_, mut places) = rated.filter(|(share, _)| *share >= 100).max_by_key(best)?;
-    let length = median(places.windows(2).map(|pair| pair[1] - pair[0]))?;
+    let names: Vec<u64> = elements.iter().map(|element| element.name).collect();
+    let Cut { mut places, length, .. } = best_cut(&names).filter(|cut| cut.places.len() > FEWEST)?;
     // The last iteration has no next one to end it.
     let end = places.last()? + length;
     if end <= elements.len() {
@@ -194,34 +196,125 @@ fn with_least_behind(pairs: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)>
     pairs
 }
 
-/// How much of a sequence the parts are that lie between these places and are alike, where the places span half of it.
-///
-/// What a program begins with is unlike the rest: parts before the last one of the first half that is much shorter or longer than
-/// usual are passed over.
-fn alike(places: &mut Vec<usize>, sums: &[u64]) -> Option<f64> {
-    let lengths = |places: &[usize]| places.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<usize>>();
-    let own = lengths(places);
-    let usual = median(own[own.len() / 2..].iter().copied())?;
-    let is_unusual = |length: &usize| *length < usual / 2 || *length > usual * 2;
-    let last = own[..own.len() / 2].iter().rposition(is_unusual).map_or(0, |last| last + 1);
-    places.drain(..last);
-    let (span, whole) = (places.last()? - places.first()?, sums.len() - 1);
-    if places.len() <= FEWEST || span * 2 < whole {
-        return None;
-    }
-    let parts = || places.windows(2).map(|pair| (pair[1] - pair[0], sums[pair[1]].wrapping_sub(sums[pair[0]])));
-    let mut of_names: HashMap<u64, usize> = HashMap::new();
-    parts().for_each(|(length, names)| *of_names.entry(names).or_default() += length);
-    let same = of_names.into_values().max().unwrap_or(0) as f64 / span as f64;
-    let length = median(parts().map(|(length, _)| length))?;
-    let as_long = parts().map(|(length, _)| length).filter(|own| own.abs_diff(length) * 20 <= length);
-    let explained = as_long.map(|own| own.min(length)).sum::<usize>() as f64 / span as f64;
-    // Shapes that differ have other names each time. Two parts by turns are one iteration.
-    Some(if same > 0.6 { explained } else { (same + explained) / 2.0 })
+/// A way to cut a sequence of names into parts.
+struct Cut {
+    places: Vec<usize>,
+    /// Of the usual part.
+    length: usize,
+    /// How much of the sequence is in parts that are alike: at most, by their lengths, until [`Cut::compared`].
+    share: f64,
+    /// The usual part, where names tell.
+    usual: Option<Range<usize>>,
 }
 
-fn median(lengths: impl Iterator<Item = usize>) -> Option<usize> {
-    let mut lengths: Vec<usize> = lengths.collect();
+/// The cut whose parts are the iterations.
+fn best_cut(names: &[u64]) -> Option<Cut> {
+    // Of all names up to each place, a sum that their order does not change.
+    let mut sums = vec![0_u64];
+    for (place, name) in names.iter().enumerate() {
+        sums.push(sums[place].wrapping_add(name.wrapping_mul(name | 1)));
+    }
+    // Cuts into as many parts of one length are one, at other places of the iteration: with the share by lengths, the earliest.
+    let mut cuts: HashMap<(usize, usize), ((u32, Reverse<usize>), Cut)> = HashMap::new();
+    // Of each place, the name and those that follow it.
+    let mut follow = names.to_vec();
+    let mut reach = 1;
+    loop {
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        order.sort_unstable_by_key(|place| (follow[*place], *place));
+        for places in order.chunk_by(|one, next| follow[*one] == follow[*next]) {
+            let Some(cut) = Cut::of(places, &sums).filter(|cut| cut.usual.is_some() || reach == 1) else { continue };
+            let rank = ((cut.share * 1e4) as u32, Reverse(cut.places[0]));
+            let key = (cut.places.len(), cut.length);
+            if cuts.get(&key).is_none_or(|(known, _)| rank > *known) {
+                cuts.insert(key, (rank, cut.compared(names, &sums)));
+            }
+        }
+        let share_of = |key: &(usize, usize)| cuts[key].1.share;
+        let most = |fewest| cuts.keys().filter(|key| key.0 > fewest).map(share_of).fold(0.0, f64::max);
+        let most = if most(FEWEST) >= MOST { most(FEWEST) } else { most(0) };
+        let best = cuts.keys().filter(|key| share_of(key) >= most - EQUAL).max().copied();
+        let is_found = best.is_some_and(|best| share_of(&best) >= 1.0 - EQUAL && best.0 > FEWEST && best.1 <= reach);
+        if is_found || reach >= LONGEST.min(names.len()) {
+            return cuts.remove(&best?).map(|(_, cut)| cut);
+        }
+        for place in 0..names.len() - reach {
+            follow[place] = follow[place].rotate_left(5).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ follow[place + reach];
+        }
+        reach *= 2;
+    }
+}
+
+impl Cut {
+    /// The cut at some places, where they span half of the sequence.
+    ///
+    /// What a program begins with is unlike the rest: parts before the last one of the first half that is much shorter or longer
+    /// than usual are passed over.
+    fn of(places: &[usize], sums: &[u64]) -> Option<Self> {
+        let lengths = |places: &[usize]| places.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<usize>>();
+        let own = lengths(places);
+        let usual = median(own[own.len() / 2..].to_vec())?;
+        let is_unusual = |length: &usize| *length < usual / 2 || *length > usual * 2;
+        let last = own[..own.len() / 2].iter().rposition(is_unusual).map_or(0, |last| last + 1);
+        let places = &places[last..];
+        let (count, span) = (places.len() - 1, places.last()? - places.first()?);
+        if count < 2 || span * 2 < sums.len() - 1 {
+            return None;
+        }
+        let length = median(lengths(places))?;
+        let parts = || places.windows(2).map(|pair| pair[0]..pair[1]);
+        let explained: usize = parts().filter(|part| is_as_long(part, length)).map(|part| part.len().min(length)).sum();
+        let explained = explained as f64 / span as f64;
+        if explained < LEAST || length == 1 && explained < 1.0 {
+            return None;
+        }
+        let mut of_names: HashMap<u64, (usize, Range<usize>)> = HashMap::new();
+        parts().for_each(|part| of_names.entry(sum(&part, sums)).or_insert((0, part)).0 += 1);
+        let (most, usual) = of_names.into_values().max_by_key(|(count, part)| (*count, Reverse(part.start)))?;
+        // Two parts by turns are one iteration, and so is a long part with short ones. What happens once is like nothing.
+        let same = ((most - 1) as f64 / (count - 1) as f64).min((most * usual.len()) as f64 / span as f64);
+        let usual = (same > SAME).then_some(usual);
+        let share = if usual.is_some() { explained } else { (same + explained) / 2.0 };
+        (usual.is_some() || places.len() > FEWEST && explained >= MOST).then(|| Self {
+            places: places.to_vec(),
+            length,
+            share,
+            usual,
+        })
+    }
+
+    /// Where names tell, the share without what parts have and the usual one has not.
+    fn compared(self, names: &[u64], sums: &[u64]) -> Self {
+        let Some(usual) = &self.usual else { return self };
+        let mut counts: HashMap<u64, usize> = HashMap::new();
+        names[usual.clone()].iter().for_each(|name| *counts.entry(*name).or_default() += 1);
+        let mut known = HashMap::from([(sum(usual, sums), usual.len())]);
+        let common = |part: Range<usize>| {
+            *known.entry(sum(&part, sums)).or_insert_with(|| {
+                let mut left = counts.clone();
+                let is_there = |name: &&u64| {
+                    left.get_mut(name).is_some_and(|count| std::mem::replace(count, count.saturating_sub(1)) > 0)
+                };
+                names[part].iter().filter(is_there).count()
+            })
+        };
+        let parts = self.places.windows(2).map(|pair| pair[0]..pair[1]);
+        let alike: usize = parts.filter(|part| is_as_long(part, self.length)).map(common).sum();
+        let span = self.places.last().zip(self.places.first()).map_or(1, |(last, first)| last - first);
+        Self { share: alike as f64 / span as f64, ..self }
+    }
+}
+
+fn is_as_long(part: &Range<usize>, length: usize) -> bool {
+    part.len().abs_diff(length) * 20 <= length
+}
+
+/// The sum of the names of a part.
+fn sum(part: &Range<usize>, sums: &[u64]) -> u64 {
+    sums[part.end].wrapping_sub(sums[part.start])
+}
+
+fn median(mut lengths: Vec<usize>) -> Option<usize> {
     lengths.sort_unstable();
     lengths.get(lengths.len() / 2).copied()
 }
@@ -300,6 +393,52 @@ mod tests {
         let step = [&["embed"][..], &["matmul", "tanh"].repeat(40), &["loss"], &["back"; 60], &["step"]].concat();
         let ten = [&step.repeat(10)[..], &["copy"]].concat();
         assert_eq!(found(&[step.repeat(3), ten.repeat(8)].concat()).unwrap().0, 83);
+    }
+
+    #[test]
+    fn a_step_in_which_each_name_stands_several_times_is_found_and_not_a_layer_of_it() {
+        let forward = ["norm", "matmul", "gelu"].repeat(4);
+        let backward = ["gelu back", "matmul", "norm back"].repeat(4);
+        let step = [&forward[..], &backward, &["adam"; 6]].concat();
+        assert_eq!(found(&[&["fill"; 7][..], &step.repeat(20)].concat()).unwrap().0, 20);
+        // Most parts of one length have the same names.
+        let block = |last: &'static str| vec!["matmul", "add", "gelu", "scale", last];
+        let step = [block("norm").repeat(4), block("loss"), vec!["matmul", "adam", "adam", "adam", "adam"]].concat();
+        assert_eq!(found(&step.repeat(20)).unwrap().0, 19);
+        // Gradients of several batches are one step.
+        let batch = ["embed", "matmul", "gelu", "loss", "gelu back", "matmul back"].repeat(4);
+        assert_eq!(found(&[&batch[..], &["adam", "zero"]].concat().repeat(30)).unwrap().0, 29);
+    }
+
+    #[test]
+    fn steps_that_alternate_in_size_are_pairs_and_one_piece_among_others_is_no_iteration() {
+        let pair = [&["k"; 10][..], &["sync"], &["k"; 30], &["sync"]].concat();
+        assert_eq!(found(&pair.repeat(12)).unwrap().0, 12);
+        let pair = [&["k"; 1_000][..], &["sync"], &["k"; 3_000], &["sync"]].concat();
+        assert_eq!(found(&pair.repeat(12)), None);
+        assert_eq!(found(&[&["k"; 400][..], &["sync"]].concat().repeat(8)).unwrap().0, 7);
+    }
+
+    #[test]
+    fn too_few_iterations_are_none_and_not_those_of_a_loop_within() {
+        let inner = ["norm", "matmul", "gelu", "add", "matmul", "add", "gelu", "scale"];
+        let step = [&inner.repeat(3)[..], &["loss", "back", "back", "back", "back", "adam"]].concat();
+        assert_eq!(found(&step.repeat(3)), None);
+        assert_eq!(found(&step.repeat(4)), None);
+        assert_eq!(found(&step.repeat(8)).unwrap().0, 7);
+        // Three epochs of many steps have these: in the first half, what lies before an unlike part is start-up.
+        let epoch = [&step.repeat(50)[..], &["forward", "sum"].repeat(40)].concat();
+        assert_eq!(found(&epoch.repeat(3)).unwrap().0, 100);
+    }
+
+    #[test]
+    fn steps_whose_names_differ_are_told_by_their_length_and_those_that_log_are_steps() {
+        let shapes: Vec<String> = (0..30).map(|number| format!("matmul {}", number * number % 31)).collect();
+        let step = |number: usize| [&["embed"][..], &[&*shapes[number]; 8], &["loss", "adam"]].concat();
+        assert_eq!(found(&(0..30).flat_map(step).collect::<Vec<_>>()).unwrap().0, 30);
+        // No name stands once in a step, and one in each tenth.
+        let step = [["matmul", "gelu"].repeat(60), ["gelu back", "matmul"].repeat(60)].concat();
+        assert_eq!(found(&[&step.repeat(10)[..], &["copy"]].concat().repeat(8)).unwrap().0, 80);
     }
 
     #[test]
