@@ -207,6 +207,9 @@ struct Cut {
     usual: Option<Range<usize>>,
 }
 
+/// How well a cut does by lengths, and how early it begins.
+type Rank = (u32, Reverse<usize>);
+
 /// The cut whose parts are the iterations.
 fn best_cut(names: &[u64]) -> Option<Cut> {
     // Of all names up to each place, a sum that their order does not change.
@@ -215,7 +218,7 @@ fn best_cut(names: &[u64]) -> Option<Cut> {
         sums.push(sums[place].wrapping_add(name.wrapping_mul(name | 1)));
     }
     // Cuts into as many parts of one length are one, at other places of the iteration: with the share by lengths, the earliest.
-    let mut cuts: HashMap<(usize, usize), ((u32, Reverse<usize>), Cut)> = HashMap::new();
+    let mut cuts: HashMap<(usize, usize), (Rank, Cut)> = HashMap::new();
     // Of each place, the name and those that follow it.
     let mut follow = names.to_vec();
     let mut reach = 1;

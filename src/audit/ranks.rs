@@ -3,21 +3,25 @@
 //! # Method
 //! The collectives in which all ranks give and take (all-reduce, all-gather, reduce-scatter) are the same on each rank, in the same
 //! order. One ends on all ranks at once, by which they are found in recordings that did not begin at once: those are the same
-//! whose ends on two ranks differ by as much each time. By the median of the differences the clocks of the ranks are put
-//! together, and those are the same whose ends then lie together. A collective's kernel runs on each rank from when that rank
-//! arrived. Up to when the last one did, it waits: that time is no work, and the device is idle in it for the rank that was last.
+//! whose ends on two ranks differ by as much each time. With that much between the clocks, those are the same of which each ends
+//! nearest to the other. By the median of the differences around it, the clocks are put together for each collective, since clocks
+//! drift and are set anew. A collective's kernel runs on each rank from when that rank arrived. Up to when the last one did, it
+//! waits: that time is no work, and the device is idle in it for the rank that was last.
 //!
 //! What a late rank costs is how long the devices of the others stood idle for that: where work of other streams goes on while
-//! a collective waits, nothing is lost. A rank is called late where the others lose at least [`LEAST`] of their time by it, and
-//! where it costs most in nine of ten parts of the steady state, each as long as the others. Of two equal ranks, chance does
-//! that in one of fifty runs; of more, less often.
+//! a collective waits, nothing is lost. A rank is called late where the others lose at least [`LEAST`] of their time by it,
+//! where it costs most in nine of ten parts of the steady state, each as long as the others (of two equal ranks, chance does
+//! that in one of fifty runs; of more, less often), and where one of its lines, or the work of its device, is most of what takes
+//! longer than on the others.
 //!
 //! # Limits
+//! A processor of a virtual machine can be slow for seconds, and all lines of the rank on it take longer then. So a rank that is late
+//! by many lines is not called late; the devices' idle time is told to be for it all the same.
 //! Where ranks have collectives in groups that differ, and ends that match nowhere, it is said that they could not be matched.
 //! A host that waits for no device does not wait for another rank's either. Then its device may regain, where it is idle without
 //! another rank, what it lost to it: that much is no cost.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::class::Activity;
@@ -29,10 +33,15 @@ use crate::units::counted;
 /// How many collectives earlier or later than that of another rank a recording may begin, and of how many it is tried.
 const SHIFTS: usize = 4_000;
 const TRIED: usize = 200;
-/// By how much ends may differ, and by how much a rank has to be later than another to have been waited for.
+/// By how much a rank has to be later than another to have been waited for.
 const SLACK: u64 = 20_000;
-/// By how much ends differ that are taken to differ by as much.
-const ALIKE: i64 = 4_000;
+/// By how much ends may differ: clocks drift, and are set anew.
+const APART: u64 = 100_000;
+/// By how much ends differ that are taken to differ by as much, and which share of all does so at least.
+const ALIKE: u64 = 4_000;
+const SURE: f64 = 0.2;
+/// Of how many collectives before and behind one the ends tell together how much later a clock is.
+const AROUND: usize = 8;
 /// How many collectives there are at least.
 const FEWEST: usize = 20;
 /// The parts of the steady state, and in how many of them a late rank costs most.
@@ -40,8 +49,8 @@ const PARTS: usize = 10;
 const MOST: usize = 9;
 /// The least share of the time of the others that a late rank costs.
 const LEAST: f64 = 0.01;
-/// The least share of what each of the others loses that a line explains which is named.
-const EXPLAINS: f64 = 0.1;
+/// The least share of all that takes longer on the late rank which is of one line, or of its device's work.
+const EXPLAINS: f64 = 0.6;
 
 /// The ranks of a job, and what they did together.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +95,7 @@ pub struct LateRank {
     /// The line at which its device was idle for longer than those of the others.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub place: String,
-    /// Why; none where its device works for longer, or where `more_ns` is 0: no line explains it.
+    /// Why; none where its device works for longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<IdleCause>,
     /// How much longer in each of its iterations than in the mean of the others: idle at that line, or at work.
@@ -125,19 +134,39 @@ impl<'a> Recorded<'a> {
         (end(self.works.first()), end(self.works.last()))
     }
 
-    /// That of a name which ended at a time.
-    fn ended_at(&self, at: i64, name: &str) -> Option<(usize, &'a RecordedWork)> {
-        let apart = |work: &RecordedWork| (work.end as i64 - at).unsigned_abs();
+    /// That which ended nearest to a time.
+    fn nearest(&self, at: i64) -> Option<(usize, &'a RecordedWork)> {
         let place = self.works.partition_point(|(_, work)| (work.end as i64) < at);
         let near = self.works.get(place.saturating_sub(1)..self.works.len().min(place + 1))?;
-        let nearest = near.iter().min_by_key(|(_, work)| apart(work))?;
-        (apart(nearest.1) <= SLACK && *nearest.1.name == *name).then_some(*nearest)
+        near.iter().min_by_key(|(_, work)| (work.end as i64).abs_diff(at)).copied()
+    }
+
+    /// Of each collective the same one of another rank: that which ended nearest to it, and it nearest to that, by clocks of
+    /// which the other is later by so much at first.
+    fn same(&self, other: &Self, later: i64) -> Vec<Option<(usize, &'a RecordedWork)>> {
+        let mut last = VecDeque::from([later]);
+        let same = |(_, own): &(usize, &RecordedWork)| {
+            let later = median(last.iter().copied().collect());
+            let (place, there) = other.nearest(own.end as i64 + later)?;
+            let (_, back) = self.nearest(there.end as i64 - later)?;
+            let apart = there.end as i64 - own.end as i64;
+            if !std::ptr::eq(back, *own) || own.name != there.name || apart.abs_diff(later) > APART {
+                return None;
+            }
+            last.push_back(apart);
+            last.drain(..last.len().saturating_sub(AROUND));
+            Some((place, there))
+        };
+        self.works.iter().map(same).collect()
     }
 
     /// How much later the clock of another rank is: as far as the ends of the same collectives lie apart. One may have begun to
     /// record some collectives before the other, and as many have to be left out there. Where several numbers of them fit as well,
     /// recordings of as many are taken to have begun together, and else the clocks to differ least.
-    fn later(&self, other: &Self) -> Option<i64> {
+    ///
+    /// # Errors
+    /// The names differ, or no difference is that of many ends.
+    fn later(&self, other: &Self) -> Result<i64, String> {
         let fit = |shift: isize| {
             let skipped = |of: isize| of.max(0) as usize;
             let pairs = self.works.iter().skip(skipped(-shift)).zip(other.works.iter().skip(skipped(shift)));
@@ -145,19 +174,29 @@ impl<'a> Recorded<'a> {
                 (own.name == other.name).then_some(other.end as i64 - own.end as i64)
             };
             let pairs: Vec<Option<i64>> = pairs.take(TRIED).map(apart).collect();
-            let mut all: Vec<i64> = pairs.iter().copied().flatten().collect();
+            // Those that follow each other lie apart by as much: clocks drift slowly, and a record that is missing moves all behind it.
+            let is_alike = |pair: &&[Option<i64>]| pair[0].zip(pair[1]).is_some_and(|(a, b)| a.abs_diff(b) <= ALIKE);
+            let share = pairs.windows(2).filter(is_alike).count() as f64 / pairs.len() as f64;
+            let mut all: Vec<i64> = pairs.into_iter().flatten().collect();
             all.sort_unstable();
-            // Where a recording holds one of the two alone, those behind it lie apart by as much as others do.
-            let alike = |from: usize| all[from..].partition_point(|later| later - all[from] <= ALIKE);
-            let (count, from) = (0..all.len()).map(|from| (alike(from), from)).max()?;
-            (all.len() >= FEWEST).then(|| (count as f64 / pairs.len() as f64, all[from + count / 2], shift))
+            let near = |from: usize| all[from..].partition_point(|later| later.abs_diff(all[from]) <= APART);
+            let (count, from) = (0..all.len()).map(|from| (near(from), from)).max()?;
+            (all.len() >= FEWEST).then(|| (share, all[from + count / 2], shift))
         };
         let (own, others) = (self.works.len(), other.works.len());
         let furthest = SHIFTS.min(own.max(others)) as isize;
         let fits: Vec<(f64, i64, isize)> = (-furthest..=furthest).filter_map(fit).collect();
+        if fits.is_empty() {
+            return Err(format!(
+                "those of {} have other names than those of {}, or another order",
+                other.name, self.name
+            ));
+        }
         let best = fits.iter().map(|(share, ..)| *share).fold(0.0, f64::max);
-        let as_good = fits.iter().filter(|(share, ..)| *share >= 0.9 * best);
-        as_good.min_by_key(|(_, later, shift)| (*shift != 0 || own != others, later.abs())).map(|(_, later, _)| *later)
+        let as_good = fits.iter().filter(|(share, ..)| *share >= (0.9 * best).max(SURE));
+        let nearest = as_good.min_by_key(|(_, later, shift)| (*shift != 0 || own != others, later.abs()));
+        let apart = || format!("those of {} and of {} end together by no clock", self.name, other.name);
+        nearest.map(|(_, later, _)| *later).ok_or_else(apart)
     }
 }
 
@@ -211,27 +250,30 @@ fn matched(ranks: &[Recorded<'_>]) -> Result<Job, String> {
     let (first, others) = ranks.split_first().ok_or("there are none")?;
     let mut later = vec![0];
     for other in others {
-        let unlike =
-            || format!("those of {} have other names than those of {}, or another order", other.name, first.name);
-        later.push(first.later(other).ok_or_else(unlike)?);
+        later.push(first.later(other)?);
     }
     let by_first = || ranks.iter().zip(&later).map(|(rank, later)| (rank.span(), later));
-    let begun = by_first().map(|((first, _), later)| first - later).max().unwrap_or(0) - SLACK as i64;
-    let ended = by_first().map(|((_, last), later)| last - later).min().unwrap_or(0) + SLACK as i64;
-    let common: Vec<&RecordedWork> =
-        first.works.iter().map(|(_, work)| *work).filter(|work| (begun..=ended).contains(&(work.end as i64))).collect();
+    let begun = by_first().map(|((first, _), later)| first - later).max().unwrap_or(0) - APART as i64;
+    let ended = by_first().map(|((_, last), later)| last - later).min().unwrap_or(0) + APART as i64;
+    let is_common = |own: &RecordedWork| (begun..=ended).contains(&(own.end as i64));
+    let same: Vec<Vec<_>> = others.iter().zip(&later[1..]).map(|(other, later)| first.same(other, *later)).collect();
     // Of each, the same of all ranks.
-    let same = |own: &&RecordedWork| -> Option<Vec<(usize, &RecordedWork)>> {
-        ranks.iter().zip(&later).map(|(rank, later)| rank.ended_at(own.end as i64 + later, &own.name)).collect()
-    };
-    let found: Vec<Vec<(usize, &RecordedWork)>> = common.iter().filter_map(same).collect();
-    if found.len() < FEWEST || found.len() * 10 < common.len() * 9 {
-        let of = counted(common.len() as u64, "collective");
+    let found = first.works.iter().enumerate().filter(|(_, (_, own))| is_common(own)).filter_map(|(number, own)| {
+        std::iter::once(Some(*own)).chain(same.iter().map(|same| same[number])).collect::<Option<Vec<_>>>()
+    });
+    let found: Vec<Vec<(usize, &RecordedWork)>> = found.collect();
+    let common = first.works.iter().filter(|(_, own)| is_common(own)).count();
+    if found.len() < FEWEST || found.len() * 10 < common * 9 {
+        let of = counted(common as u64, "collective");
         return Err(format!("of {of} at the same time, {} end together by any clock", found.len()));
     }
     let mut collectives = Vec::new();
-    for same in &found {
-        let arrived = same.iter().zip(&later).map(|((_, work), later)| work.start as i64 - later);
+    for (number, same) in found.iter().enumerate() {
+        let around = &found[number.saturating_sub(AROUND)..found.len().min(number + AROUND + 1)];
+        let arrived = same.iter().enumerate().map(|(rank, (_, work))| {
+            let apart = around.iter().map(|same| same[rank].1.end as i64 - same[0].1.end as i64);
+            work.start as i64 - median(apart.collect())
+        });
         let arrived: Vec<i64> = arrived.collect();
         let Some((last, at)) = arrived.iter().copied().enumerate().max_by_key(|(rank, at)| (*at, *rank)) else {
             continue;
@@ -245,6 +287,11 @@ fn matched(ranks: &[Recorded<'_>]) -> Result<Job, String> {
         collectives.push(Collective { last: ranks[last].process, at: same[last].1.start, waited });
     }
     Ok(Job { ranks: ranks.iter().map(|rank| rank.process).collect(), collectives })
+}
+
+fn median(mut values: Vec<i64>) -> i64 {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
 }
 
 /// How long devices were idle for a rank.
@@ -299,7 +346,7 @@ pub(crate) fn late(
     let time: u64 = others().map(|rank| reports[rank].wall_ns * reports[rank].devices.len() as u64).sum();
     let lost: u64 = others().map(|rank| lost_by(&own_name, &reports[rank], &idle[rank])).sum();
     let lost = lost as f64 / time.max(1) as f64;
-    if worst * PARTS < count * MOST || lost < LEAST {
+    if worst * PARTS < count * MOST || lost < LEAST || !is_told(late) {
         return None;
     }
     let iterations = reports[late].steady.as_ref().map_or(1, |steady| steady.iterations).max(1);
@@ -311,16 +358,18 @@ pub(crate) fn late(
         let same = idle[rank].iter().filter(|own| (&own.place, own.cause) == (&place.place, place.cause));
         each(rank, same.map(|own| own.idle_ns).sum())
     };
-    let more = idle[late].iter().filter(|place| place.cause != IdleCause::Rank).map(|place| {
-        let more = idle_at(late, place) - mean(&|rank| idle_at(rank, place));
-        (more, Some(place))
-    });
+    let own = idle[late].iter().filter(|place| place.cause != IdleCause::Rank);
+    let more = own.map(|place| (idle_at(late, place) - mean(&|rank| idle_at(rank, place)), Some(place)));
     let busy =
         |rank: usize| each(rank, reports[rank].devices.iter().map(|device| device.kernels_ns + device.copies_ns).sum());
-    let more = more.chain([(busy(late) - mean(&busy), None)]);
-    let explains = |(more, _): &(f64, Option<&IdlePlace>)| is_told(late) && *more >= EXPLAINS * lost * iteration;
-    let most = more.max_by(|(one, _), (other, _)| one.total_cmp(other)).filter(explains);
-    let (more, place) = most.unwrap_or_default();
+    let more: Vec<(f64, Option<&IdlePlace>)> = more.chain([(busy(late) - mean(&busy), None)]).collect();
+    let all_more: f64 = more.iter().map(|(more, _)| more.max(0.0)).sum();
+    let (more, place) = more.into_iter().max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    let is_known =
+        |place: &IdlePlace| place.cause != IdleCause::Unknown || recording.processes[late].samples.is_empty();
+    if more <= 0.0 || more < EXPLAINS * all_more || !place.is_none_or(is_known) {
+        return None;
+    }
     Some(LateRank {
         rank: own_name,
         collectives: all.len() as u64,

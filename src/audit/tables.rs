@@ -134,7 +134,6 @@ pub fn late(report: &AuditReport) -> Option<String> {
     let last = share(late.last, late.collectives);
     let more = time(late.more_ns);
     let why = match late.cause {
-        _ if late.more_ns == 0 => "no line of it explains that".to_owned(),
         Some(cause) if late.place.is_empty() => format!("it {}, for {more}{each} more than the others", cause.words()),
         Some(cause) => format!("{} {}, for {more}{each} more than in the others", line(&late.place), cause.words()),
         None => format!("its GPU works for {more}{each} longer than those of the others"),
@@ -151,7 +150,7 @@ fn because(place: &IdlePlace) -> String {
     let subject = match (&*place.place, place.cause) {
         ("", IdleCause::Descheduled | IdleCause::Throttled) => "the process".to_owned(),
         ("", IdleCause::Pause) => "the GPU".to_owned(),
-        ("", IdleCause::Rank) => "now one rank, now another".to_owned(),
+        ("", IdleCause::Rank) => "another rank".to_owned(),
         ("", _) => "a line that is not known".to_owned(),
         (line_of, _) => line(line_of),
     };

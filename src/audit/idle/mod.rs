@@ -88,7 +88,7 @@ impl IdlePlace {
         match (&*self.place, self.cause) {
             ("", IdleCause::Descheduled | IdleCause::Throttled) => "(the whole process)",
             ("", IdleCause::Pause) => "(the GPU)",
-            ("", IdleCause::Rank) => "(now one rank, now another)",
+            ("", IdleCause::Rank) => "(another rank)",
             ("", _) => "(no line known)",
             (place, _) => place,
         }

@@ -20,15 +20,15 @@ def main(folder):
         audit = json.load(open(os.path.join(folder, name), encoding="utf-8"))
         ranks = sum(process.get("steady") is not None for process in audit["processes"])
         told = audit.get("late")
-        said = f"{told['rank']} at {told['place'].rsplit('/')[-1]}, {told['cause']}, {told['more_ns'] / 1e6:.2f} ms" if told else "none"
+        said = f"{told['rank']} at {told.get('place', '').rsplit('/')[-1]}, {told.get('cause')}, {told['more_ns'] / 1e6:.2f} ms" if told else "none"
         if name.startswith("equal"):
             equal, alarms = equal + 1, alarms + (told is not None)
             holds = told is None and ranks == 2
         else:
             _, rank, how = name.removesuffix(".json").split("-")[:3]
             late += 1
-            holds = bool(told) and told["rank"] == f"rank {rank}" and told["place"].endswith(f"late.py:{line(how)}")
-            holds = holds and told["cause"] == how
+            holds = bool(told) and told["rank"] == f"rank {rank}" and told.get("place", "").endswith(f"late.py:{line(how)}")
+            holds = holds and told.get("cause") == how
             wrong += not holds
         print(f"{name:30} {ranks} ranks steady, late: {said}{'' if holds else '   <- WRONG'}")
     print(f"late: {late - wrong} of {late} right; equal: {alarms} of {equal} alarmed")
