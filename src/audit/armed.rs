@@ -56,7 +56,8 @@ impl ArmedProcess {
         let armed: Vec<Self> = begun.into_iter().filter(|process| process.file(ARMED).exists()).collect();
         match (armed.is_empty(), is_begun, is_left) {
             (false, ..) => Ok(armed),
-            (true, false, _) => Err("is not armed"),
+            (true, false, _) if !Path::new("/proc").join(number.to_string()).exists() => Err("does not exist"),
+            (true, false, _) => Err("is not armed, and neither is any that it started"),
             (true, true, true) => Err("was begun by an audit that has ended, and cannot be asked any more"),
             (true, true, false) => Err("is to be armed, and has not begun to use CUDA"),
         }
@@ -153,8 +154,10 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let found = with_children(std::process::id());
         assert!(found.contains(&std::process::id()) && found.contains(&child.id()), "{found:?}");
-        assert_eq!(ArmedProcess::of(child.id()).unwrap_err(), "is not armed");
+        let not_armed = "is not armed, and neither is any that it started";
+        assert_eq!(ArmedProcess::of(child.id()).unwrap_err(), not_armed);
         child.kill().unwrap();
         child.wait().unwrap();
+        assert_eq!(ArmedProcess::of(child.id()).unwrap_err(), "does not exist");
     }
 }

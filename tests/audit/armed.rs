@@ -116,6 +116,42 @@ fn a_process_that_is_not_armed_or_has_ended_meanwhile_gets_a_clear_word() {
     assert!(output.status.code().is_some(), "{}", said(&output));
 }
 
+#[test]
+fn a_program_in_which_no_iterations_are_found_is_not_waited_for() {
+    let script = "
+import ctypes, itertools, os, select, sys
+cuda, word = ctypes.CDLL('libcupti.so.13'), ctypes.c_uint64
+cuda.cuInit(0)
+print(os.getpid(), flush=True)
+for number in itertools.count():
+    if select.select([sys.stdin], [], [], 0.001)[0]:
+        break
+    cuda.fakeLaunch(b'%d' % number, word(7), word(1_000))
+";
+    let armed = Armed::begin(&["python3", "-c", script]);
+    let output = now(&[&armed.number, "--iterations", "20", "--for", "300ms"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("warning: no iterations were found in "), "{}", said(&output));
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(report.contains("No iterations were found: it takes 5 that are alike"), "{report}");
+    armed.end();
+}
+
+#[test]
+fn a_number_that_is_no_programs_is_refused_in_words() {
+    for (number, words) in [
+        ("0", "no program has the number 0"),
+        ("1", "the system's first process"),
+        ("-5", "expected the number of a process"),
+        ("python", "expected the number of a process"),
+        ("4294967294", "process 4294967294 does not exist"),
+    ] {
+        let output = now(&[number]).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{number}: {}", said(&output));
+        assert!(said(&output).contains(words), "{number}: {}", said(&output));
+    }
+}
+
 /// Where a process is asked.
 fn asked_in(number: &str) -> PathBuf {
     let environment = fs::read(format!("/proc/{number}/environ")).unwrap();

@@ -30,11 +30,12 @@ Examples:
   report audit now 4711 --iterations 20 --stacks all --html audit.html")]
 pub(super) struct Arguments {
     /// The number of the process; those that it started are recorded, too
+    #[arg(value_parser = process, allow_negative_numbers = true)]
     pid: u32,
     /// For how long: 5s, 1m. With --iterations, for how long at most
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     length: Option<Duration>,
-    /// Until each process has made so many iterations that are alike
+    /// Until each process has made so many iterations that are alike; where none are found, for 15 s
     #[arg(long, value_name = "COUNT", value_parser = count::<u64>)]
     iterations: Option<u64>,
     /// Of which calls the stack is taken; else of a sample, and of all where a baseline or a budget needs the places of all
@@ -44,9 +45,20 @@ pub(super) struct Arguments {
     shown: Shown,
 }
 
-/// For how long it is recorded where that is not stated, and at most where iterations are.
+/// The number of a process: 0 is none, and all others were started by 1.
+fn process(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => Err("no program has the number 0".to_owned()),
+        Ok(1) => Err("1 is the system's first process, which started all others: state that of the program".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err("expected the number of a process, such as 4711".to_owned()),
+    }
+}
+
+/// For how long it is recorded where that is not stated; at most, where iterations are; and where none are found meanwhile.
 const USUAL: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
+const WITHOUT: Duration = Duration::from_secs(15);
 /// How often it is looked at, and how often iterations are counted, which takes at most one part in so many of the time.
 const LOOK: Duration = Duration::from_millis(50);
 const COUNTED: Duration = Duration::from_millis(500);
@@ -98,7 +110,9 @@ fn record(arguments: &Arguments, asked: &Asked<'_>, processes: Vec<ArmedProcess>
         let mut is_enough = interrupted.load(Ordering::Relaxed) || begun.elapsed() > length + ANSWERED;
         if let Some(iterations) = arguments.iterations.filter(|_| Instant::now() >= count_at) {
             let counting = Instant::now();
-            is_enough |= have_made(iterations, &audit::read_records(folder.path())?, asked);
+            let made = made(&audit::read_records(folder.path())?, asked);
+            let is_in_vain = made == 0 && arguments.length.is_none() && begun.elapsed() > WITHOUT;
+            is_enough |= made >= iterations || is_in_vain;
             // The programs run beside it.
             count_at = Instant::now() + COUNTED.max(COUNTING_SHARE * counting.elapsed());
         }
@@ -118,6 +132,16 @@ fn record(arguments: &Arguments, asked: &Asked<'_>, processes: Vec<ArmedProcess>
             _ => alert!("warning: process {number} did not answer: it is stopped, or runs another program now"),
         }
     }
+    if let Some(iterations) = arguments.iterations {
+        let found = match made(&recorded, asked) {
+            0 => Some("no iterations were found".to_owned()),
+            made => (made < iterations).then(|| format!("{made} of {iterations} iterations were made")),
+        };
+        if let Some(found) = found {
+            let advice = "record for longer (`--for`), or state what an iteration is (`--step`)";
+            alert!("warning: {found} in {:.1?}: {advice}", begun.elapsed());
+        }
+    }
     Ok(recorded)
 }
 
@@ -130,10 +154,9 @@ fn is_awaited(recording: &AskedRecording, begun: Instant, enough: Option<Instant
     }
 }
 
-/// Whether all processes that use a device have made so many iterations.
-fn have_made(iterations: u64, recording: &ProgramRecording, asked: &Asked<'_>) -> bool {
+/// How many iterations each process that uses a device has made, at least.
+fn made(recording: &ProgramRecording, asked: &Asked<'_>) -> u64 {
     let (report, _) = AuditReport::of(recording, "", asked.step());
-    let made = |process: &audit::ProcessReport| process.steady.as_ref().map_or(0, |steady| steady.iterations);
-    let mut using = report.processes.iter().filter(|process| !process.devices.is_empty()).peekable();
-    using.peek().is_some() && using.all(|process| made(process) >= iterations)
+    let using = report.processes.iter().filter(|process| !process.devices.is_empty());
+    using.map(|process| process.steady.as_ref().map_or(0, |steady| steady.iterations)).min().unwrap_or(0)
 }
