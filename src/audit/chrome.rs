@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::class::Class;
+use super::foreign::{far, plausible};
 use super::pieces::{Loose, Piece, Pieces, mended};
 use crate::device::kind::Kind;
 use crate::units::counted;
@@ -385,6 +386,10 @@ impl TraceReader {
         let Self { untimed, unread, .. } = self;
         let open = self.open.values().flatten().flatten().count();
         let is_cut_off = !is_whole || stopped.is_some();
+        let events = &mut self.trace.events;
+        let (all, plausible) = (events.len(), plausible(events.iter().map(|event| event.start).collect()));
+        events.retain(|event| plausible.contains(&event.start) && plausible.contains(&event.end));
+        self.trace.missing.extend(far(all - events.len(), "event"));
         let why = stopped.map(|why| format!("it could not be read to its end ({why})"));
         let cut_off = why.unwrap_or_else(|| "it is cut off".to_owned());
         let said = [

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Read};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
@@ -22,6 +23,7 @@ use super::report::AuditReport;
 use super::{kineto, own};
 use crate::device::kind::{Kind, SyncKind};
 use crate::timeline::Span;
+use crate::units::counted;
 use syncscope_present::FileError;
 
 /// The most bytes of a trace, which is not held in memory; and of an export of Nsight Systems, which is.
@@ -38,6 +40,25 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 const PACKED: [u8; 2] = [0x1f, 0x8b];
 /// The number of work of which it is not known when it was enqueued: behind all calls, so that none is said to wait for it.
 pub(super) const UNKNOWN: u64 = u64::MAX;
+
+/// For how long a program may do nothing, in nanoseconds: a day.
+const QUIET: i64 = 86_400_000_000_000;
+
+/// The times that a recording may have, by when what it holds began: what lies farther from most of it has a time of no clock.
+pub(super) fn plausible(mut starts: Vec<i64>) -> RangeInclusive<i64> {
+    starts.sort_unstable();
+    let groups = starts.chunk_by(|one, next| next.saturating_sub(*one) <= QUIET);
+    match groups.max_by_key(|group| group.len()) {
+        Some([first, .., last]) | Some([first @ last]) => *first..=last.saturating_add(QUIET),
+        _ => 0..=0,
+    }
+}
+
+/// What is said of what has no such time.
+pub(super) fn far(count: usize, noun: &str) -> Option<String> {
+    (count > 0)
+        .then(|| format!("left out, since more than a day lies between them and the others: {}", counted(count, noun)))
+}
 
 /// Reads traces, which may be packed; several are of the processes of one job, each with a clock of its own.
 ///

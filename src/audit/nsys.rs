@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::class::Class;
 use super::database::{Database, Fields, Table};
-use super::foreign::MAX_DEEP;
+use super::foreign::{MAX_DEEP, far, plausible};
 use super::names::readable;
 use super::record;
 use super::recording::{Frame, Process, ProgramRecording, Range, RecordedCall, RecordedWork, WorkKind};
@@ -338,6 +338,18 @@ impl Reading {
             format!("{homeless} pieces of work are of no process that it names (column `globalPid`), and are left out")
         });
         self.missing.extend(untimed.into_iter().chain(homeless));
+        let starts = self.processes.values_mut().flat_map(Process::times).map(|[start, _]| *start as i64);
+        let plausible = plausible(starts.collect());
+        let is_near = |start: u64, end: u64| plausible.contains(&(start as i64)) && plausible.contains(&(end as i64));
+        let mut left_out = 0;
+        for process in self.processes.values_mut() {
+            let all = process.times().count();
+            process.calls.retain(|call| is_near(call.enter, call.exit));
+            process.work.retain(|work| is_near(work.start, work.end));
+            process.ranges.retain(|range| is_near(range.start, range.end));
+            left_out += all - process.times().count();
+        }
+        self.missing.extend(far(left_out, "row"));
         let first = self.processes.values_mut().flat_map(Process::times).map(|[start, _]| *start).min().unwrap_or(0);
         for (number, process) in &mut self.processes {
             (process.number, process.complete) = (*number, true);

@@ -504,6 +504,30 @@ fn a_hostile_trace_ends_in_a_report_without_what_acts_on_a_terminal_or_a_page() 
     assert!(read(&folder.path().join("b.json"))["traceEvents"].is_array());
 }
 
+#[test]
+fn events_at_times_of_no_clock_are_left_out_and_counted_and_the_rest_is_as_without_them() {
+    let plain = AuditReport::of_trace(include_str!("kineto.json"), "t").unwrap();
+    for (far, words) in [
+        (vec![event("kernel", "far", -1e15, 5.0, 1)], "the others: 1 event"),
+        (
+            vec![
+                event("python_function", "train.py(3): f", -1e15, 5.0, 0),
+                event("cuda_runtime", "cudaMalloc", 1e15, 5.0, 9_000),
+                event("cuda_runtime", "cudaDeviceSynchronize", 4_294_967_296_500.0, 1e12, 9_001),
+            ],
+            "the others: 3 events",
+        ),
+    ] {
+        let mut trace: Value = serde_json::from_str(include_str!("kineto.json")).unwrap();
+        trace["traceEvents"].as_array_mut().unwrap().extend(far);
+        let report = AuditReport::of_trace(trace.to_string(), "t").unwrap();
+        assert!(report.warnings[0].contains(words), "{:?}", report.warnings);
+        assert_eq!(report.warnings[1..], plain.warnings);
+        let processes = |report: &AuditReport| serde_json::to_value(&report.processes).unwrap();
+        assert_eq!((places(&report), processes(&report)), (places(&plain), processes(&plain)));
+    }
+}
+
 /// Each process is a part of what is printed.
 #[test]
 fn many_processes_are_cut_when_printed_and_too_many_are_refused() {
