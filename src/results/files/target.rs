@@ -53,7 +53,10 @@ impl Target {
 
     fn claim_within(path: &Path, is_own: impl FnOnce(&Path) -> io::Result<bool>, wait: Duration) -> io::Result<Self> {
         match fs::metadata(path) {
-            Ok(there) if there.file_type().is_fifo() || there.file_type().is_char_device() => {
+            Ok(there) if there.file_type().is_fifo() => return Ok(Self::Stream(path.to_owned())),
+            Ok(there) if there.file_type().is_char_device() => {
+                // A device that takes nothing refuses this, too, and no other notices it. To open a pipe waits for its reader.
+                let _none = fs::File::options().write(true).open(path)?.write(b"")?;
                 return Ok(Self::Stream(path.to_owned()));
             }
             Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -330,6 +333,8 @@ mod tests {
         assert_eq!(reader.join().unwrap(), "through");
         assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo());
         write(Path::new("/dev/null"), "x").unwrap();
+        #[cfg(target_os = "linux")]
+        assert_eq!(Target::claim(Path::new("/dev/full"), |_| Ok(true)).unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
         let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
         assert!(write(&folder.path().join("socket"), "x").is_err());
