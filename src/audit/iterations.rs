@@ -239,7 +239,8 @@ fn best_cut(names: &[u64]) -> Option<Cut> {
         let best = cuts.keys().filter(|key| share_of(key) >= most - EQUAL).max().copied();
         let is_found = best.is_some_and(|best| share_of(&best) >= 1.0 - EQUAL && best.0 > FEWEST && best.1 <= reach);
         if is_found || reach >= LONGEST.min(names.len()) {
-            return cuts.remove(&best?).map(|(_, cut)| cut);
+            let best = cuts.remove(&best?).map(|(_, cut)| cut);
+            return best.filter(|cut| cut.usual.is_none() || cut.share >= LEAST);
         }
         for place in 0..names.len() - reach {
             follow[place] = follow[place].rotate_left(5).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ follow[place + reach];
