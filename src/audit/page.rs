@@ -51,7 +51,7 @@ fn parts(report: &AuditReport, id: &str, chapter: &dyn Fn(&str) -> String) -> Pa
     }
     first.push_str(&rest(report.warnings.len(), WARNINGS, "warnings"));
     let sentences =
-        [Some(tables::headline(report)), tables::late(report), tables::iterations(report), tables::start_up(report)];
+        [tables::headline(report), tables::late(report), tables::iterations(report), tables::start_up(report)];
     for sentence in sentences.into_iter().flatten() {
         first.push_str(&format!("<p>{}</p>\n", escape(&sentence)));
     }

@@ -2,6 +2,7 @@
 
 use super::class::Activity;
 use super::idle::{IdleCause, IdlePlace};
+use super::iterations::FEWEST;
 use super::places::{Reason, SteadyCalls, WaitPlace};
 use super::ranks;
 use super::region::Region;
@@ -88,12 +89,12 @@ fn line(name: &str) -> String {
     shortened(&clean::line(name), MOST).into_owned()
 }
 
-/// What the audit comes to, in one sentence: how much of the time a device is idle, and mostly why.
-pub fn headline(report: &AuditReport) -> String {
+/// What the audit comes to, in one sentence: how much of the time a device is idle, and mostly why. None where none was used.
+pub fn headline(report: &AuditReport) -> Option<String> {
     let devices = Devices::of(report);
     let Devices { count, idle, whole, iterations } = devices;
     if whole == 0 {
-        return summary(report);
+        return None;
     }
     let (gpu, it, its) = match count {
         1 => ("The GPU is".to_owned(), "it", "its"),
@@ -109,7 +110,7 @@ pub fn headline(report: &AuditReport) -> String {
     };
     let share_of = |ns: u64| share(ns, whole);
     let is_idle = idle.saturating_mul(20) >= whole;
-    match report.idle.first() {
+    Some(match report.idle.first() {
         Some(first) if is_idle => {
             let how = if first.idle_ns.saturating_mul(2) >= idle { "mostly because" } else { "most of all because" };
             format!("{gpu} idle for {} {of}{part}, {how} {}.", share_of(idle), because(first))
@@ -121,7 +122,7 @@ pub fn headline(report: &AuditReport) -> String {
                 .map(|first| format!(": no line leaves {it} idle for more than {} of it", share_of(first.idle_ns)));
             format!("{gpu} busy for {busy} {of}{}.", most.unwrap_or_default())
         }
-    }
+    })
 }
 
 /// Which rank the others wait for, and why it is late.
@@ -274,9 +275,14 @@ pub fn start_up(report: &AuditReport) -> Option<String> {
 /// How many processes are told one by one whose iterations differ.
 const DIFFERENT: usize = 4;
 
-/// What the iterations are.
+/// What the iterations are, or that there are none.
 pub fn iterations(report: &AuditReport) -> Option<String> {
-    let (longest, first) = report.steady().max_by_key(|(_, steady)| steady.iterations)?;
+    let Some((longest, first)) = report.steady().max_by_key(|(_, steady)| steady.iterations) else {
+        let is_used = report.processes.iter().any(|process| !process.devices.is_empty());
+        return is_used.then(|| {
+            format!("No iterations were found: it takes {FEWEST} that are alike. All that was recorded is counted.")
+        });
+    };
     let each = |process: &ProcessReport, steady: &SteadyReport| time(process.wall_ns / steady.iterations.max(1));
     let by = line(&first.by);
     let count = report.steady().count();
@@ -448,7 +454,7 @@ displayed!(AuditReport, Region);
 
 impl Show for AuditReport {
     fn on(&self, page: Page) -> Page {
-        let page = page.note(headline(self)).note(summary(self));
+        let page = headline(self).into_iter().fold(page, Page::note).note(summary(self));
         let page = if self.idle.is_empty() { page } else { page.show(&idle(self, LISTED)) };
         let page = if self.places.is_empty() { page } else { page.show(&places(self, LISTED)) };
         let page = self.processes.iter().fold(page, |page, process| page.show(&time_of(process)));

@@ -66,10 +66,21 @@ fn the_programs_input_output_and_exit_code_are_its_own() {
 }
 
 #[test]
+fn a_file_that_cannot_be_written_is_refused_before_the_program_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for full in ["--json", "--html", "--trace"] {
+        let output = audit(&[full, "/dev/full", "--", "touch", "ran"]).current_dir(folder.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{full}: {}", said(&output));
+        assert!(said(&output).contains("error: /dev/full: "), "{full}: {}", said(&output));
+        assert!(!folder.path().join("ran").exists(), "{full}");
+    }
+}
+
+#[test]
 fn a_program_without_cuda_and_one_that_is_not_there_get_a_clear_word() {
     let output = audit(&["--", "true"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert!(said(&output).contains("No use of CUDA was recorded"), "{}", said(&output));
+    assert_eq!(said(&output).matches("No use of CUDA was recorded").count(), 1, "{}", said(&output));
     let output = audit(&["--", "no-such-program"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("there is no such program"), "{}", said(&output));

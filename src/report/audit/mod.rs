@@ -279,8 +279,9 @@ fn line(text: &str) -> String {
 
 /// Why the device was idle, and what can be done: at most 25 lines.
 fn in_short(report: &AuditReport) -> String {
-    let mut text = line(&audit::headline(report));
-    let about = [audit::late(report), audit::iterations_words(report), audit::start_up(report)];
+    let mut text = String::new();
+    let about =
+        [audit::headline(report), audit::late(report), audit::iterations_words(report), audit::start_up(report)];
     about.into_iter().flatten().for_each(|words| text.push_str(&line(&words)));
     if !report.idle.is_empty() {
         text.push_str(&format!("\n{}\n", audit::idle_table(report, LINES).to_console()));
