@@ -207,8 +207,8 @@ struct Cut {
     usual: Option<Range<usize>>,
 }
 
-/// How well a cut does by lengths, and how early it begins.
-type Rank = (u32, Reverse<usize>);
+/// A cut with its share by lengths and its first place: of cuts that are alike, the greatest share and the earliest place count.
+type RankedCut = ((u32, Reverse<usize>), Cut);
 
 /// The cut whose parts are the iterations.
 fn best_cut(names: &[u64]) -> Option<Cut> {
@@ -217,8 +217,8 @@ fn best_cut(names: &[u64]) -> Option<Cut> {
     for (place, name) in names.iter().enumerate() {
         sums.push(sums[place].wrapping_add(name.wrapping_mul(name | 1)));
     }
-    // Cuts into as many parts of one length are one, at other places of the iteration: with the share by lengths, the earliest.
-    let mut cuts: HashMap<(usize, usize), (Rank, Cut)> = HashMap::new();
+    // Cuts into as many parts of one length are one, at other places of the iteration.
+    let mut cuts: HashMap<(usize, usize), RankedCut> = HashMap::new();
     // Of each place, the name and those that follow it.
     let mut follow = names.to_vec();
     let mut reach = 1;

@@ -230,6 +230,7 @@ impl Reading {
                     stream: row.number(3).unwrap_or(0),
                     device: row.number(2).unwrap_or(0),
                     bytes,
+                    ..RecordedWork::default()
                 });
             })?;
             if lacking
@@ -363,6 +364,7 @@ impl Reading {
             processes: self.processes.into_values().collect(),
             missing: self.missing,
             warnings: self.warnings,
+            ..ProgramRecording::default()
         };
         recording.say_what_lacks("export", "--cudabacktrace=all");
         recording
