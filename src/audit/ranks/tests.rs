@@ -296,7 +296,7 @@ fn the_iterations_of_a_job_are_those_of_a_rank() {
             words.starts_with(&format!("{each} iterations of ")) && words.contains(&format!("ms{said}, told by")),
             "{words}"
         );
-        let headline = tables::headline(&report);
+        let headline = tables::headline(&report).unwrap();
         assert_eq!(headline.contains("on average"), ranks > 1, "{headline}");
     }
 }
@@ -330,7 +330,7 @@ fn iterations_of_processes_that_differ_are_told_one_by_one() {
             && words.contains("in rank 1"),
         "{words}"
     );
-    let (headline, table) = (tables::headline(&report), tables::idle(&report, 5).to_console());
+    let (headline, table) = (tables::headline(&report).unwrap(), tables::idle(&report, 5).to_console());
     assert!(headline.contains("of their iterations,"), "{headline}");
     assert!(!table.contains("an iteration"), "{table}");
 }
@@ -386,6 +386,6 @@ fn equal_ranks_that_are_last_by_turns_are_not_named_anywhere() {
     let report = report(&job(|rank, iteration| if rank == chance(iteration) { 4 * MS } else { 100_000 }, &[0, 0]));
     assert!(report.late.is_none());
     assert_eq!(report.idle.iter().filter(|place| place.cause == IdleCause::Rank).count(), 1, "{:?}", report.idle);
-    let text = tables::headline(&report) + &tables::idle(&report, 5).to_console();
+    let text = tables::headline(&report).unwrap() + &tables::idle(&report, 5).to_console();
     assert!(!text.contains("rank 0") && !text.contains("rank 1"), "{text}");
 }
