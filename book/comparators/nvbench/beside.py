@@ -4,8 +4,8 @@
     beside.py REPORT FOLDER
 
 REPORT is this repository's `report`. FOLDER is one for the files of both. It needs nvcc and `pip install cuda-bench==0.3.0`, whose
-headers and library `kernels.cu` beside this script is built with. Each figure is the median of the rounds. nvbench's batch holds
-launches back as the gate does, and its time is a mean; its single launches have cold caches, and their median is shown.
+headers and library `kernels.cu` beside this script is built with. Each figure is the median of the rounds. In batches, nvbench holds
+the first two launches back, and the gate all of them; nvbench's time is a mean. Of single launches with cold caches, both are medians.
 """
 
 import json
@@ -60,7 +60,7 @@ def main():
         for kernel, column, seconds in [*by_nvbench(program, folder / f"nvbench-{number}.json"),
                                         *by_syncscope(report, folder / f"syncscope-{number}.json")]:
             found.setdefault(kernel, {}).setdefault(column, []).append(seconds)
-    print(f"{'µs':18}{'behind a gate, in batches':>26}  {'one launch, cold caches':>26}")
+    print(f"{'µs':18}{'in batches':>26}  {'one launch, cold caches':>26}")
     print(f"{'kernel':18}" + "".join(f"{tool:>13}" + "  " * place for place, (tool, _) in zip((0, 1, 0, 0), COLUMNS)))
     for kernel, columns in found.items():
         values = [f"{statistics.median(columns[column]) * 1e6:13.2f}" for column in COLUMNS]
