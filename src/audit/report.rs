@@ -1,5 +1,7 @@
 //! What an audit says, as it is kept (`--json`): its schema is that of `report schema audit`.
 
+use std::path::Path;
+
 use super::class::{Activity, Class};
 use super::evidence::{CallJudgement, judge};
 use super::idle::{self, IdleCause, IdlePlace};
@@ -158,7 +160,30 @@ pub struct JudgedCalls {
     pub(crate) steady: Option<SteadyState>,
 }
 
+/// A place whose file is named without ways back: `a/../b.py:1` is `b.py:1`.
+fn without_detours(place: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in place.split('/') {
+        match parts.last() {
+            Some(last) if part == ".." && !matches!(*last, "" | "..") && !last.contains(' ') => _ = parts.pop(),
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
 impl AuditReport {
+    /// The same, with files named as they are from a folder.
+    pub fn seen_from(&self, folder: &Path) -> Self {
+        let mut seen = self.clone();
+        let folder = format!("{}/", folder.display());
+        let idle = seen.idle.iter_mut().flat_map(|own| [&mut own.place, &mut own.behind]);
+        let waits = seen.places.iter_mut().map(|own| &mut own.place);
+        let late = seen.late.iter_mut().map(|own| &mut own.place);
+        idle.chain(waits).chain(late).for_each(|place| *place = without_detours(place).replace(&folder, ""));
+        seen
+    }
+
     /// The report of a recording, whose iterations are the steps that are stated, or else are looked for.
     pub fn of(recording: &ProgramRecording, command: &str, step: Option<&Step>) -> (Self, Vec<JudgedCalls>) {
         let mut judged = Vec::new();
@@ -311,5 +336,28 @@ fn process_report(
         host: shares::sums(host),
         devices,
         overhead,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_as_they_are_from_a_folder_and_without_ways_back() {
+        let report = r#"{"format": 1, "source": "a test", "command": "train", "places": [], "processes": [], "warnings": [],
+            "idle": [{"place": "/home/me/run/../train.py:3", "cause": "wait", "behind": "step, /home/me/a b/c.py, from line 31",
+            "idle_ns": 1}]}"#;
+        let report: AuditReport = serde_json::from_str(report).unwrap();
+        let seen = report.seen_from(Path::new("/home/me"));
+        assert_eq!((&*seen.idle[0].place, &*seen.idle[0].behind), ("train.py:3", "step, a b/c.py, from line 31"));
+        for (place, named) in [
+            ("../x.py:1", "../x.py:1"),
+            ("a/b/../../x.py:1", "x.py:1"),
+            ("f, a/../x.py", "f, a/../x.py"),
+            ("/../x.py:1", "/../x.py:1"),
+        ] {
+            assert_eq!(without_detours(place), named);
+        }
     }
 }

@@ -248,13 +248,11 @@ fn kept_before(arguments: &Arguments) -> anyhow::Result<Option<AuditReport>> {
 
 /// Says what was found: on standard output where that is this program's own, else on standard error.
 fn tell(report: &AuditReport, to_output: bool, all: bool) {
+    // Whoever audits a program stands in its folder, mostly.
+    let report = &std::env::current_dir().map_or_else(|_| report.clone(), |folder| report.seen_from(&folder));
     let mut text = in_short(report);
     if all {
         text.push_str(&in_full(report));
-    }
-    // Whoever audits a program stands in its folder, mostly.
-    if let Ok(folder) = std::env::current_dir() {
-        text = text.replace(&format!("{}/", folder.display()), "");
     }
     match to_output {
         true => show!("{text}"),

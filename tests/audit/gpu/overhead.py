@@ -29,7 +29,7 @@ WAYS = {
 }
 # Fewer launches than the launch queue holds, so that none waits.
 COUNTS = {"launch": 100, "read": 50, "step": 1}
-ROUNDS = 8
+ROUNDS = 5
 # Clocks rise in the first turns. Between the other parts, the library comes.
 PARTS = {"warm": 30, "before": 100, "after": 100}
 FORK = multiprocessing.get_context("fork")
