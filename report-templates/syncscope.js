@@ -28,9 +28,33 @@ window.addEventListener('afterprint', () => {
 });
 const unfold = () => {
     const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (named && named.matches('details')) {
-        named.open = true;
+    for (let around = named; around; around = around.parentElement) {
+        if (around.matches('details')) {
+            around.open = true;
+        }
+    }
+    if (named) {
+        named.scrollIntoView();
     }
 };
 window.addEventListener('hashchange', unfold);
 unfold();
+
+// A long matrix shows the rows that hold what is typed above it.
+document.querySelectorAll('figure').forEach(figure => {
+    const rows = [...figure.querySelectorAll('.matrix tbody tr')];
+    if (rows.length < 12) {
+        return;
+    }
+    const filter = document.createElement('input');
+    filter.type = 'search';
+    filter.className = 'filter';
+    filter.placeholder = 'Filter the calls';
+    filter.setAttribute('aria-label', 'Filter the calls');
+    filter.addEventListener('input', () => {
+        const typed = filter.value.toLowerCase();
+        rows.forEach(row => { row.hidden = !row.textContent.toLowerCase().includes(typed); });
+        figure.querySelectorAll('.matrix').forEach(matrix => { matrix.hidden = !matrix.querySelector('tbody tr:not([hidden])'); });
+    });
+    figure.prepend(filter);
+});

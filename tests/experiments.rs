@@ -534,9 +534,9 @@ fn rows_of_a_case_are_sampled_in_turn_but_for_four_tables() {
             }
         }
     }
-    // Long work of the host alone, rows of two experiments, and a recorded row, which comes after all others.
+    // Long work of the host alone, and a recorded row, which comes after all others.
     apart.dedup();
-    assert_eq!(apart, ["async-frontend/loop", "overlap/execution", "what-blocks/pending", "self-audit/stopwatches"]);
+    assert_eq!(apart, ["async-frontend/loop", "overlap/execution", "self-audit/stopwatches"]);
 }
 
 /// An experiment with a defect, while it measures or while it declares.

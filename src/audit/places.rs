@@ -310,18 +310,18 @@ fn advice(class: Class, reason: Reason) -> (&'static str, &'static str) {
         ),
         (Reason::Wait, Class::Free | Class::Unlock) | (Reason::Allocate, _) => (
             "reuse memory: allocating and freeing between iterations costs time, and a free waits for the device",
-            "calls-memory",
+            "driver-calls",
         ),
         (Reason::Load, _) => (
             "load code before the first iteration: run each shape once, or set CUDA_MODULE_LOADING=EAGER",
-            "calls-code",
+            "driver-calls",
         ),
-        (Reason::Wait, _) => ("make this call before the first iteration, or where nothing is pending", "what-blocks"),
-        (Reason::PageLock, _) => ("page-lock host memory once and reuse it", "calls-memory"),
+        (Reason::Wait, _) => ("make this call before the first iteration, or where nothing is pending", "driver-calls"),
+        (Reason::PageLock, _) => ("page-lock host memory once and reuse it", "driver-calls"),
         (Reason::Uncertain, _) => {
-            ("run again with more work pending before this call, which decides it", "what-blocks")
+            ("run again with more work pending before this call, which decides it", "driver-calls")
         }
-        _ => ("look at the timeline around this call", "what-blocks"),
+        _ => ("look at the timeline around this call", "driver-calls"),
     }
 }
 

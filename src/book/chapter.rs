@@ -10,12 +10,13 @@ use super::in_order::{each_once, grouped};
 use super::source::Book;
 use super::tables::{
     LeftOut, Machines, absence, columns_left_out, comparison_table, counts_table, drawn, left_out_of, matrix_system,
-    nothing_of, sampled, shown_rows,
+    nothing_of, on_page, sampled, shown_rows,
 };
 use super::templates::{anchor, safe_html};
 use super::warning::Warning;
 use super::{data, render_text};
 use crate::error::BookError;
+use crate::present::{Table, TableGroup};
 use crate::results::{Parameter, Results};
 use crate::units::counted;
 
@@ -42,7 +43,7 @@ pub(super) fn render(
             title => table.title.as_str(),
             caption => safe_html(table.caption.trim()),
             has_published => table.has_published(),
-            table => is_shown.then(|| safe_html(compared.to_html())),
+            table => is_shown.then(|| safe_html(on_page(compared).to_html())),
             counts => counts_table(table, machines).map(|counts| safe_html(counts.to_html())),
             left_out => nothing.or_else(left_out),
             parameters => parameters(table, machines),
@@ -50,18 +51,36 @@ pub(super) fn render(
         }
     };
     let (main, more) = document.divided_figures();
-    let (mut figures, mut drawn): (Vec<Value>, Vec<&str>) = Default::default();
+    let (opening, others): (Vec<&DocumentTable>, Vec<_>) = document.tables.iter().partition(|table| table.opens);
+    let opening: Vec<(&DocumentTable, Table)> =
+        opening.into_iter().map(|table| (table, comparison_table(document, table, machines))).collect();
+    // Tables of the text with the same columns are one, case by case, as the text prints them.
+    let have_the_same_columns = |(_, one): &(_, Table), (_, other): &(_, Table)| one.columns == other.columns;
+    let of_the_text = |tables: &[(&DocumentTable, Table)]| {
+        let parts = tables.iter().map(|(table, _)| section(table)).collect::<Vec<Value>>();
+        let first = tables.first().map(|(table, _)| *table);
+        let title = first.filter(|_| tables.len() == 1).map_or("The text's own table", |table| table.title.as_str());
+        let table = by_cases(tables.iter().map(|(_, table)| table.clone()).collect(), title);
+        context! {
+            anchor => first.map(|table| anchor(&table.id)),
+            title,
+            table => (!table.groups.is_empty()).then(|| safe_html(on_page(table).to_html())),
+            parts,
+        }
+    };
+    let mut figures: Vec<Value> = Vec::new();
+    let mut drawn: Vec<&str> = Vec::new();
     for figure in main.iter().chain(&more) {
         // A table is folded under the first figure that draws it.
         let new = |table: &&DocumentTable| {
             figure.panels.iter().any(|panel| panel.draws(table)) && !drawn.contains(&table.id.as_str())
         };
-        let tables: Vec<&DocumentTable> = document.tables.iter().filter(new).collect();
+        let tables: Vec<&DocumentTable> = others.iter().copied().filter(new).collect();
         drawn.extend(tables.iter().map(|table| table.id.as_str()));
         let tables = tables.into_iter().map(&section).collect::<Vec<Value>>();
-        figures.push(context! { tables, ..figure_context(book, document, figure, machines) });
+        figures.push(context! { tables, ..figure_context(document, figure, machines) });
     }
-    let others = document.tables.iter().filter(|table| !drawn.contains(&table.id.as_str()));
+    let others = others.into_iter().filter(|table| !drawn.contains(&table.id.as_str()));
     let context = context! {
         title => document.title.as_str(),
         source => document.cited(),
@@ -72,6 +91,7 @@ pub(super) fn render(
         advice => render_text::advice(document, machines),
         method => safe_html(document.method.trim()),
         listings => document.listings.iter().map(listing).collect::<Result<Vec<Value>, _>>()?,
+        opening => opening.chunk_by(have_the_same_columns).map(of_the_text).collect::<Vec<Value>>(),
         sections => others.map(&section).collect::<Vec<Value>>(),
         more_figures => figures.split_off(main.len()),
         figures,
@@ -84,15 +104,13 @@ pub(super) fn render(
     book.templates.render("chapter.md.j2", context)
 }
 
-fn figure_context(book: &Book<'_>, document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Value {
+fn figure_context(document: &Document, figure: &DocumentFigure, machines: &Machines<'_>) -> Value {
     let mut shown = Vec::new();
     for (number, (results, machine)) in (1..).zip(machines.named()) {
         let (mut panels, mut left_out, mut unmeasured) = (Vec::new(), Vec::new(), Vec::new());
         for (place, panel) in (1..).zip(&figure.panels) {
             let id = format!("{}-{}-{place}-{number}", document.id, figure.id);
-            let leads = panel.chapter.as_ref().and_then(|chapter| Some((chapter, book.titles.get(chapter)?)));
-            let leads = leads.map(|(id, title)| context! { id => safe_html(id.as_str()), title });
-            let picture = |picture: String| context! { picture => safe_html(picture), leads => leads.clone() };
+            let picture = |picture: String| safe_html(picture);
             if let Some(timeline) = data::timeline_panel(panel, (results, number, machine), &id) {
                 panels.push(picture(timeline));
                 continue;
@@ -120,6 +138,21 @@ fn figure_context(book: &Book<'_>, document: &Document, figure: &DocumentFigure,
     }
 }
 
+/// Tables of the same columns as one: of each case in turn, what every table has of it under the table's title.
+fn by_cases(tables: Vec<Table>, title: &str) -> Table {
+    let is_one = tables.len() == 1;
+    let columns = tables.first().map(|table| table.columns.clone()).unwrap_or_default();
+    let groups = tables.into_iter().flat_map(|Table { title, groups, .. }| {
+        groups.into_iter().map(move |TableGroup { label, rows }| {
+            let named = label.as_ref().map_or_else(|| title.clone(), |case| format!("{case}: {title}"));
+            let named = if is_one { label.clone() } else { Some(named) };
+            (label, TableGroup { label: named, rows })
+        })
+    });
+    let groups = grouped(groups).into_iter().flat_map(|(_, groups)| groups).collect();
+    Table { title: title.to_owned(), columns, groups }
+}
+
 /// For each run, the parameters that its rows of a table were measured with and that do not tell the cases apart.
 fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
     let cases = table.cases_in(machines.results);
@@ -143,12 +176,13 @@ fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
 /// Which runs the chapter shows, the command that made each, and what limits the times of its experiments.
 fn shown(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
     let experiments = document.experiments();
-    let named = machines.named().map(|(results, machine)| {
+    let named = (1..).zip(machines.named()).map(|(number, (results, machine))| {
         let run = results.run();
         let about = Warning::of_experiments(results, &experiments);
         let warnings: Vec<String> = about.iter().map(Warning::to_string).collect();
         let command = run.environment.program.command.join(" ");
-        context! { machine, started => run.started.as_str(), command, warnings }
+        let data = (!document.tables.is_empty()).then(|| safe_html(data::rows_place(document, number)));
+        context! { machine, started => run.started.as_str(), command, warnings, data }
     });
     named.collect()
 }

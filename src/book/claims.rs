@@ -1,9 +1,11 @@
-//! Claims with their verdicts: at the end of a chapter with what decided each, and all on one page.
+//! Claims with their verdicts: a line each in a chapter, and all on one page with what decided each.
 
 use minijinja::{Value, context};
 
+use super::data;
 use super::document::{Claim, Document};
-use super::predicate::{CaseResult, ClaimVerdict, Found, Judgement, operands_in_words};
+use super::in_order::{each_once, grouped};
+use super::predicate::{CaseResult, ClaimVerdict, Found, Judgement};
 use super::source::Book;
 use super::tables::{Machines, verdict_totals};
 use super::templates::safe_html;
@@ -13,110 +15,183 @@ use crate::present::escape;
 /// A document with its claims judged by all runs.
 pub(super) type Judged<'a> = (&'a Document, Vec<Vec<Judgement>>);
 
-/// The page of all claims as Markdown.
+/// Where the tests of all claims lie, beside the chapters.
+pub(super) const DATA: &str = "data/claims.csv";
+
+/// The page of all claims as Markdown: those of the texts, then those of the book itself.
 pub(super) fn render(book: &Book<'_>, judged: &[Judged<'_>]) -> Result<String, BookError> {
-    let documents = judged.iter().filter(|(document, _)| !document.claims.is_empty()).map(|(document, judged)| {
-        let rows = document.claims.iter().zip(judged).map(|(claim, judgements)| row(document, claim, judgements));
-        context! { title => document.title.as_str(), rows => rows.collect::<Vec<Value>>() }
-    });
+    let all = judged.iter().flat_map(|(_, judged)| judged).flatten().flat_map(each);
+    let mut systems: Vec<&str> = each_once(all.map(|judgement| judgement.system.as_str()));
+    // Those that the texts are about stand before the one that was run.
+    systems.sort_by_key(|system| book.results.iter().any(|results| results.run().system == *system));
+    let documents = |of_texts: bool| -> Vec<Value> {
+        let document = |(document, judged): &Judged<'_>| {
+            let claims = document.claims.iter().zip(judged).filter(|(claim, _)| claim.places.is_empty() != of_texts);
+            let rows = claims.map(|(claim, judgements)| row(document, claim, judgements, &systems, book));
+            let rows = rows.collect::<Vec<Value>>();
+            let (id, title) = (safe_html(document.id.as_str()), document.title.as_str());
+            (!rows.is_empty()).then(|| context! { id, title, rows })
+        };
+        judged.iter().filter_map(document).collect()
+    };
     // What printed figures show counts once: no machine has a say in it.
     let totals = |of_figures: bool, place: usize| {
         let counted = judged.iter().flat_map(|(document, judged)| document.claims.iter().zip(judged));
         let counted = counted.filter(|(claim, _)| claim.is_about_figures() == of_figures);
         verdict_totals(counted.filter_map(|(_, of)| Some(&of.get(place)?.verdict)))
     };
-    let machines = book.machines.named().enumerate().map(|(place, (results, label))| {
-        context! { label, own => results.run().system.as_str(), totals => totals(false, place) }
-    });
+    let machines = book.machines.named().enumerate();
+    let machines = machines.map(|(place, (_, label))| context! { label, totals => totals(false, place) });
     let context = context! {
-        columns => 1 + 2 * book.results.len(),
+        systems => systems.iter().map(|system| Value::from(*system)).collect::<Vec<Value>>(),
         of_figures => totals(true, 0),
         machines => machines.collect::<Vec<Value>>(),
-        documents => documents.collect::<Vec<Value>>(),
+        of_texts => documents(true),
+        own => documents(false),
+        data => DATA,
     };
     book.templates.render("claims.md.j2", context)
 }
 
-/// A claim with its verdict for each machine: of the system that decides, and of the one that the file is about. One about
-/// printed figures has one verdict.
-fn row(document: &Document, claim: &Claim, judgements: &[Judgement]) -> Value {
-    let cell = |judgement: &Judgement| {
-        let reason = if let ClaimVerdict::NotJudged(reason) = &judgement.verdict { Some(reason) } else { None };
-        context! {
-            name => judgement.verdict.name(),
-            class => judgement.verdict.class(),
-            system => if claim.is_about_figures() { "the figures alone" } else { judgement.system.as_str() },
-            reason,
-        }
+/// A judgement on each system that has one, the one that decides first.
+fn each(judgement: &Judgement) -> impl Iterator<Item = &Judgement> {
+    std::iter::once(judgement).chain(judgement.beside.as_deref())
+}
+
+/// Verdicts by their names, each with the machines that it was found on where these differ.
+fn verdicts<'a>(found: impl Iterator<Item = (&'a str, &'a Judgement)>) -> Option<Value> {
+    let found: Vec<_> = found.collect();
+    let is_judged = |judgement: &Judgement| !matches!(judgement.verdict, ClaimVerdict::NotJudged(_));
+    let has_judged = found.iter().any(|(_, judgement)| is_judged(judgement));
+    let found = found.into_iter().filter(|(_, judgement)| is_judged(judgement) || !has_judged);
+    let found = grouped(found.map(|(machine, of)| ((of.verdict.name(), of.verdict.class()), machine)));
+    let several = found.len() > 1;
+    let class = found.first()?.0.1;
+    let words = found.iter().map(|((name, _), machines)| match several {
+        true => format!("{name} (on {})", each_once(machines.iter().copied()).join(" and ")),
+        false => name.clone(),
+    });
+    Some(context! { class, words => words.collect::<Vec<String>>().join(", ") })
+}
+
+/// A claim with the verdict of each system, and what decided it. One about printed figures has one verdict.
+fn row(document: &Document, claim: &Claim, judgements: &[Judgement], systems: &[&str], book: &Book<'_>) -> Value {
+    let machines = || book.machines.labels.iter().map(String::as_str).zip(judgements);
+    let on = |system: &&str| {
+        let of_system = |(machine, of)| each(of).filter(|of| of.system == *system).map(move |of| (machine, of));
+        verdicts(machines().flat_map(of_system))
     };
-    let machine = |judgement: &Judgement| context! { decides => cell(judgement), beside => judgement.beside.as_deref().map(cell) };
+    let about_figures = claim.is_about_figures();
+    let mut found: Vec<Value> = Vec::new();
+    // The tests of the book's own claims, and those of systems that do not decide, stand in the data alone.
+    for (machine, judgement) in machines().filter(|_| !claim.places.is_empty()) {
+        if !judgement.cases.is_empty() || !judgement.shown.is_empty() {
+            let heading =
+                if about_figures { "Figures alone".to_owned() } else { format!("{}, {machine}", judgement.system) };
+            found.push(evidence(&heading, judgement));
+        }
+        if about_figures && judgement.shown.is_empty() {
+            break;
+        }
+    }
     context! {
         id => claim.id.as_str(),
-        chapter => document.id.as_str(),
         claim => safe_html(escape(&claim.plain())),
         places => claim.sources(document).join("; "),
-        kind => claim.kind.name(),
         about => claim.on.map(|on| on.words()),
-        of_figures => judgements.first().filter(|_| claim.is_about_figures()).map(cell),
-        machines => judgements.iter().map(machine).collect::<Vec<Value>>(),
+        kind => claim.kind.name(),
+        rationale => safe_html(escape(&claim.reason())),
+        of_figures => about_figures.then(|| verdicts(machines().take(1))),
+        verdicts => systems.iter().map(on).collect::<Vec<Option<Value>>>(),
+        found,
     }
 }
 
-/// The claims of a document, judged by the runs that its chapter shows.
-pub(crate) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
-    let claim = |(claim, judgements): (&Claim, &Vec<Judgement>)| {
-        let mut verdicts = Vec::new();
-        for (machine, judgement) in machines.labels.iter().zip(judgements) {
-            for judgement in std::iter::once(judgement).chain(judgement.beside.as_deref()) {
-                let heading = match claim.is_about_figures() {
-                    true if judgement.shown.is_empty() => "From the figures alone".to_owned(),
-                    true => format!("From the figures alone; beside it {}, on {machine}", judgement.system),
-                    false => format!("{}, on {machine}", judgement.system),
-                };
-                verdicts.push(verdict(&heading, judgement));
-            }
-            if claim.is_about_figures() && judgement.shown.is_empty() {
-                break;
-            }
-        }
-        context! {
-            id => claim.id.as_str(),
-            claim => safe_html(claim.claim.trim()),
-            places => claim.sources(document),
-            is_own => document.source.is_some() && claim.places.is_empty(),
-            about => claim.on.map(|on| on.words()),
-            kind => claim.kind.sentence(),
-            rationale => safe_html(claim.rationale.trim()),
-            verdicts,
-        }
-    };
-    document.claims.iter().zip(judged).map(claim).collect()
-}
-
-fn verdict(heading: &str, judgement: &Judgement) -> Value {
+/// What decided a verdict.
+fn evidence(heading: &str, judgement: &Judgement) -> Value {
     let several = judgement.cases.len() > 1;
     let one = |case: &CaseResult| {
         let found = case.found.as_ref().ok();
-        let operands = found.map(|found| operands_in_words(&found.operands)).unwrap_or_default();
         context! {
             quantity => case.quantity.as_str(),
             case => case.case.as_str(),
             filled => found.and_then(|found| found.filled.as_deref()),
-            by_rounds => found.is_some_and(|found| found.by_rounds),
             bounds => case.bounds(),
             lies => case.lies(),
             held_together => several && case.is_open_together(),
             value => found.map(Found::written),
             missing => case.missing(),
-            operands,
         }
     };
     context! {
         heading,
         name => judgement.verdict.name(),
-        class => judgement.verdict.class(),
         why => judgement.why.as_str(),
         cases => judgement.cases.iter().map(one).collect::<Vec<Value>>(),
         shown => judgement.shown.iter().map(one).collect::<Vec<Value>>(),
     }
 }
+
+/// What a chapter says of its text's claims: how many got which verdict, each in a line, and how many are the book's own.
+pub(crate) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Option<Value> {
+    let claims = || document.claims.iter().zip(judged).filter(|(claim, _)| !claim.places.is_empty());
+    let line = |(claim, judgements): (&Claim, &Vec<Judgement>)| {
+        let verdict = verdicts(machines.labels.iter().map(String::as_str).zip(judgements))?;
+        Some(context! { id => claim.id.as_str(), claim => safe_html(escape(&claim.plain())), verdict })
+    };
+    let lines = claims().filter_map(line).collect::<Vec<Value>>();
+    let totals = verdict_totals(claims().filter_map(|(_, of)| Some(&of.first()?.verdict)));
+    let own = document.claims.len() - claims().count();
+    (!document.claims.is_empty()).then(|| context! { lines, totals, own })
+}
+
+/// Every test of every claim, with what it came to on each machine.
+pub(super) fn data(judged: &[Judged<'_>], machines: &Machines<'_>) -> Result<Vec<u8>, BookError> {
+    let mut records = Vec::new();
+    for (document, judged) in judged {
+        for (claim, judgements) in document.claims.iter().zip(judged) {
+            let found =
+                machines.labels.iter().zip(judgements).flat_map(|(machine, of)| each(of).map(move |of| (machine, of)));
+            for (machine, judgement) in found {
+                let known = [
+                    claim.id.clone(),
+                    document.id.clone(),
+                    claim.plain(),
+                    claim.sources(document).join("; "),
+                    claim.kind.name().to_owned(),
+                    claim.on.map(|on| on.words().to_owned()).unwrap_or_default(),
+                    machine.clone(),
+                    judgement.system.clone(),
+                    judgement.verdict.name(),
+                    judgement.why.clone(),
+                ];
+                let test = |case: Option<&CaseResult>| {
+                    let found = case.and_then(|case| case.found.as_ref().ok());
+                    let text = |of: Option<&str>| of.unwrap_or_default().to_owned();
+                    let test = [
+                        text(case.map(|case| case.quantity.as_str())),
+                        text(case.map(|case| case.case.as_str())),
+                        text(found.and_then(|found| found.filled.as_deref())),
+                        found.map(Found::written).unwrap_or_default(),
+                        case.and_then(CaseResult::bounds).unwrap_or_default(),
+                        text(case.and_then(CaseResult::lies)),
+                        text(case.and_then(CaseResult::missing)),
+                    ];
+                    let mut record: [String; CLAIM.len()] = Default::default();
+                    record.iter_mut().zip(known.iter().cloned().chain(test)).for_each(|(cell, text)| *cell = text);
+                    record
+                };
+                let cases = judgement.cases.iter().chain(&judgement.shown);
+                let cases: Vec<_> = cases.map(|case| test(Some(case))).collect();
+                records.extend(if cases.is_empty() { vec![test(None)] } else { cases });
+            }
+        }
+    }
+    data::csv(CLAIM, records)
+}
+
+/// What stands in a line of that data.
+const CLAIM: [&str; 17] = [
+    "claim", "chapter", "words", "places", "kind", "about", "machine", "system", "verdict", "why", "quantity", "case",
+    "filled", "value", "bounds", "lies", "missing",
+];

@@ -5,12 +5,14 @@ use csv::Writer;
 
 use super::document::{Document, DocumentFigure, Panel, TableCase, TableEntry};
 use super::in_order::each_once;
-use super::tables::{drawn_cases, matrix_system, pictures, shown_rows};
+use super::tables::{drawn_cases, found_value, matrix_system, pictures, shown_rows};
 use crate::clean;
 use crate::error::{BookError, FileError};
 use crate::measure::median;
-use crate::present::escape;
-use crate::results::{Metric, MetricSpec, MissingReason, Parameters, Recorded, Results, in_words, roofline_points};
+use crate::present::{Spread, escape};
+use crate::results::{
+    Lookup, Metric, MetricSpec, MissingReason, Parameters, Recorded, Results, in_words, roofline_points, share_of_peak,
+};
 use crate::timeline::{Span, Timeline};
 use crate::units::Unit;
 
@@ -19,13 +21,14 @@ pub(crate) fn place(document: &Document, figure: &DocumentFigure, number: usize)
     format!("data/{}-{}-{number}.csv", document.id, figure.id)
 }
 
-/// Whether a figure draws rows whose data no other chapter offers.
-pub(super) fn has_rows(figure: &DocumentFigure) -> bool {
-    figure.panels.iter().any(has_data)
+/// Where all rows of a chapter lie. `number` is the run's, from 1.
+pub(crate) fn rows_place(document: &Document, number: usize) -> String {
+    format!("data/{}.rows-{number}.csv", document.id)
 }
 
-fn has_data(panel: &Panel) -> bool {
-    panel.timeline.is_none() && panel.chapter.is_none()
+/// Whether a figure draws rows.
+pub(super) fn has_rows(figure: &DocumentFigure) -> bool {
+    figure.panels.iter().any(|panel| panel.timeline.is_none())
 }
 
 /// What a document's chapter offers, of figures their data and of recorded timelines traces and spans: path within the book's
@@ -34,6 +37,9 @@ pub(super) fn files(document: &Document, results: &[Results]) -> Result<Vec<(Str
     let scenarios: Vec<&String> = document.panels().filter_map(|panel| panel.timeline.as_ref()).collect();
     let mut files = Vec::new();
     for (number, results) in (1..).zip(results) {
+        if !document.tables.is_empty() {
+            files.push((rows_place(document, number), all_rows(document, results)?));
+        }
         for figure in document.figures.iter().filter(|figure| has_rows(figure)) {
             files.push((place(document, figure, number), rows(document, figure, results)?));
         }
@@ -47,18 +53,62 @@ pub(super) fn files(document: &Document, results: &[Results]) -> Result<Vec<(Str
     Ok(files)
 }
 
-/// A line of a figure's data.
-type Record = [String; 10];
+/// A line of data.
+type Record = [String; HEADINGS.len()];
 
-/// The rows that a figure draws and no other chapter offers, of every system that it draws. Values are in the unit of
+/// What stands in it: a value with its interval in its unit, without a prefix; how many samples of how many runs it is of, and how
+/// far the medians of the runs and the samples within a run scatter, as standard deviations; its share of the peak rate that
+/// limits it; the clock that took it, or its formula; and what is odd about it.
+const HEADINGS: [&str; 16] = [
+    "row",
+    "what",
+    "parameters",
+    "system",
+    "unit",
+    "value",
+    "low",
+    "high",
+    "n",
+    "state",
+    "runs",
+    "spread_of_runs",
+    "spread_of_samples",
+    "share_of_peak",
+    "source",
+    "notes",
+];
+
+/// The rows of all tables of a document, of every system.
+fn all_rows(document: &Document, results: &Results) -> Result<Vec<u8>, BookError> {
+    let mut records: Vec<Record> = Vec::new();
+    for system in results.systems() {
+        let lookup = results.lookup_of(system);
+        for table in &document.tables {
+            let cases = table.cases_in(std::slice::from_ref(results));
+            let is_there = |entry: &TableEntry<'_>| {
+                system == results.run().system || lookup.specs_of(&entry.row.id, &entry.case.select).next().is_some()
+            };
+            let of = |entry: TableEntry<'_>| {
+                let found = entry.measured(&lookup).map(|found| found.metric);
+                record((&entry.row.id, &entry.row.label, system), &entry.case.select, found, &lookup)
+            };
+            records.extend(TableEntry::all(table, &cases).filter(is_there).map(of));
+        }
+    }
+    csv(HEADINGS, each_once(records))
+}
+
+/// The rows that a figure draws, of every system that it draws. Values are in the unit of
 /// their row, without a prefix.
 fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Result<Vec<u8>, BookError> {
     let mut records: Vec<Record> = Vec::new();
-    for panel in figure.panels.iter().filter(|panel| has_data(panel)) {
+    for panel in figure.panels.iter().filter(|panel| panel.timeline.is_none()) {
         if let Some(matrix) = &panel.matrix {
             let system = matrix_system(matrix, results);
-            let rows = shown_rows(matrix, &results.lookup_of(system)).into_iter();
-            let of = |spec: &MetricSpec, found| record((&spec.id, &spec.label, system), &spec.parameters, found);
+            let lookup = results.lookup_of(system);
+            let rows = shown_rows(matrix, &lookup).into_iter();
+            let of =
+                |spec: &MetricSpec, found| record((&spec.id, &spec.label, system), &spec.parameters, found, &lookup);
             records.extend(rows.map(|(spec, found)| of(spec, found)));
             continue;
         }
@@ -73,20 +123,19 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
                     let words =
                         format!("{}, operations per byte {}", in_words(&found.spec.parameters), found.intensity);
                     let row = [&found.spec.id, &found.spec.label, &words, system, Unit::FlopsPerSecond.base()];
-                    measured_record(row, (found.rate, found.interval, found.n))
+                    measured_record(row, (found.rate, found.interval, found.n), Default::default())
                 }));
                 continue;
             };
             let record = |(id, case): (&String, TableCase)| {
                 let row = table.row(id)?;
                 let found = (TableEntry { table, row, case: &case }).measured(&lookup);
-                Some(record((id, &row.label, system), &case.select, found.map(|found| found.metric)))
+                Some(record((id, &row.label, system), &case.select, found.map(|found| found.metric), &lookup))
             };
             records.extend(drawn_cases(table, panel, results, &lookup).into_iter().filter_map(record));
         }
     }
-    let headings = ["row", "what", "parameters", "system", "unit", "value", "low", "high", "n", "state"];
-    csv(headings, each_once(records))
+    csv(HEADINGS, each_once(records))
 }
 
 /// A row of a system: what it came to, with the parameters that it was measured with, or why there is nothing.
@@ -94,23 +143,47 @@ fn record(
     (id, label, system): (&str, &str, &str),
     select: &Parameters,
     found: Result<Metric<'_>, MissingReason>,
+    lookup: &Lookup<'_>,
 ) -> Record {
     match found.and_then(|metric| Ok((metric.estimate()?, metric))) {
         Ok((estimate, metric)) => {
-            let (words, interval) = (in_words(&metric.spec.parameters), metric.interval(&estimate));
-            let row = [&metric.spec.id, label, &words, system, metric.spec.unit.base()];
-            measured_record(row, (estimate.median, interval, estimate.n))
+            let (spec, interval) = (metric.spec, metric.interval(&estimate));
+            let words = in_words(&spec.parameters);
+            let row = [&spec.id, label, &words, system, spec.unit.base()];
+            let few = |value: f64| rounded(value, 3);
+            let spread = |of: fn(&Spread) -> f64| estimate.spread.as_ref().map(|spread| few(of(spread)));
+            let peak = share_of_peak(lookup, &metric, &estimate);
+            let value = found_value(&metric, &estimate);
+            let diagnoses = lookup.at(&spec.id, &spec.parameters).map_or(&[][..], |row| lookup.diagnoses(row));
+            let notes = value.notes.into_iter().chain(diagnoses.iter().map(|found| found.name().to_owned()));
+            let details = [
+                Some(estimate.runs.to_string()),
+                spread(|spread| spread.between),
+                spread(|spread| spread.within),
+                peak.map(|peak| format!("{} of {}", few(peak.share), peak.limit.name())),
+                value.source,
+                Some(notes.collect::<Vec<_>>().join("; ")),
+            ];
+            measured_record(row, (estimate.median, interval, estimate.n), details.map(Option::unwrap_or_default))
         }
         Err(absence) => {
-            [id, label, &in_words(select), system, "", "", "", "", "", &absence.to_string()].map(str::to_owned)
+            let mut record = Record::default();
+            let known = [id, label, &in_words(select), system].map(str::to_owned);
+            record.iter_mut().zip(known).for_each(|(cell, known)| *cell = known);
+            record[STATE] = absence.to_string();
+            record
         }
     }
 }
 
-/// A measured value; without an interval, its state says why.
+/// The place of what says whether a row was measured.
+const STATE: usize = 9;
+
+/// A measured value with its `details`; without an interval, its state says why.
 fn measured_record(
     [id, label, words, system, unit]: [&str; 5],
     (value, interval, n): (f64, Result<(f64, f64), String>, usize),
+    details: [String; HEADINGS.len() - STATE - 1],
 ) -> Record {
     let (low, high, state) = match interval {
         Ok((low, high)) => {
@@ -120,7 +193,10 @@ fn measured_record(
         Err(reason) => (String::new(), String::new(), format!("measured; {reason}")),
     };
     let (value, n) = (rounded(value, VALUE_DIGITS), n.to_string());
-    [id, label, words, system, unit, &value, &low, &high, &n, &state].map(str::to_owned)
+    let known = [id, label, words, system, unit, &value, &low, &high, &n, &state].map(str::to_owned);
+    let mut record = Record::default();
+    record.iter_mut().zip(known.into_iter().chain(details)).for_each(|(cell, known)| *cell = known);
+    record
 }
 
 /// With how many digits the ends of an interval are written: the value stays between them.
@@ -150,7 +226,7 @@ fn spans(timeline: &Timeline) -> Result<Vec<u8>, BookError> {
 }
 
 /// Records below their headings.
-fn csv<const N: usize>(headings: [&str; N], records: Vec<[String; N]>) -> Result<Vec<u8>, BookError> {
+pub(super) fn csv<const N: usize>(headings: [&str; N], records: Vec<[String; N]>) -> Result<Vec<u8>, BookError> {
     let wrong = |error: &dyn std::error::Error| FileError::whole("the data of a plot", error.to_string());
     let mut out = Writer::from_writer(Vec::new());
     for record in std::iter::once(headings.map(str::to_owned)).chain(records) {

@@ -13,7 +13,7 @@ use super::claims::Judged;
 use super::data;
 use super::document::{Document, Effect, Headline, Number};
 use super::emulation::is_emulated;
-use super::render_text::render_text;
+use super::render_text::{readers_order, render_text};
 use super::source::Book;
 use super::templates::safe_html;
 use crate::error::BookError;
@@ -58,9 +58,12 @@ pub(super) fn render(book: &Book<'_>, title: &str, judged: &[Judged<'_>]) -> Res
     book.templates.render("landing.md.j2", context)
 }
 
-/// The number of a headline by the system that the results are about.
-fn said((document, headline): &Headed<'_>, results: &Results) -> Result<Number, String> {
-    headline.said(document, results, &results.run().system)
+/// The number of a headline by the first system that has one, with that system; else why the one that the results are about has
+/// none.
+fn said<'r>((document, headline): &Headed<'_>, results: &'r Results) -> Result<(&'r str, Number), String> {
+    let of = |system| Ok((system, headline.said(document, results, system)?));
+    let found = readers_order(results).into_iter().find_map(|system| of(system).ok());
+    found.map_or_else(|| of(&results.run().system), Ok)
 }
 
 /// What the page says of a machine: the largest effects, and what shows none.
@@ -71,8 +74,8 @@ fn machine(headed: &[Headed<'_>], results: &Results, label: &str) -> Value {
         let other = |why: String| context! { chapter, of, why };
         match said(&(document, headline), results) {
             Err(reason) => others.push(other(format!("not measured here: {reason}"))),
-            Ok(number) => match number.effect.least() {
-                Some(least) => certain.push((number.is_steady, least, (*document, *headline), number)),
+            Ok((system, number)) => match number.effect.least() {
+                Some(least) => certain.push((number.is_steady, least, (*document, *headline), (system, number))),
                 None if number.effect == Effect::MayBeNone => {
                     others.push(other(format!("{}: not distinguishable from no difference", number.interval)));
                 }
@@ -94,15 +97,16 @@ fn machine(headed: &[Headed<'_>], results: &Results, label: &str) -> Value {
 }
 
 /// An effect with its interval, what follows from it, and what other systems measured of the same.
-fn effect((document, headline): &Headed<'_>, number: &Number, results: &Results) -> Value {
+fn effect((document, headline): &Headed<'_>, (of, number): &(&str, Number), results: &Results) -> Value {
     let means = match number.effect {
         // What follows for a GPU does not follow from an emulation.
         _ if is_emulated(results) => None,
         Effect::Above(_) => headline.above.as_ref(),
         _ => headline.below.as_ref(),
     };
-    let means = means.and_then(|text| text.filled(document, results, &results.run().system).ok());
-    let beside = results.systems().into_iter().skip(1).filter_map(|system| {
+    let means = means.and_then(|text| text.filled(document, results, of).ok());
+    let others = results.systems().into_iter().filter(|system| system != of);
+    let beside = others.filter_map(|system| {
         let number = headline.said(document, results, system).ok()?;
         Some(context! { system, value => shown(&number), interval => interval(&number) })
     });
@@ -111,6 +115,7 @@ fn effect((document, headline): &Headed<'_>, number: &Number, results: &Results)
         interval => interval(number),
         caption => headline.caption.as_str(),
         means => means.map(|pieces| safe_html(render_text(&pieces))),
+        system => (results.systems().len() > 1).then_some(*of),
         beside => beside.collect::<Vec<Value>>(),
         chapter => document.id.as_str(),
         of => document.title.as_str(),

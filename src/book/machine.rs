@@ -2,67 +2,123 @@
 
 use minijinja::{Value, context};
 
+use super::data;
 use super::in_order::{each_once, grouped};
 use super::source::Book;
-use super::tables::{Lacks, absence, lacking_of, versions};
-use super::templates::safe_html;
+use super::tables::{Lacks, absence, lacking_of, row_cell, versions};
 use super::warning::Warning;
 use crate::error::BookError;
 use crate::measure::{Estimate, Protocol};
 use crate::present::{Cell, Column, Missing, Role, Table, TableGroup, TableRow};
 use crate::results::{
-    Catalog, Comparisons, ExperimentRun, HalfWidths, Limit, MissingReason, Results, Run, SameCode, TelemetrySample,
-    throttle_reasons,
+    Catalog, Comparisons, ExperimentRun, HalfWidths, Limit, MetricSpec, MissingReason, Results, Run, SameCode,
+    TelemetrySample, throttle_reasons,
 };
 use crate::units::{Scale, Unit};
 
-/// The page as Markdown. `catalog` says in which unit a row was declared.
+/// The page as Markdown: of each machine ten facts and the warnings. `catalog` says in which unit a row was declared.
 pub(super) fn render(book: &Book<'_>, catalog: &Catalog) -> Result<String, BookError> {
-    let machines = book.machines.named().map(|(results, machine)| {
-        let has = |name: &str| results.run().order.iter().any(|experiment| experiment.name == name);
-        let own = results.run().system.as_str();
-        let others = results.systems().into_iter().filter(|other| *other != own);
-        let others = others.flat_map(|other| system(results, other));
+    let machines = (1..).zip(book.machines.named()).map(|(number, (results, machine))| {
         let warnings = Warning::of(results).into_iter().chain(Warning::of_units(results, catalog));
+        let diagnoses: usize = results.systems().iter().map(|system| results.diagnoses_of(system).len()).sum();
+        let facts = facts(results).into_iter().map(|(name, value)| context! { name, value });
         context! {
             machine,
-            suite => results.title(),
+            facts => facts.collect::<Vec<Value>>(),
             warnings => warnings.map(|warning| warning.to_string()).collect::<Vec<_>>(),
-            environment => safe_html(environment(results.run()).to_html()),
-            sampling => safe_html(sampling(results).to_html()),
-            telemetry => telemetry(results.run()).map(|table| safe_html(table.to_html())),
-            algorithms => algorithms(results.run()).map(|table| safe_html(table.to_html())),
-            audited => has("self-audit"),
-            ceilings => has("ceilings"),
             same_code => same_code(SameCode::of(std::slice::from_ref(results))),
-            systems => others.map(|table| safe_html(table.to_html())).collect::<Vec<_>>(),
-            diagnoses => diagnoses(results).map(|table| safe_html(table.to_html())),
-            lacking => lacking(results).map(|table| safe_html(table.to_html())),
-            absences => absences(results).map(|table| safe_html(table.to_html())),
-            work => work(results).map(|table| safe_html(table.to_html())),
-        }
-    });
-    let list = book.machines.named().map(|(results, machine)| {
-        let device = &results.environment().device;
-        context! {
-            machine,
-            model => device.model.as_str(),
-            driver => device.fact("driver").unwrap_or("—"),
-            day => results.run().started.split('T').next(),
-            systems => results.systems().join(", "),
-            suite => results.title(),
-            rows => results.rows.len(),
+            diagnoses,
+            data => place(number),
         }
     });
     // One file alone has its own count.
     let of_all = (book.results.len() > 1).then(|| same_code(SameCode::of(book.results))).flatten();
     let context = context! {
-        list => list.collect::<Vec<Value>>(),
         same_code => of_all,
         widths => widths(book.results),
         machines => machines.collect::<Vec<Value>>(),
     };
     book.templates.render("machine.md.j2", context)
+}
+
+/// Where the rest of what is known about a machine lies, beside the pages. `number` is that of its file, from 1.
+pub(super) fn place(number: usize) -> String {
+    format!("data/machine-{number}.csv")
+}
+
+/// What the page does not show of a machine: a line for each cell of each table.
+pub(super) fn data(results: &Results) -> Result<Vec<u8>, BookError> {
+    let run = results.run();
+    let others = results.systems().into_iter().filter(|other| *other != run.system);
+    let others = others.flat_map(|other| system(results, other));
+    let tables =
+        [Some(environment(run)), Some(sampling(results)), telemetry(run), algorithms(run)].into_iter().flatten();
+    let found = [diagnoses(results), lacking(results), absences(results), twice(results), work(results)];
+    let tables = tables.chain(others).chain(found.into_iter().flatten());
+    data::csv(["table", "group", "row", "column", "value"], tables.flat_map(records).collect())
+}
+
+fn records(table: Table) -> Vec<[String; 5]> {
+    let heading = |place: usize| table.columns.get(place + 1).map(|column| column.heading.clone()).unwrap_or_default();
+    let text = |cell: Cell| match cell {
+        Cell::Text(text) => text,
+        Cell::Missing(missing) => missing.state,
+        Cell::Value(value) => {
+            let formatted = value.formatted();
+            [vec![formatted.main.clone()], formatted.details()].concat().join("; ")
+        }
+        Cell::Nothing => String::new(),
+    };
+    let mut records = Vec::new();
+    for group in table.groups {
+        let label = group.label.unwrap_or_default();
+        for row in group.rows {
+            let cells = row.cells.into_iter().enumerate();
+            let title = &table.title;
+            records
+                .extend(cells.map(|(place, cell)| {
+                    [title.clone(), label.clone(), row.label.clone(), heading(place), text(cell)]
+                }));
+        }
+    }
+    records
+}
+
+/// The ten facts to know a machine and its runs by.
+fn facts(results: &Results) -> [(&'static str, String); 10] {
+    let (environment, unknown) = (results.environment(), || "not known".to_owned());
+    let (host, device) = (&environment.host, &environment.device);
+    let bytes = |bytes: Option<u64>| bytes.map_or_else(unknown, |bytes| Unit::Bytes.format(bytes as f64, 4));
+    let run = |system| results.runs_of(system).next();
+    let programs = results.systems().into_iter().filter_map(run).map(|run| versions(&run.environment.program));
+    let made = |system| format!("{}, {system}", of_planned(results.runs_of(system).count(), results));
+    let runs = results.systems().into_iter().map(made);
+    [
+        ("device", device.model.clone()),
+        ("device memory", bytes(device.memory_bytes)),
+        ("driver", device.fact("driver").map_or_else(unknown, str::to_owned)),
+        ("a blocked host thread", device.wait_policy.clone().unwrap_or_else(unknown)),
+        ("host processor", host.cpu.clone()),
+        ("logical processors", host.logical_cpus.map_or_else(unknown, |cpus| cpus.to_string())),
+        ("system", host.system.clone().unwrap_or_else(unknown)),
+        ("programs", programs.collect::<Vec<_>>().join("; ")),
+        ("runs", runs.collect::<Vec<_>>().join("; ")),
+        ("runs began", results.run().started.clone()),
+    ]
+}
+
+/// What the same code twice came to, of each system and experiment.
+fn twice(results: &Results) -> Option<Table> {
+    let of_system = |system| {
+        let lookup = results.lookup_of(system);
+        let ratios = lookup.metrics().filter(|(spec, _)| spec.is_same_code());
+        let row = |(spec, metric): (&MetricSpec, _)| {
+            TableRow::new(spec.title(), vec![Cell::Text(system.to_owned()), row_cell(metric)])
+        };
+        ratios.map(row).collect::<Vec<TableRow>>()
+    };
+    let rows = results.systems().into_iter().flat_map(of_system).collect();
+    table("The same code twice", "ratio", &["system", "value"], rows)
 }
 
 /// How wide the published intervals of measured times are, by the length of the time.

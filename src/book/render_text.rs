@@ -55,7 +55,7 @@ pub(super) fn advice(document: &Document, machines: &Machines<'_>) -> Option<Val
     let advice = document.advice.as_ref()?;
     let mut advised = Vec::new();
     for (results, machine) in machines.named() {
-        for system in results.systems() {
+        for system in readers_order(results) {
             advised.extend(advised_by(advice, document, results, system).map(|(rows, undecided)| {
                 context! { machine => heading(results, machine, system), rows, undecided => safe_html(undecided) }
             }));
@@ -101,8 +101,7 @@ fn heading(results: &Results, machine: &str, system: &str) -> String {
     if results.systems().len() > 1 { format!("{machine}, {system}") } else { machine.to_owned() }
 }
 
-/// What sentences of a document say of each system of a run, the one that the file is about first. Nothing of a system that
-/// has nothing to say.
+/// What sentences of a document say of each system of a run. Nothing of a system that has nothing to say.
 fn said(all: &[Sentence], document: &Document, (results, machine): (&Results, &str)) -> Vec<Value> {
     let of_system = |system: &str| {
         let (sentences, undecided) = sentences_of(all, document, results, system);
@@ -111,7 +110,14 @@ fn said(all: &[Sentence], document: &Document, (results, machine): (&Results, &s
         let sentences = each_once(sentences.chain(undecided)).into_iter().map(safe_html).collect::<Vec<Value>>();
         (!sentences.is_empty()).then(|| context! { machine => heading(results, machine, system), sentences })
     };
-    results.systems().into_iter().filter_map(of_system).collect()
+    readers_order(results).into_iter().filter_map(of_system).collect()
+}
+
+/// The systems of a file as a page names them: other ones, such as PyTorch, before the one that the file is about.
+pub(super) fn readers_order(results: &Results) -> Vec<&str> {
+    let mut systems = results.systems();
+    systems.rotate_left(1);
+    systems
 }
 
 /// What each sentence says of a system, with the reasons why some decide nothing. What another system did not measure is left
@@ -151,7 +157,7 @@ pub fn takeaways(documents: &[Document], results: &Results) -> Vec<String> {
     let plain = |piece: Piece| match piece {
         Piece::Words(text) | Piece::Value { text, .. } => text,
     };
-    let systems = results.systems();
+    let systems = readers_order(results);
     let (mut sentences, mut reasons): (Vec<String>, Vec<String>) = Default::default();
     let ran = |document: &&Document| results.run().order.iter().any(|ran| ran.name == document.id);
     for document in documents.iter().filter(ran) {
@@ -176,14 +182,14 @@ pub(crate) fn versions(text: &Text, document: &Document, machines: &Machines<'_>
     }
     let mut versions = Vec::new();
     for (results, machine) in machines.named() {
-        let systems = results.systems();
+        let systems = readers_order(results);
         let is_named = machines.results.len() > 1 || systems.len() > 1;
         let said: Vec<(&str, Result<String, String>)> =
             systems.into_iter().map(|system| (system, of_system(text, document, results, system))).collect();
         let is_said = said.iter().any(|(_, words)| words.is_ok());
         // Where no system says it, the one that the file is about says why.
-        for (place, (system, words)) in said.into_iter().enumerate() {
-            if words.is_ok() || place == 0 && !is_said {
+        for (system, words) in said {
+            if words.is_ok() || system == results.run().system && !is_said {
                 let machine = is_named.then(|| heading(results, machine, system));
                 versions.push(context! { machine, words => safe_html(words.unwrap_or_else(not_here)) });
             }

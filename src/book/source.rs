@@ -108,6 +108,10 @@ impl Source {
         ] {
             source.add(&format!("{page}.md"), &format!("templates/{template}.md.j2"), text);
         }
+        source.files.insert(Path::new("src").join(claims::DATA), claims::data(&judged, &book.machines)?);
+        for (number, results) in (1..).zip(results) {
+            source.files.insert(Path::new("src").join(machine::place(number)), machine::data(results)?);
+        }
         let chapters = project.chapters();
         let left_out = || chapters.iter().filter(|id| !book.titles.contains_key(*id));
         source.finish_pages(&left_out().map(|id| format!("]({id}.md")).collect::<Vec<_>>(), &book.machines);

@@ -98,7 +98,7 @@ mod tests {
 
     fn value(seconds: f64, samples: usize) -> Cell {
         let plain = Value::plain(seconds, Unit::Seconds, Precision::Digits(3));
-        let samples = Some(Sampled { n: samples, runs: 1, even: true, trials: false, spread: None });
+        let samples = Some(Sampled { n: samples, runs: 1, even: true, trials: false });
         Cell::Value(Box::new(Value { samples, ..plain }))
     }
 

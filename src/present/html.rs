@@ -48,10 +48,8 @@ fn units(table: &Table, column: usize) -> Vec<&'static str> {
 fn rows(group: &TableGroup, columns: &[Column]) -> String {
     let mut out = "<tbody>\n".to_owned();
     if let Some(label) = &group.label {
-        let (label, rest) = (escape(label), columns.len().saturating_sub(1));
-        out.push_str(&format!(
-            "<tr class=\"group\"><th scope=\"rowgroup\">{label}</th><td colspan=\"{rest}\"></td></tr>\n"
-        ));
+        let (label, all) = (escape(label), columns.len());
+        out.push_str(&format!("<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"{all}\">{label}</th></tr>\n"));
     }
     out.extend(group.rows.iter().map(|entry| row(entry, columns)));
     out + "</tbody>\n"
@@ -83,7 +81,7 @@ fn value_cell(value: &Value, role: &str) -> String {
         let spoken = "<span class=\"spoken\">95 % interval: </span>";
         out.push_str(&format!("<span class=\"interval\">{spoken}{}</span> ", escape(interval)));
     }
-    let parts = [("samples", &formatted.samples), ("spread", &formatted.spread), ("share", &formatted.share)];
+    let parts = [("samples", &formatted.samples), ("share", &formatted.share)];
     let parts = parts.into_iter().filter_map(|(class, text)| Some((class, text.as_ref()?)));
     let notes = formatted.notes.iter().map(|note| ("note", note));
     out.extend(parts.chain(notes).map(|(class, text)| span(class, text)));

@@ -39,8 +39,8 @@ pub use markdown::plain as in_markdown;
 pub use notebook::{Page, Show};
 #[cfg(feature = "plots")]
 pub use plot::{
-    Bar, BarGroup, BarPlot, Histogram, Lane, LaneSpan, Line, LinePlot, LineRole, MatrixCell, MatrixPlot, MatrixRow,
-    Point, Spacing, Ticks, TimelinePlot, styled_once,
+    Bar, BarGroup, BarPlot, Histogram, Lane, LaneSpan, Line, LinePlot, LineRole, Point, Spacing, Ticks, TimelinePlot,
+    styled_once,
 };
 pub use table::{Cell, Column, Missing, Role, Table, TableGroup, TableRow};
 pub use value::{Formatted, Precision, Sampled, Share, Value};

@@ -4,8 +4,8 @@
 //! ([`Scale::decimals_of_interval`]). A published value keeps the digits that its document printed. A difference whose
 //! interval contains 0 is not written as a number, only as its interval: neither its size nor its sign is known.
 
+use crate::Estimate;
 use crate::units::{Scale, Unit};
-use crate::{Estimate, Larger, Spread};
 
 /// A value with its uncertainty.
 ///
@@ -50,8 +50,6 @@ pub struct Sampled {
     pub even: bool,
     /// Whether they are trials, and the value is the share of yes among all of them.
     pub trials: bool,
-    /// How far samples and runs scatter, where there are several runs.
-    pub spread: Option<Spread>,
 }
 
 /// The number of digits with which a value is written.
@@ -96,8 +94,6 @@ pub struct Formatted {
     pub interval: Option<String>,
     /// The number of samples, by runs where there are several.
     pub samples: Option<String>,
-    /// How far runs and samples scatter, and which of the two more.
-    pub spread: Option<String>,
     /// Its share of another value.
     pub share: Option<String>,
     /// The notes beside it.
@@ -112,11 +108,11 @@ impl Value {
 
     /// What samples come to. Too few of them have a range and no interval; runs that came to the same value, neither.
     pub fn estimated(estimate: &Estimate, unit: Unit, precision: Precision) -> Self {
-        let Estimate { low, high, n, runs, spread, .. } = *estimate;
+        let Estimate { low, high, n, runs, .. } = *estimate;
         let ends = (low, high);
         let mut value = Self {
             interval: estimate.is_interval().then_some(ends),
-            samples: Some(Sampled { n, runs, even: false, trials: false, spread }),
+            samples: Some(Sampled { n, runs, even: false, trials: false }),
             ..Self::plain(estimate.median, unit, precision)
         };
         if !estimate.is_interval() && runs > 1 {
@@ -162,26 +158,8 @@ impl Value {
             share: self.share.as_ref().map(|share| share.formatted(unknown)),
             interval: self.interval.map(|ends| scale.interval(ends, decimals)),
             samples: self.samples.map(Sampled::counted),
-            spread: self.samples.and_then(|sampled| sampled.spread).map(|spread| self.scatter(spread)),
             notes: self.notes.clone(),
         }
-    }
-
-    /// The two spreads with a sign between them: of the runs, then of the samples within a run.
-    fn scatter(&self, spread: Spread) -> String {
-        let sign = match spread.larger {
-            Larger::Between => ">",
-            Larger::Within => "<",
-            Larger::Unclear => "?",
-        };
-        let written = |spread: f64| {
-            if self.difference || self.value == 0.0 {
-                self.unit.format(spread, 2)
-            } else {
-                Scale::PERCENT.significant(spread / self.value.abs(), 2)
-            }
-        };
-        format!("runs ±{} {sign} samples ±{}", written(spread.between), written(spread.within))
     }
 }
 
@@ -241,7 +219,7 @@ mod tests {
     use super::*;
 
     fn sampled(n: usize, runs: usize) -> Sampled {
-        Sampled { n, runs, even: false, trials: false, spread: None }
+        Sampled { n, runs, even: false, trials: false }
     }
 
     fn measured(value: f64, low: f64, high: f64) -> Value {
@@ -292,15 +270,12 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_several_runs_are_counted_by_run_with_both_spreads() {
-        let spread = Spread { within: 0.02e-3, between: 0.1e-3, larger: Larger::Between };
-        let samples = Some(Sampled { even: true, spread: Some(spread), ..sampled(50, 5) });
-        let formatted = Value { samples, ..measured(2e-3, 1.9e-3, 2.1e-3) }.formatted();
-        assert_eq!(formatted.samples.as_deref(), Some("n = 5 × 10"));
-        assert_eq!(formatted.spread.as_deref(), Some("runs ±5.0 % > samples ±1.0 %"));
+    fn samples_of_several_runs_are_counted_by_run() {
+        let of =
+            |samples| Value { samples: Some(samples), ..measured(2e-3, 1.9e-3, 2.1e-3) }.formatted().samples.unwrap();
+        assert_eq!(of(Sampled { even: true, ..sampled(50, 5) }), "n = 5 × 10");
         // 9, 1 and 8 of them may be 18, too.
-        let formatted = Value { samples: Some(sampled(18, 3)), ..measured(2e-3, 1.9e-3, 2.1e-3) }.formatted();
-        assert_eq!(formatted.samples.as_deref(), Some("n = 18 in 3 runs"));
+        assert_eq!(of(sampled(18, 3)), "n = 18 in 3 runs");
     }
 
     #[test]

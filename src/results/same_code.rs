@@ -6,7 +6,6 @@
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use super::row::{Derivation, Provenance};
 use super::run::Results;
 use crate::measure::Samples;
 
@@ -62,8 +61,7 @@ impl SameCode {
         for (results, system) in systems {
             let lookup = results.lookup_of(system);
             for (spec, metric) in lookup.metrics() {
-                let is_same = matches!(spec.provenance, Provenance::Derived { derivation: Derivation::SameCode, .. });
-                let Some(metric) = metric.ok().filter(|_| is_same) else { continue };
+                let Some(metric) = metric.ok().filter(|_| spec.is_same_code()) else { continue };
                 let between = metric.estimate().ok().filter(|estimate| estimate.runs > 1 && estimate.is_interval());
                 found.between_runs.add(between.map(|estimate| (estimate.low, estimate.high)));
                 for samples in &metric.runs {

@@ -56,7 +56,7 @@ fn an_audit_chapter_shows_places_shares_and_its_longest_wait() {
 
 #[test]
 fn a_link_of_an_audit_to_a_chapter_that_the_book_leaves_out_is_no_link() {
-    let content = format!("<a href=\"{}.html\">Memory</a>.\n", escape("calls-memory"));
+    let content = format!("<a href=\"{}.html\">Memory</a>.\n", escape("driver-calls"));
     let project = carried_book().with_audit(AuditPage { content, ..page_of("a", AUDIT) });
     assert!(page(&with(project.clone()), "book/src/audit-a.md").contains("\n\n<a href"));
     let mut results = fixture::run();

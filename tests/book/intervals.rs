@@ -67,8 +67,8 @@ fn a_claim_about_a_quantity_with_two_regimes_shows_these_and_no_interval() {
         assert_eq!(found.by_rounds, test == round_by_round);
     }
     let runs = fixture::with_pytorch(fixture::three_runs(unsteady()));
-    let chapter = read(&source_as(&project(DOCUMENT), &[runs]), "probe");
-    let card = chapter[chapter.find("id=\"c-slow\"").unwrap()..].split("</section>").next().unwrap();
+    let claims = read(&source_as(&project(DOCUMENT), &[runs]), "claims");
+    let card = claims[claims.find("id=\"c-slow\"").unwrap()..].split("</tr>").next().unwrap();
     assert!(card.contains("no interval: two regimes") && !card.contains('…'), "{card}");
 }
 

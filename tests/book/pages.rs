@@ -207,12 +207,12 @@ fn the_page_to_print_is_the_course_unfolded_and_leads_nowhere_that_is_not_there(
 #[test]
 fn a_link_to_a_chapter_that_is_left_out_is_no_link() {
     let whole = page(whole_source(), "book/src/memory.md");
-    assert!(whole.contains("[The calls for\nmemory](calls-memory.md)"), "{whole}");
+    assert!(whole.contains("[The calls for memory](driver-calls.md)"), "{whole}");
     let mut results = fixture::run();
     results.rows.retain(|row| row.spec.experiment() != "driver-calls");
     let files = source(&results);
     let part = page(&files, "book/src/memory.md");
-    assert!(part.contains("The calls for\nmemory are measured") && !part.contains("calls-memory"), "{part}");
+    assert!(part.contains("The calls for memory are measured") && !part.contains("driver-calls"), "{part}");
     assert!(part.contains("](overlap.md)"));
 }
 
@@ -222,7 +222,7 @@ fn a_link_to_a_chapter_that_is_left_out_is_no_link() {
 fn a_table_is_folded_under_the_figure_that_draws_it() {
     for document in documents() {
         let chapter = page(whole_source(), &format!("book/src/{}.md", document.id));
-        for table in &document.tables {
+        for table in document.tables.iter().filter(|table| !table.opens) {
             let drawn = document.figures.iter().flat_map(|figure| &figure.panels).any(|panel| panel.draws(table));
             let folded = chapter.contains(&format!("<details class=\"table\" id=\"{}\">", table.id));
             assert_eq!(folded, drawn || document.lesson.is_some(), "{} of {}", table.id, document.id);

@@ -28,6 +28,13 @@ fn chapter(results: &[Results]) -> String {
     read(&files, "probe")
 }
 
+/// The lines of the chapter's data with this identifier.
+fn data(results: &[Results], id: &str) -> Vec<String> {
+    let files = source_as(&probe::project(probe::DOCUMENT), results);
+    let all = page(&files, "book/src/data/probe.rows-1.csv");
+    all.lines().filter(|line| line.starts_with(&format!("{id},"))).map(str::to_owned).collect()
+}
+
 /// The table rows of the chapter with this identifier.
 fn rows<'a>(chapter: &'a str, id: &str) -> Vec<&'a str> {
     chapter.lines().filter(|line| line.starts_with(&format!("<tr data-id=\"{id}\">"))).collect()
@@ -37,15 +44,17 @@ fn rows<'a>(chapter: &'a str, id: &str) -> Vec<&'a str> {
 fn two_runs_of_a_system_stand_in_one_value_whose_interval_is_between_them() {
     let one = probe::results();
     let two = with_run(one.clone(), SECOND, "syncscope", 3.0);
-    let (before, after) = (chapter(from_ref(&one)), chapter(from_ref(&two)));
-    assert!(rows(&before, "probe.fast").iter().all(|row| row.contains("n = 12")));
-    assert!(rows(&after, "probe.fast").iter().all(|row| row.contains("n = 2 × 12")));
+    let counted =
+        |results: &Results, words: &str| data(from_ref(results), "probe.fast").iter().all(|line| line.contains(words));
+    assert!(counted(&one, ",12,measured"), "{:#?}", data(from_ref(&one), "probe.fast"));
+    assert!(counted(&two, ",24,\"measured; "), "{:#?}", data(from_ref(&two), "probe.fast"));
     // One run in two is three times as long: the interval of the expected median holds both.
     let spec = &one.rows[0].spec;
     let estimate = |results: &Results| results.lookup().estimate(&spec.id, &spec.parameters).unwrap();
     let (first, both) = (estimate(&one), estimate(&two));
     assert!(both.low <= first.high && both.high >= 2.9 * first.low, "{first:?} {both:?}");
-    assert!(rows(&after, "probe.fast").iter().all(|row| row.contains("class=\"spread\">runs ±")), "{after}");
+    assert!(!data(from_ref(&two), "probe.fast").iter().any(|line| line.contains(",2,,")), "runs have a spread");
+    let after = chapter(from_ref(&two));
     assert!(after.contains("probe-drawn-bars-1.csv") && !after.contains("probe-drawn-bars-2.csv"), "it is one machine");
 }
 
@@ -55,8 +64,8 @@ fn a_row_of_which_one_run_has_no_samples_is_that_of_the_other_and_says_so() {
     for row in two.rows.iter_mut() {
         row.series[0].outcome = Outcome::Skipped { reason: "the first run left it out".to_owned() };
     }
+    assert!(data(from_ref(&two), "probe.fast").iter().all(|line| line.contains(",12,measured,1,")));
     let text = chapter(&[two]);
-    assert!(rows(&text, "probe.fast").iter().all(|row| row.contains("n = 12")), "{text}");
     assert!(rows(&text, "probe.fast").iter().all(|row| row.contains("1 of 2 runs")), "{text}");
 }
 
@@ -70,11 +79,14 @@ fn a_run_that_lacks_a_row_is_named_with_the_row_and_the_reason() {
         }
     }
     let files = source_as(&probe::project(probe::DOCUMENT), from_ref(&three));
-    let (chapter, machine) = (read(&files, "probe"), read(&files, "machine"));
+    let (chapter, machine) = (read(&files, "probe"), page(&files, "book/src/data/machine-1.csv"));
     for run in ["syncscope-2", "PyTorch-3"] {
-        let row = machine.lines().find(|line| line.contains(run) && line.contains("planted")).unwrap();
-        assert!(row.contains("probe.slow (dtype fp16, size 8)") && row.contains("failed"), "{row}");
-        assert!(!row.contains("probe.fast"), "{row}");
+        let of = |column: &str| machine.lines().find(|line| line.contains(&format!(",{run},{column},"))).unwrap();
+        assert!(
+            of("rows").contains("probe.slow (dtype fp16, size 8)") && !of("rows").contains("probe.fast"),
+            "{machine}"
+        );
+        assert!(of("state").contains("failed") && of("reason").contains("planted"), "{machine}");
     }
     for row in rows(&chapter, "probe.slow") {
         assert!(
@@ -90,9 +102,10 @@ fn the_diagnostics_name_the_system_of_each_row() {
     let two_regimes = (0..40).map(|round| if round % 2 == 0 { 1e-3 } else { 2e-3 } + 1e-7 * f64::from(round)).collect();
     let slow = both.rows.iter_mut().find(|row| row.spec.id == "probe.slow").unwrap();
     slow.series.iter_mut().find(|series| series.run == PYTORCH).unwrap().outcome = fixture::measured(two_regimes);
-    let machine = read(&source_as(&probe::project(probe::DOCUMENT), &[both]), "machine");
+    let files = source_as(&probe::project(probe::DOCUMENT), &[both]);
+    let machine = page(&files, "book/src/data/machine-1.csv");
     let row = machine.lines().find(|line| line.contains("probe.slow") && line.contains("two regimes"));
-    assert!(row.is_some_and(|row| row.contains(">PyTorch<")), "{machine}");
+    assert!(row.is_some_and(|row| row.ends_with(",system,PyTorch")), "{machine}");
 }
 
 #[test]
@@ -101,7 +114,10 @@ fn another_system_has_columns_of_its_own_and_does_not_change_the_first() {
     let both = with_run(alone.clone(), PYTORCH, "PyTorch", 2.0);
     assert_eq!(both.systems(), ["syncscope", "PyTorch"]);
     let (before, after) = (chapter(&[alone]), chapter(from_ref(&both)));
-    assert!(!before.contains("PyTorch on this machine") && after.contains("PyTorch on this machine"), "{after}");
+    assert!(!before.contains("PyTorch here") && after.contains("PyTorch here"), "{after}");
+    let head = |name: &str| after.find(&format!(">{name}")).unwrap_or_else(|| panic!("{name} is not in {after}"));
+    let heads = ["published", "PyTorch here", "syncscope here", "PyTorch here / published", "syncscope / PyTorch"];
+    assert!(heads.map(head).is_sorted(), "{after}");
     for (one, other) in rows(&before, "probe.fast").into_iter().zip(rows(&after, "probe.fast")) {
         let measured =
             |row: &str| row[row.find("class=\"measured\"").unwrap()..].split("</td>").next().unwrap().to_owned();
@@ -109,16 +125,19 @@ fn another_system_has_columns_of_its_own_and_does_not_change_the_first() {
         assert!(other.contains("one run of each has no interval"), "{other}");
     }
     let files = source_as(&probe::project(probe::DOCUMENT), &[both]);
-    assert!(read(&files, "machine").contains("PyTorch on the same machine"));
+    assert!(page(&files, "book/src/data/machine-1.csv").contains("PyTorch on the same machine"));
 }
 
 #[test]
 fn runs_of_two_systems_do_not_mix() {
     let three = with_run(with_run(probe::results(), SECOND, "syncscope", 1.0), PYTORCH, "PyTorch", 2.0);
-    let text = chapter(&[three]);
-    for row in rows(&text, "probe.fast") {
-        assert_eq!((row.matches(">n = 2 × 12<").count(), row.matches(">n = 12<").count()), (1, 1), "{row}");
-    }
+    let lines = data(&[three], "probe.fast");
+    let of = |system: &str, counts: &str| {
+        let own: Vec<_> = lines.iter().filter(|line| line.contains(&format!(",{system},"))).collect();
+        assert!(!own.is_empty() && own.iter().all(|line| line.contains(counts)), "{own:#?}");
+    };
+    of("syncscope", ",24,measured");
+    of("PyTorch", ",12,measured");
 }
 
 #[test]
@@ -184,7 +203,7 @@ fn comparisons_of_the_same_code_are_counted_over_all_files_of_the_book_too() {
     assert!(!alone.contains("over all files.") && alone.contains(&said(1)), "{alone}");
     let both = page(&[results.clone(), results]);
     let (before, after) = both.split_once("over all files.").unwrap();
-    assert!(!before.contains(&said(2)) && after.contains(&said(2)) && after.matches(&said(1)).count() == 2, "{both}");
+    assert!(!before.contains(&said(2)) && after.contains(&said(2)) && before.matches(&said(1)).count() == 2, "{both}");
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn a_claim_that_the_machine_refutes_stands_beside_the_answer() {
     let refuted = chapter(results(), -1.0);
     let beside = refuted.split(words).nth(1).unwrap_or_else(|| panic!("{refuted}"));
     let listed = beside.split("</ul>").next().unwrap();
-    assert!(listed.contains("<a href=\"#c-slow\">The slow call can be slow.</a>"), "{listed}");
+    assert!(listed.contains("<a href=\"claims.html#c-slow\">The slow call can be slow.</a>"), "{listed}");
     assert!(listed.contains("<span class=\"why\">It is said so.</span>"), "a verdict stands with its reason: {listed}");
 }
 
@@ -295,7 +295,7 @@ fn the_first_page_has_three_effects_a_timeline_and_four_ways_to_start() {
     assert_eq!(first.matches("<span class=\"big\">").count(), 3, "{first}");
     assert!(first.contains("Three of the "), "{first}");
     assert!(first.contains("Timeline of") && first.contains("cargo run --release --bin report"));
-    assert_eq!(first.matches("; PyTorch: ").count(), 3, "{first}");
+    assert_eq!(first.matches("; syncscope: ").count(), 3, "{first}");
     for way in ["Read:", "Run:", "Try:", "Audit:"] {
         assert_eq!(first.matches(&format!("<strong>{way}</strong>")).count(), 1, "{way}");
     }
@@ -365,7 +365,7 @@ fn the_first_page_without_a_gpu_leads_with_the_kept_gpu_results() {
     let first = read(&source(&own), "README");
     let (lead, rest) = first.split_once("Your run: The emulation").unwrap_or_else(|| panic!("{first}"));
     assert!(lead.contains("Measured on another machine:</strong> an NVIDIA H"), "{lead}");
-    assert!(lead.contains("; PyTorch: ") && lead.contains("<svg") && !lead.contains("The emulation"), "{lead}");
+    assert!(lead.contains("; syncscope: ") && lead.contains("<svg") && !lead.contains("The emulation"), "{lead}");
     assert!(rest.contains("the times are not a GPU's") && !rest.contains("PyTorch: "), "{rest}");
     assert!(!first.contains("class=\"verdict"), "{first}");
     // Where a GPU was measured, too, no other one is shown.

@@ -49,8 +49,10 @@ impl Document {
     fn completed(mut self, experiment: &str, results: &[Results], documents: &[Self]) -> Self {
         let shown: HashSet<String> = documents.iter().chain([&self]).flat_map(Self::shown).map(str::to_owned).collect();
         let mut known = HashSet::new();
-        let specs = results.iter().flat_map(|results| results.rows.of_experiment(experiment)).map(|row| &row.spec);
-        let others = specs.filter(|spec| !shown.contains(&spec.id));
+        let specs = || results.iter().flat_map(|results| results.rows.of_experiment(experiment)).map(|row| &row.spec);
+        // What the same code twice comes to is said once, of all experiments, on the page of the method.
+        let twice: HashSet<&str> = specs().filter(|spec| spec.is_same_code()).map(|spec| spec.group.as_str()).collect();
+        let others = specs().filter(|spec| !shown.contains(&spec.id) && !twice.contains(spec.group.as_str()));
         let rows: Vec<&MetricSpec> = others.filter(|spec| known.insert((&spec.id, &spec.parameters))).collect();
         let timelines = self.timelines(experiment, results);
         let headings = grouped(rows.iter().map(|spec| (spec.group.as_str(), *spec)));

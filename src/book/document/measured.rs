@@ -62,7 +62,31 @@ impl<'a> TableEntry<'a> {
     /// # Errors
     /// Says why it did not.
     pub fn measured<'r>(&self, lookup: &Lookup<'r>) -> Result<Measured<'r>, MissingReason> {
-        let metric = self.find(lookup, &self.row.id)?;
+        self.found(self.find(lookup, &self.row.id), lookup)
+    }
+
+    /// What another system measured, of several measurements the one with the parameters of the `own` one; `None` where the
+    /// system has no such row.
+    pub(crate) fn measured_beside<'r>(
+        &self,
+        lookup: &Lookup<'r>,
+        own: Option<&Measured<'_>>,
+    ) -> Option<Result<Measured<'r>, MissingReason>> {
+        let id = &self.row.id;
+        // What tells several rows of the own system apart, such as its library for the host, another one may have otherwise.
+        let selects = [self.table.selected(id, &self.case.select), self.case.select.clone()];
+        let select = selects.into_iter().find(|select| lookup.specs_of(id, select).next().is_some())?;
+        let text = self.table.published_with(id);
+        let metric = lookup.find(id, &select, own.map_or(&text, |own| &own.metric.spec.parameters));
+        Some(self.found(metric, lookup))
+    }
+
+    fn found<'r>(
+        &self,
+        metric: Result<Metric<'r>, MissingReason>,
+        lookup: &Lookup<'r>,
+    ) -> Result<Measured<'r>, MissingReason> {
+        let metric = metric?;
         let estimate = metric.estimate()?;
         let relative = self.relative(lookup, &metric, &estimate);
         let mismatches = self.mismatches(&metric.spec.parameters);

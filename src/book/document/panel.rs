@@ -54,8 +54,6 @@ pub struct Panel {
     pub roofline: bool,
     /// In place of a table's rows, all rows of a kind as a matrix of yes and no.
     pub matrix: Option<Matrix>,
-    /// The chapter that shows the same rows each by itself: the panel links to it, and their data are offered there.
-    pub chapter: Option<String>,
     /// In place of a table's rows, a recorded timeline by the name of its scenario: `overlap.finish.complete`.
     pub timeline: Option<String>,
 }
@@ -103,14 +101,9 @@ pub struct Matrix {
     pub across: Option<String>,
     /// The columns, with the words at their heads.
     pub columns: Vec<MatrixColumn>,
-    /// Times to the right of the cells: of measurements that share the parameters of a row. Only where a row is of one.
+    /// Times of the same calls, which stand in the data of the plot alone.
     #[serde(default)]
-    pub beside: Vec<MatrixTime>,
-    /// Times in a line below the cells, of the rows that have some.
-    #[serde(default)]
-    pub below: Vec<MatrixTime>,
-    /// What a full, a half and an empty square mean.
-    pub legend: [String; 3],
+    pub data: Vec<String>,
 }
 
 /// A column of a matrix.
@@ -126,33 +119,11 @@ pub struct MatrixColumn {
 }
 
 impl Matrix {
-    /// All measurements that it draws.
+    /// All measurements that it draws, and those of its data.
     pub fn ids(&self) -> impl Iterator<Item = &String> {
         let others = self.columns.iter().filter_map(|column| column.id.as_ref());
-        std::iter::once(&self.id).chain(others).chain(self.times().map(|time| &time.id))
+        std::iter::once(&self.id).chain(others).chain(&self.data)
     }
-
-    /// The times beside and below its cells.
-    pub fn times(&self) -> impl Iterator<Item = &MatrixTime> {
-        self.beside.iter().chain(&self.below)
-    }
-}
-
-/// A time beside or below the cells of a matrix, of a measurement with the parameters of the row and those that the matrix
-/// selects.
-#[derive(Clone, Debug, PartialEq, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MatrixTime {
-    /// The measurement.
-    pub id: String,
-    /// Which of these: only those with such parameters.
-    #[serde(default)]
-    pub select: Parameters,
-    /// Which of these where there are several; one alone is shown whatever its parameters.
-    #[serde(default)]
-    pub prefer: Parameters,
-    /// The word at its head.
-    pub name: String,
 }
 
 /// Lines over a parameter.

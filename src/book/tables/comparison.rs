@@ -7,7 +7,7 @@ use crate::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
 use crate::measure::{Estimate, Ratio};
 use crate::present::{Cell, Column, Missing, Precision, Role, Sampled, Share, Table, TableGroup, TableRow, Value};
 use crate::results::{
-    Derivation, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program, Provenance, Results, Run, share_of_peak,
+    Derivation, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program, Provenance, Results, Run,
 };
 use crate::units::{Unit, counted};
 
@@ -62,70 +62,117 @@ impl<'a> Machines<'a> {
     }
 }
 
-/// A table of a document: published, then for each machine measured, where the document prints figures the ratio, and
-/// what other systems measured. What has no meaning on any of the machines is left out.
+/// A table of a document: published; for each machine what each system measured, the one that the results are about last; and
+/// the ratios of the first to what is published, and of the last to each other. What has no meaning on any of the machines is
+/// left out.
 pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &Machines<'_>) -> Table {
     let published = table.has_published();
     let mut columns = vec![Column::new(Role::Label, "")];
     if published {
         columns.push(Column { detail: document.gpu.clone(), ..Column::new(Role::Published, "published") });
     }
-    let shown = |(place, all)| (without_meaning(table, machines, place).is_none(), beside(all, table));
-    let beside: Vec<(bool, Vec<&SystemRows<'_>>)> =
-        machines.systems.iter().map(Vec::as_slice).enumerate().map(shown).collect();
-    for ((results, label), (has_own, beside)) in machines.named().zip(&beside) {
-        // Where another system has a column, too, both are measured.
-        let own = results.run().system.as_str();
-        if *has_own {
-            let head = if beside.is_empty() { "measured" } else { own };
-            columns.push(Column::new(Role::Measured, head).of(label));
-        }
-        if published {
-            columns.push(Column::new(Role::Ratio, "measured / published"));
-        }
-        let of_system =
-            |(run, _): &&SystemRows<'_>| system_columns(run, label, own).into_iter().take(1 + usize::from(*has_own));
-        columns.extend(beside.iter().flat_map(of_system));
+    let shown: Vec<Vec<&SystemRows<'_>>> =
+        (0..machines.results.len()).map(|place| shown(table, machines, place)).collect();
+    for ((results, label), shown) in machines.named().zip(&shown) {
+        columns.extend(system_columns(shown, &results.run().system, label, published));
     }
     let group = |case: &TableCase| {
         let entries = table.rows.iter().map(|row| TableEntry { table, row, case });
-        let shown = entries.filter(|entry| left_out(*entry, machines).is_none());
-        let rows: Vec<TableRow> = shown.map(|entry| entry_row(entry, published, machines, &beside)).collect();
+        let entries = entries.filter(|entry| left_out(*entry, machines).is_none());
+        let rows: Vec<TableRow> = entries.map(|entry| entry_row(entry, published, machines, &shown)).collect();
         (!rows.is_empty()).then(|| TableGroup { label: case.heading().map(str::to_owned), rows })
     };
     let groups = table.cases_in(machines.results).iter().filter_map(group).collect();
     Table { title: table.title.clone(), columns, groups }
 }
 
+/// The table as a page shows it: trials that agree as a mark. How the samples were taken stands in the chapter's data.
+pub(crate) fn on_page(mut table: Table) -> Table {
+    for cell in table.groups.iter_mut().flat_map(|group| &mut group.rows).flat_map(|row| &mut row.cells) {
+        let Cell::Value(value) = cell else { continue };
+        let is_trials = value.samples.is_some_and(|samples| samples.trials);
+        (value.samples, value.source) = (None, None);
+        if is_trials && (value.value == 0.0 || value.value == 1.0) {
+            *cell = Cell::Text(if value.value == 1.0 { "✓" } else { "✗" }.to_owned());
+        }
+    }
+    table
+}
+
+/// The systems that have a column for a machine: others that measured a row of the table, then the one that the results are about
+/// where a row has a meaning in it.
+fn shown<'m, 'r>(table: &DocumentTable, machines: &'m Machines<'r>, place: usize) -> Vec<&'m SystemRows<'r>> {
+    let systems = &machines.systems[place];
+    let own = systems.first().filter(|_| without_meaning(table, machines, place).is_none());
+    beside(systems, table).into_iter().chain(own).collect()
+}
+
+/// The columns of a machine: of each system what it measured, and the ratios.
+fn system_columns(shown: &[&SystemRows<'_>], own: &str, machine: &str, published: bool) -> Vec<Column> {
+    let measured = shown.iter().map(|(run, _)| {
+        let role = if run.system == own { Role::Measured } else { Role::Peer };
+        Column::new(role, format!("{} here", run.system)).of(machine)
+    });
+    let first = shown.first().filter(|_| published);
+    let first = first.map(|(run, _)| Column::new(Role::Ratio, format!("{} here / published", run.system)));
+    let others = others(shown, own).map(|(run, _)| Column::new(Role::Ratio, format!("{own} / {}", run.system)));
+    measured.chain(first).chain(others).collect()
+}
+
+/// The systems that the own one is set against: a ratio to what has no column would stand for nothing.
+fn others<'s, 'm, 'r>(shown: &'s [&'m SystemRows<'r>], own: &str) -> impl Iterator<Item = &'s &'m SystemRows<'r>> {
+    let has_own = shown.iter().any(|(run, _)| run.system == own);
+    shown[..shown.len() - usize::from(has_own)].iter().filter(move |_| has_own)
+}
+
 fn entry_row(
     entry: TableEntry<'_>,
     published: bool,
     machines: &Machines<'_>,
-    beside: &[(bool, Vec<&SystemRows<'_>>)],
+    shown: &[Vec<&SystemRows<'_>>],
 ) -> TableRow {
     let mut cells = Vec::new();
     if published {
         cells.push(published_cell(entry));
     }
-    for (place, results) in machines.results.iter().enumerate() {
-        let lookup = &machines.systems[place][0].1;
-        let (measured, (has_own, beside)) = (entry.measured(lookup), &beside[place]);
-        if *has_own {
-            cells.push(match &measured {
-                Ok(measured) => Cell::Value(Box::new(marked_value(measured, lookup))),
-                Err(absence) => missing(absence),
-            });
+    for ((place, results), shown) in machines.results.iter().enumerate().zip(shown) {
+        let system = results.run().system.as_str();
+        let own = entry.measured(&machines.systems[place][0].1);
+        let mut found: Vec<Option<Result<Measured<'_>, MissingReason>>> = Vec::new();
+        for (run, lookup) in shown {
+            let is_own = run.system == system;
+            found.push(if is_own { Some(own.clone()) } else { entry.measured_beside(lookup, own.as_ref().ok()) });
         }
-        if published {
-            cells.push(ratio_cell(entry, measured.as_ref().ok()));
+        cells.extend(shown.iter().zip(&found).map(|((_, lookup), found)| match found {
+            Some(Ok(measured)) => {
+                let mut value = marked_value(measured, lookup);
+                let beside = own.iter().flat_map(|own| mismatches(measured, own));
+                value.notes.splice(0..0, beside);
+                Cell::Value(Box::new(value))
+            }
+            Some(Err(absence)) => missing(absence),
+            None => Cell::Nothing,
+        }));
+        if let Some(first) = found.first().filter(|_| published) {
+            cells.push(ratio_cell(entry, first.as_ref().and_then(|found| found.as_ref().ok())));
         }
-        // A ratio to what has no column would stand for nothing.
-        let of_system = |system: &&SystemRows<'_>| {
-            system_cells(entry, measured.as_ref().ok(), results, system).into_iter().take(1 + usize::from(*has_own))
-        };
-        cells.extend(beside.iter().flat_map(of_system));
+        cells.extend(others(shown, system).zip(&found).map(|((run, _), found)| {
+            let (Ok(own), Some(Ok(other))) = (&own, found) else { return Cell::Nothing };
+            beside_ratio((own, system), (other, &run.system), results)
+        }));
     }
     TableRow::new(&entry.row.label, cells).of(&entry.row.id)
+}
+
+/// What a system measured over what another did, where their runs alternated and measured the same.
+fn beside_ratio(own: (&Measured<'_>, &str), other: (&Measured<'_>, &str), results: &Results) -> Cell {
+    if !mismatches(other.0, own.0).is_empty() {
+        no_ratio("measured with other parameters")
+    } else if !results.by_turns(other.1) {
+        no_ratio("the runs did not alternate")
+    } else {
+        ratio((&own.0.metric, own.1), (&other.0.metric, other.1))
+    }
 }
 
 fn published_cell(entry: TableEntry<'_>) -> Cell {
@@ -141,18 +188,9 @@ fn published_cell(entry: TableEntry<'_>) -> Cell {
     Cell::Value(Box::new(Value { terms: figure.terms.clone(), share, notes, ..plain }))
 }
 
-/// A measured value with its share of the peak rate that limits it, and the names of what is odd about its samples; the
-/// page on the machine says more.
+/// A measured value with the names of what is odd about its samples; the data of the page on the machine say more.
 fn marked_value(measured: &Measured<'_>, lookup: &Lookup<'_>) -> Value {
     let mut value = measured_value(measured);
-    let of_peak = share_of_peak(lookup, &measured.metric, &measured.estimate);
-    value.share = value.share.or(of_peak.map(|found| Share {
-        value: found.share,
-        interval: found.interval,
-        // The peak has a spread of its own: more digits would say more than is known.
-        precision: Precision::Digits(3),
-        of: found.limit.name().to_owned(),
-    }));
     let spec = measured.metric.spec;
     let row = lookup.at(&spec.id, &spec.parameters);
     let diagnoses = row.map_or(&[][..], |row| lookup.diagnoses(row));
@@ -180,7 +218,7 @@ fn ratio_cell(entry: TableEntry<'_>, measured: Option<&Measured<'_>>) -> Cell {
 }
 
 /// What a row's samples come to, with how they were taken.
-pub(super) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
+pub(crate) fn found_value(metric: &Metric<'_>, estimate: &Estimate) -> Value {
     let (source, notes) = match &metric.spec.provenance {
         Provenance::Measured { clock, .. } => (clock.name().to_owned(), vec![]),
         Provenance::Derived { derivation: Derivation::Extrapolation, formula, .. } => {
@@ -221,7 +259,7 @@ pub(super) fn missing(absence: &MissingReason) -> Cell {
 }
 
 /// The cell of a row, whatever came of it.
-pub(super) fn row_cell(metric: Result<Metric<'_>, MissingReason>) -> Cell {
+pub(crate) fn row_cell(metric: Result<Metric<'_>, MissingReason>) -> Cell {
     let value = metric.and_then(|metric| Ok(found_value(&metric, &metric.estimate()?)));
     value.map_or_else(|absence| missing(&absence), |value| Cell::Value(Box::new(value)))
 }
@@ -256,49 +294,9 @@ fn beside<'m, 'r>(systems: &'m [SystemRows<'r>], table: &DocumentTable) -> Vec<&
     systems.iter().skip(1).filter(measured).collect()
 }
 
-/// The columns of a system: what it measured, and what `own`, the system that the file is about, measured over that.
-fn system_columns(run: &Run, machine: &str, own: &str) -> [Column; 2] {
-    let detail = format!("{machine}; {}", versions(&run.environment.program));
-    [
-        Column::new(Role::Peer, format!("{} on this machine", run.system)).of(detail),
-        Column::new(Role::Ratio, format!("{own} / {}", run.system)),
-    ]
-}
-
-/// The cells of those columns.
-fn system_cells(
-    entry: TableEntry<'_>,
-    measured: Option<&Measured<'_>>,
-    results: &Results,
-    (run, lookup): &SystemRows<'_>,
-) -> [Cell; 2] {
-    let (id, select) = (&entry.row.id, &entry.case.select);
-    if lookup.specs_of(id, select).next().is_none() {
-        return [Cell::Nothing, Cell::Nothing];
-    }
-    let nothing = Parameters::new();
-    let prefer = measured.map_or(&nothing, |measured| &measured.metric.spec.parameters);
-    let found = lookup.find(id, select, prefer).and_then(|metric| Ok((metric.estimate()?, metric)));
-    let (estimate, metric) = match found {
-        Ok(found) => found,
-        Err(absence) => return [missing(&absence), Cell::Nothing],
-    };
-    let mismatches = measured.map(|own| mismatches(&metric.spec.parameters, &own.metric.spec.parameters));
-    let mismatches = mismatches.unwrap_or_default();
-    let found = found_value(&metric, &estimate);
-    let notes = mismatches.iter().chain(&found.notes).cloned().collect();
-    let value = Value { notes, ..found };
-    let ratio = match measured {
-        None => Cell::Nothing,
-        Some(_) if !mismatches.is_empty() => no_ratio("measured with other parameters"),
-        Some(_) if !results.by_turns(&run.system) => no_ratio("the runs did not alternate"),
-        Some(measured) => ratio((&measured.metric, &results.run().system), (&metric, &run.system)),
-    };
-    [Cell::Value(Box::new(value)), ratio]
-}
-
-/// What the other system's row was measured with, where this one's was not.
-fn mismatches(other: &Parameters, own: &Parameters) -> Vec<String> {
+/// What another system's row was measured with, where the own one's was not.
+fn mismatches(other: &Measured<'_>, own: &Measured<'_>) -> Vec<String> {
+    let [other, own] = [other, own].map(|measured| &measured.metric.spec.parameters);
     let names: std::collections::BTreeSet<&String> = other.keys().chain(own.keys()).collect();
     let mismatch = |name: &String| {
         let shown = |parameters: &Parameters| parameters.get(name).map_or("none".to_owned(), ToString::to_string);

@@ -28,7 +28,7 @@ pub struct Drawn {
 /// A panel's pictures; `id` must be unique in the page.
 pub fn drawn(table: Option<&DocumentTable>, panel: &Panel, machine: &str, results: &Results, id: &str) -> Drawn {
     if let Some(rows) = &panel.matrix {
-        return matrix(rows, panel.title.as_deref().unwrap_or_default(), machine, results, id);
+        return matrix(rows, panel.title.as_deref().unwrap_or_default(), results);
     }
     let mut drawn = Drawn::default();
     for (number, systems) in (1..).zip(pictures(table, panel, results)) {
@@ -104,8 +104,8 @@ pub(crate) fn pictures<'r>(table: Option<&DocumentTable>, panel: &Panel, results
     let others = all.split_off(1).into_iter().filter(draws);
     match panel.systems {
         Systems::Own => vec![all],
-        Systems::Together => vec![all.into_iter().chain(others).collect()],
-        Systems::Apart => all.into_iter().chain(others).map(|system| vec![system]).collect(),
+        Systems::Together => vec![others.chain(all).collect()],
+        Systems::Apart => others.chain(all).map(|system| vec![system]).collect(),
     }
 }
 

@@ -213,8 +213,7 @@ fn lacking<'a>(rows: impl Iterator<Item = (&'a str, String, Metric<'a>)>) -> Vec
     grouped(found).into_iter().map(lacks).collect()
 }
 
-/// How the measured rows of a table were sampled, in a sentence for what the machine is called; `None` where there are fewer
-/// than two.
+/// Says of a machine that the measured rows of a table were not sampled in turn, where that is so or is not known.
 pub(crate) fn sampled(table: &DocumentTable, results: &Results, machine: &str) -> Option<String> {
     let (lookup, cases) = (results.lookup(), table.cases_in(std::slice::from_ref(results)));
     let mut rows: Vec<(&str, &Row)> = Vec::new();
@@ -242,7 +241,7 @@ pub(crate) fn sampled(table: &DocumentTable, results: &Results, machine: &str) -
              two cases may look like a difference."
         )
     } else {
-        format!("On {machine}, the rows of this table were sampled in turn.")
+        return None;
     })
 }
 

@@ -16,7 +16,7 @@ const STYLES: [(&str, &str); 7] = [
     ("<span class=\"unit\"", "display:none"),
 ];
 /// The classes of what stands in lines of its own.
-const SMALL: [&str; 7] = ["device", "reason", "interval", "samples", "spread", "share", "note"];
+const SMALL: [&str; 6] = ["device", "reason", "interval", "samples", "share", "note"];
 
 /// The table as HTML without empty lines.
 pub(super) fn html(table: &Table) -> String {

@@ -115,6 +115,11 @@ impl MetricSpec {
         titled(&self.id, &self.parameters)
     }
 
+    /// Whether it is the ratio of the same code measured twice.
+    pub fn is_same_code(&self) -> bool {
+        matches!(self.provenance, Provenance::Derived { derivation: Derivation::SameCode, .. })
+    }
+
     /// Finds what cannot be of a row, to be read behind its name: no file of such a row is read.
     pub fn check(&self) -> Result<(), String> {
         match &self.provenance {

@@ -2,7 +2,7 @@
 
 use super::Check;
 use super::at::At;
-use super::table::{Several, in_lines, in_matrix};
+use super::table::{Several, in_lines};
 use crate::document::{DocumentTable, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows};
 use crate::error::FileError;
 use crate::results::{Parameter, Parameters};
@@ -19,10 +19,6 @@ pub(super) fn check(top: &At<'_>) -> Check {
 
 fn check_panel(at: &At<'_>, panel: &Panel) -> Check {
     let names = &at.document.names;
-    if let Some(chapter) = &panel.chapter {
-        let what = format!("leads to a chapter `{chapter}`, which there is not");
-        at.key("chapter").known(chapter, names.chapters.iter().map(String::as_str), what)?;
-    }
     let draws_rows = !panel.table.is_empty() || !panel.bars.is_empty() || panel.lines.is_some();
     let kinds = [
         ("timeline", panel.timeline.as_ref().map(|scenario| format!("the timeline `{scenario}`"))),
@@ -131,16 +127,10 @@ fn check_matrix(at: &At<'_>, matrix: &Matrix) -> Check {
         let (id, value) = columns[place].clone();
         format!("has two columns for `{}`", value.map_or(id, |value| value.to_string()))
     })?;
-    for (key, times) in [("beside", &matrix.beside), ("below", &matrix.below)] {
-        for (at, time) in at.each(key, times) {
-            if named(&at, &time.id)? != Some(Unit::Seconds) {
-                return at.key("id").refuse(format!("sets `{}` {key} its cells, which is no time", time.id));
-            }
-            selects(&at, &time.id, "select", &matrix.select)?;
-            selects(&at, &time.id, "select", &time.select)?;
-            selects(&at, &time.id, "prefer", &time.prefer)?;
+    for (at, id) in at.each("data", &matrix.data) {
+        if named(&at, id)? != Some(Unit::Seconds) {
+            return at.refuse(format!("has `{id}` among its times, which is no time"));
         }
-        one_each(&at.key(key), in_matrix(at.document, matrix, times))?;
     }
     Ok(())
 }
@@ -213,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_matrix_is_alone_and_of_shares_by_parameters_that_they_have() {
-        let rest = "rows: [], across: held, columns: [], legend: [a, b, c]";
+        let rest = "rows: [], across: held, columns: []";
         let error_of = |id: &str, beside: &str| {
             let panel = format!("{{matrix: {{id: {id}, {rest}}}{beside}}}");
             error(&format!("figures: [{{id: f, title: F, caption: C, panels: [{panel}]}}]\n"))
@@ -239,9 +229,7 @@ mod tests {
             ("{id: d.share, select: {dtype: ^fp17}, rows: [], across: size, columns: []", "did you mean `fp16`?"),
             ("{id: d.share, rows: [], across: size, columns: [{value: ^9, name: N}]", "the only value is 8"),
         ] {
-            let line = format!(
-                "figures: [{{id: f, title: F, caption: C, panels: [{{matrix: {matrix}, legend: [a, b, c]}}}}]}}]\n"
-            );
+            let line = format!("figures: [{{id: f, title: F, caption: C, panels: [{{matrix: {matrix}}}}}]}}]\n");
             let message = error(&line.replace('^', ""));
             let column = 1 + line.find('^').unwrap();
             assert!(
@@ -249,16 +237,9 @@ mod tests {
                 "{matrix}: {message}"
             );
         }
-        let both = "timeline: d.a, matrix: {id: d.share, rows: [], across: size, columns: [], legend: [a, b, c]}";
+        let both = "timeline: d.a, matrix: {id: d.share, rows: [], across: size, columns: []}";
         let message = error(&format!("figures: [{{id: f, title: F, caption: C, panels: [{{{both}}}]}}]\n"));
         assert!(message.contains("the timeline `d.a` and something else"), "{message}");
-    }
-
-    #[test]
-    fn a_panel_leads_to_a_chapter_that_there_is() {
-        let message =
-            error("figures: [{id: f, title: F, caption: C, panels: [{table: t, bars: [d.a], chapter: x}]}]\n");
-        assert!(message.contains("figure `f` leads to a chapter `x`, which there is not"), "{message}");
     }
 
     #[test]

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Document, DocumentRow, DocumentTable, Lines, Matrix, MatrixTime, TableCase};
+use super::super::{Document, DocumentRow, DocumentTable, Lines, TableCase};
 use super::Check;
 use super::at::At;
-use crate::in_order::each_once;
 use crate::predicate::twins;
 use crate::results::{MetricSpec, Parameters, holds};
 
@@ -108,22 +107,6 @@ pub(super) fn in_lines(document: &Document, table: &DocumentTable, lines: &Lines
     lines.series.iter().enumerate().find_map(|(place, series)| {
         let (prefer, select) = (table.published_with(&series.id), table.selected(&series.id, &series.select));
         Some((place, fits_several(document, &series.id, [&select, &prefer], Some(&lines.x))?))
-    })
-}
-
-/// The first of some times of a matrix that fits several measurements.
-pub(super) fn in_matrix(document: &Document, matrix: &Matrix, times: &[MatrixTime]) -> Option<Several> {
-    let rows = &document.names.rows;
-    let own = |spec: &MetricSpec| -> Parameters {
-        let named = |name: &String| Some((name.clone(), spec.parameters.get(name)?.clone()));
-        matrix.rows.iter().filter_map(named).collect()
-    };
-    times.iter().enumerate().find_map(|(place, time)| {
-        let drawn = rows.together(&matrix.id).flatten().filter(|spec| holds(&spec.parameters, &matrix.select));
-        let selected = || [&matrix.select, &time.select].into_iter().flat_map(Parameters::clone);
-        let selects = each_once(drawn.map(|spec| own(spec).into_iter().chain(selected()).collect::<Parameters>()));
-        let several = |select: &Parameters| fits_several(document, &time.id, [select, &time.prefer], None);
-        Some((place, selects.iter().find_map(several)?))
     })
 }
 
