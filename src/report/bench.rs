@@ -130,7 +130,8 @@ pub(super) fn execute(arguments: &Arguments, context: &AppContext) -> anyhow::Re
         // No other process goes on with the rows that are left.
         results.end_open_run("not reached: the device was lost before");
     }
-    job::print_summary(&results, &book, context)?;
+    job::print_values(&results);
+    job::print_takeaways(&results, &book, context, usize::MAX)?;
     say_failures(&results);
 
     if let Some(file) = trace.filter(|_| !is_interrupted) {

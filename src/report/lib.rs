@@ -204,7 +204,7 @@ struct AppContext {
 /// Without a subcommand: runs the quick suite on the first GPU (on the CPU engine where there is none), prints a
 /// summary and renders the book.
 #[derive(Parser)]
-#[command(version, after_help = "Example:\n  report --suite full --out target/full")]
+#[command(version, after_help = "Examples:\n  report --suite full --out target/full\n  report --verbose")]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

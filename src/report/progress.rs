@@ -46,12 +46,7 @@ impl RunObserver for RunBar {
     fn group(&self, rows: &[&str], parameters: &Parameters) {
         let first = rows.first().copied().unwrap_or_default();
         let more = if rows.len() > 1 { format!(" and {} more", rows.len() - 1) } else { String::new() };
-        let title = titled(&format!("{first}{more}"), parameters);
-        // Where a call never comes back, the last line says which.
-        if self.bar.is_hidden() {
-            note!("  {title}");
-        }
-        self.bar.set_message(title);
+        self.bar.set_message(titled(&format!("{first}{more}"), parameters));
         self.bar.set_position(0);
     }
 

@@ -64,12 +64,21 @@ fn folder_with(suite: &str) -> tempfile::TempDir {
 #[test]
 fn the_main_job_leaves_results_and_a_book_and_says_where() {
     let folder = folder_with(TINY);
-    let output = report(&["--suite", "suite.yaml", "--device", "cpu:0", "--out", "out"], folder.path());
+    let job = ["--suite", "suite.yaml", "--device", "cpu:0", "--out", "out"];
+    let output = report(&job, folder.path());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let text = stdout(&output);
-    for part in ["results: out/results.json", "out/site/index.html"] {
+    for part in ["Takeaways:", "results: out/results.json", "out/site/index.html", "to read it: "] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    assert!(text.lines().count() <= 25 && !text.contains("launch-path: "), "{text}");
+    // Where there is no terminal, a line says which experiment runs.
+    let progress = stderr(&output);
+    let experiments: Vec<&str> = progress.lines().filter(|line| line.contains("/3 ")).collect();
+    assert_eq!(experiments.len(), 3, "{progress}");
+    assert!(!progress.lines().any(|line| line.starts_with("  launch-path.")), "{progress}");
+    let output = report(&[&job[..], &["--verbose"]].concat(), folder.path());
+    let text = stdout(&output);
     // Other experiments have rows of the same names.
     let own = &text[text.find("launch-path: ").unwrap()..];
     let places: Vec<Option<usize>> = planned().iter().map(|spec| own.find(&spec.label)).collect();

@@ -6,7 +6,7 @@ use crate::document::{Claim, Document};
 use crate::in_order::grouped;
 use crate::predicate::{CaseResult, ClaimVerdict, Judgement};
 use crate::present::{Column, Role, Table, TableGroup, TableRow};
-use crate::results::{Results, begins, in_words};
+use crate::results::{MissingReason, Results, begins, in_words};
 
 /// All claims of `documents`, judged by one file of results: for each its verdict, what it claims, where it stands, its tests
 /// with what they came to, and why.
@@ -92,7 +92,10 @@ pub fn summary(results: &Results, experiment: &str) -> String {
     let asks = ran.map(|ran| ran.summary.as_str()).unwrap_or_default();
     let mut text = format!("{experiment}: {asks}\n\n");
     let lookup = results.lookup();
-    let rows = lookup.metrics().filter(|(spec, _)| begins(&spec.id, experiment)).map(|(spec, metric)| {
+    // What has no meaning in a system takes no line.
+    let has_meaning = |metric: &Result<_, MissingReason>| !matches!(metric, Err(MissingReason::NotApplicable(_)));
+    let own = lookup.metrics().filter(|(spec, metric)| begins(&spec.id, experiment) && has_meaning(metric));
+    let rows = own.map(|(spec, metric)| {
         let row = TableRow::new(&spec.label, vec![row_cell(metric)]).of(&spec.id);
         (spec.group.as_str(), (&spec.parameters, row))
     });
