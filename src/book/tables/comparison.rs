@@ -86,8 +86,19 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
     Table { title: table.title.clone(), columns, groups }
 }
 
-/// The table as a page shows it: trials that agree as a mark. How the samples were taken stands in the chapter's data.
+/// The table as a page shows it: trials that agree as a mark, and no column of ratios that has none. How the samples were taken
+/// stands in the chapter's data.
 pub(crate) fn on_page(mut table: Table) -> Table {
+    let rows = || table.groups.iter().flat_map(|group| &group.rows);
+    let is_empty = |place: usize| rows().all(|row| row.cells.get(place - 1) == Some(&Cell::Nothing));
+    let ratios = table.columns.iter().enumerate().filter(|(_, column)| column.role == Role::Ratio);
+    let empty: Vec<usize> = ratios.map(|(place, _)| place).filter(|place| is_empty(*place)).collect();
+    for place in empty.into_iter().rev() {
+        table.columns.remove(place);
+        for row in table.groups.iter_mut().flat_map(|group| &mut group.rows) {
+            row.cells.remove(place - 1);
+        }
+    }
     for cell in table.groups.iter_mut().flat_map(|group| &mut group.rows).flat_map(|row| &mut row.cells) {
         let Cell::Value(value) = cell else { continue };
         let is_trials = value.samples.is_some_and(|samples| samples.trials);
