@@ -112,7 +112,7 @@ displayed!(Estimate, Table, BarPlot, LinePlot, Histogram, TimelinePlot<'_>);
 
 impl Show for Estimate {
     fn on(&self, page: Page) -> Page {
-        page.show(&table_of("Estimate", "median", vec![estimated("samples", self, false)]))
+        page.show(&table_of("Estimate", "median", vec![estimated("samples", self, Unit::Seconds, false)]))
     }
 }
 
@@ -143,9 +143,9 @@ pub fn table_of(title: &str, heading: &str, rows: Vec<TableRow>) -> Table {
     Table::new(title, columns, rows)
 }
 
-/// A row with an estimate in seconds, which may be that of a difference.
-pub fn estimated(label: &str, estimate: &Estimate, difference: bool) -> TableRow {
-    let value = Value { difference, ..Value::estimated(estimate, Unit::Seconds, Precision::Interval) };
+/// A row with an estimate, which may be that of a difference.
+pub fn estimated(label: &str, estimate: &Estimate, unit: Unit, difference: bool) -> TableRow {
+    let value = Value { difference, ..Value::estimated(estimate, unit, Precision::Interval) };
     let cell = match difference && !estimate.is_interval() {
         true => {
             let reason = format!("n = {} is too few for an interval", estimate.n);
@@ -204,15 +204,20 @@ mod tests {
             let svg = data.split_once('"').unwrap().0;
             assert!(svg.starts_with("%3Csvg%20width=%22") && !svg.contains("var("), "{svg}");
         }
-        let html =
-            Page::new().show(&table_of("t", "median", vec![estimated("a", &samples("a").estimate, false)])).to_html();
+        let html = Page::new()
+            .show(&table_of("t", "median", vec![estimated("a", &samples("a").estimate, Unit::Seconds, false)]))
+            .to_html();
         assert!(html.contains("<td style=\"text-align:left"), "{html}");
     }
 
     #[test]
     fn a_page_has_no_empty_line_and_what_comes_from_outside_is_text() {
         let page = Page::new().note("<script>\n</script>").verbatim("a\n\nb");
-        let page = page.show(&table_of("t", "median", vec![estimated("<img src=x>", &samples("a").estimate, false)]));
+        let page = page.show(&table_of(
+            "t",
+            "median",
+            vec![estimated("<img src=x>", &samples("a").estimate, Unit::Seconds, false)],
+        ));
         let (html, text) = (page.to_html(), page.to_text());
         assert!(html.lines().all(|line| !line.trim().is_empty()), "{html}");
         assert!(!html.contains("<script") && !html.contains("<img src=x"), "{html}");

@@ -162,10 +162,19 @@ fn time<T: Timer, I, R, E>(
     Ok(seconds(timer.seconds_since(start)))
 }
 
+/// The least of some tries.
+fn shortest(of: impl Fn() -> f64) -> f64 {
+    (0..CLOCK_TRIES).map(|_| of()).fold(f64::INFINITY, f64::min)
+}
+
+/// What a reading of this clock costs, in seconds.
+pub(super) fn cost(timer: impl Timer) -> f64 {
+    shortest(|| mean_cost(timer, READINGS))
+}
+
 /// The least time of a sample by this clock, in seconds.
 fn least(timer: impl Timer) -> f64 {
-    let shortest = |of: &dyn Fn() -> f64| (0..CLOCK_TRIES).map(|_| of()).fold(f64::INFINITY, f64::min);
-    (shortest(&|| step(timer)) + shortest(&|| mean_cost(timer, READINGS))) / SHARE
+    (shortest(|| step(timer)) + cost(timer)) / SHARE
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::batch::Batch;
+use super::batch::{self, Batch};
 use super::clock::{Clock, Monotonic, host_time};
 use super::device_clock::IntoDeviceClock;
 use crate::device::Element;
@@ -313,6 +313,11 @@ impl<'a> Case<'a> {
             Measure::Once(_) => 1,
             Measure::Batch(batch) => batch.calls(),
         }
+    }
+
+    /// What its clock shows for no work, in seconds, where that is known and each sample is one reading: of a batch it is little.
+    pub(crate) fn floor(&self) -> Option<f64> {
+        (self.clock == Clock::Host && self.calls() == 1 && self.iterations == 1).then(|| batch::cost(Monotonic))
     }
 
     /// With so many calls in a sample, as another run of the same case found them: of a batch.

@@ -9,7 +9,8 @@ use super::samples::Samples;
 use super::statistics::Comparison;
 use crate::error::MeasureError;
 use crate::measure::Estimate;
-use crate::units::{Unit, counted};
+use crate::present::clean;
+use crate::units::counted;
 
 /// Cases of one sampling: a tuple of cases, or of names and closures; an array or a `Vec` of either.
 pub trait Cases<'a> {
@@ -59,11 +60,15 @@ impl Timed {
     }
 }
 
-/// Writes the time of a call.
+/// Writes the time of a call, and where it is not far from what the clock shows for no work, that.
 impl fmt::Display for Timed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.samples.name(), self.estimate().format(Unit::Seconds))?;
-        if self.calls > 1 { write!(f, ", {} a sample", counted(self.calls, "call")) } else { Ok(()) }
+        let (name, unit) = (clean::line(self.samples.name()), self.samples.unit());
+        write!(f, "{name}: {}", self.estimate().format(unit))?;
+        if self.calls > 1 {
+            write!(f, ", {} a sample", counted(self.calls, "call"))?;
+        }
+        self.samples.near_floor().map_or(Ok(()), |near| write!(f, "; {}", near.finding()))
     }
 }
 
@@ -145,5 +150,38 @@ impl Sampler {
             }
             _ => Err(MeasureError::Plan("a comparison takes two cases or more".to_owned())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Protocol;
+
+    #[test]
+    fn what_no_clock_took_is_written_without_seconds() {
+        let sampler = Sampler::new(Protocol::samples(6));
+        let count = |name, value: f64| Case::observed(name, move || value);
+        let counted = sampler.time(count("count", 42.0)).unwrap().to_string();
+        assert!(counted.starts_with("count: 42") && !counted.contains('s'), "{counted}");
+        let compared = sampler.compare([count("few", 1.0), count("more", 3.0)]).unwrap().to_string();
+        assert!(compared.starts_with("more − few: 2") && compared.ends_with("more = 3.00 × few"), "{compared}");
+    }
+
+    #[test]
+    fn a_time_that_is_not_far_from_the_clocks_own_says_so_and_a_batch_does_not() {
+        let sampler = Sampler::new(Protocol::samples(20));
+        let single = sampler.time(Case::single("empty", || ())).unwrap().to_string();
+        assert!(single.contains("; ") && single.contains("of the host's clock by itself"), "{single}");
+        let long = sampler.time(Case::single("long", || std::thread::sleep(std::time::Duration::from_millis(1))));
+        assert!(!long.unwrap().to_string().contains("by itself"));
+        let batch = sampler.time(("batch", || ())).unwrap().to_string();
+        assert!(!batch.contains("by itself"), "{batch}");
+    }
+
+    #[test]
+    fn a_name_ends_no_line_of_a_terminal_and_begins_no_command_of_it() {
+        let timed = Sampler::new(Protocol::samples(3)).time(("a\n\u{1b}[2Jb", || ())).unwrap().to_string();
+        assert!(!timed.contains(['\n', '\u{1b}']), "{timed:?}");
     }
 }

@@ -159,7 +159,8 @@ impl Sampler {
     /// neither: it is for places where nobody can interrupt, such as a notebook cell. It cannot interrupt a single sample.
     #[must_use]
     pub fn with_budget(mut self, seconds: f64) -> Self {
-        self.budget = Some(seconds);
+        // What is no number is no limit.
+        self.budget = Some(seconds).filter(|seconds| !seconds.is_nan());
         self
     }
 
@@ -275,8 +276,11 @@ impl Sampler {
         if stopping.rounds == 0 {
             return Err(self.nothing_kept(stopped_by));
         }
-        let sets = cases.iter().zip(kept).map(|(case, set)| Samples::new(case.name(), set));
-        let (sets, calls) = (sets.collect::<Result<_, _>>()?, cases.iter().map(Case::calls).collect());
+        let sets = cases
+            .iter()
+            .zip(kept)
+            .map(|(case, set)| Ok(Samples::new(case.name(), set)?.taken_by(case.clock(), case.floor())));
+        let (sets, calls) = (sets.collect::<Result<_, MeasureError>>()?, cases.iter().map(Case::calls).collect());
         Ok(Rounds { sets, order: places, started, slowdown, warmup: warmup.samples, calls, stopped_by })
     }
 

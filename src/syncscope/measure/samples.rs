@@ -2,8 +2,11 @@
 
 use syncscope_present::Estimate;
 
+use super::clock::Clock;
 use super::estimate::of_sorted;
+use super::statistics::{Diagnosis, near_floor};
 use crate::error::MeasureError;
+use crate::units::Unit;
 
 /// The samples of one case: at least one, all finite, in the order in which they were taken.
 ///
@@ -21,10 +24,13 @@ use crate::error::MeasureError;
 pub struct Samples {
     name: String,
     values: Vec<f64>,
+    clock: Clock,
+    /// What the clock shows for no work, in seconds, where each sample is one reading of it and that is known.
+    floor: Option<f64>,
 }
 
 impl Samples {
-    /// Samples by the name of their case, in the order in which they were taken.
+    /// Times by the name of their case, in the order in which they were taken.
     ///
     /// ```
     /// use syncscope::measure::Samples;
@@ -41,8 +47,23 @@ impl Samples {
         }
         match values.iter().position(|value| !value.is_finite()) {
             Some(index) => Err(MeasureError::NotFinite { case: name, index, value: values[index] }),
-            None => Ok(Self { name, values }),
+            None => Ok(Self { name, values, clock: Clock::Host, floor: None }),
         }
+    }
+
+    /// The same, taken by this clock, which shows so much for no work.
+    pub(super) fn taken_by(self, clock: Clock, floor: Option<f64>) -> Self {
+        Self { clock, floor, ..self }
+    }
+
+    /// The unit of the values: seconds, or none where no clock took them.
+    pub fn unit(&self) -> Unit {
+        if self.clock == Clock::Observed { Unit::Number } else { Unit::Seconds }
+    }
+
+    /// That the median is not far from what the clock shows for no work, where it is not.
+    pub fn near_floor(&self) -> Option<Diagnosis> {
+        near_floor(self.clock, self.estimate().median, self.floor?)
     }
 
     /// The name of the case.
@@ -98,7 +119,8 @@ impl Samples {
             });
         }
         let differences = self.values.iter().zip(&other.values).map(|(a, b)| a - b).collect();
-        Samples::new(format!("{} − {}", self.name, other.name), differences)
+        let difference = Samples::new(format!("{} − {}", self.name, other.name), differences)?;
+        Ok(difference.taken_by(self.clock, None))
     }
 }
 

@@ -77,7 +77,7 @@ impl Swept {
             }
         }
         let cell = |set: Option<&Samples>| match set {
-            Some(set) => Cell::Value(Box::new(Value::estimated(&set.estimate(), Unit::Seconds, Precision::Interval))),
+            Some(set) => Cell::Value(Box::new(Value::estimated(&set.estimate(), set.unit(), Precision::Interval))),
             None => Cell::Text("–".to_owned()),
         };
         let row = |(value, sets): &(String, Vec<Samples>)| {
@@ -86,7 +86,9 @@ impl Swept {
         };
         let measured = cases.iter().map(|case| Column::new(Role::Measured, *case));
         let columns = std::iter::once(Column::new(Role::Label, &self.axis)).chain(measured).collect();
-        Table::new(format!("Times by {}", self.axis), columns, self.points.iter().map(row).collect())
+        let is_time = self.points.iter().flat_map(|(_, sets)| sets).all(|set| set.unit() == Unit::Seconds);
+        let what = if is_time { "Times" } else { "Values" };
+        Table::new(format!("{what} by {}", self.axis), columns, self.points.iter().map(row).collect())
     }
 }
 

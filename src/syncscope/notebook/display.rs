@@ -10,7 +10,7 @@ use syncscope_present::{
 };
 
 use crate::device::{Device, Element};
-use crate::measure::{Compared, Comparison, Estimate, Rounds, Samples, Swept, Verdict, host_time};
+use crate::measure::{Compared, Comparison, Rounds, Samples, Swept, Verdict, host_time};
 use crate::tensor::Tensor;
 use crate::timeline::{Audit, SyncPoint, Timeline};
 use crate::units::{Scale, Unit, counted};
@@ -58,20 +58,23 @@ impl<T: Element> Show for Tensor<T> {
 impl Show for Samples {
     fn on(&self, page: Page) -> Page {
         let estimate = self.estimate();
-        page.show(&table_of("Samples", "median", vec![estimated(self.name(), &estimate, false)])).show(&Histogram {
-            title: format!("{}, n = {}", self.name(), self.len()),
-            unit: Unit::Seconds,
-            samples: self.values().to_vec(),
-            estimate,
-        })
+        page.show(&table_of("Samples", "median", vec![estimated(self.name(), &estimate, self.unit(), false)])).show(
+            &Histogram {
+                title: format!("{}, n = {}", self.name(), self.len()),
+                unit: self.unit(),
+                samples: self.values().to_vec(),
+                estimate,
+            },
+        )
     }
 }
 
 impl Show for Rounds {
     fn on(&self, page: Page) -> Page {
-        let estimates: Vec<_> = self.sets.iter().map(|set| (set.name(), set.estimate())).collect();
-        let rows = estimates.iter().map(|(name, estimate)| estimated(name, estimate, false)).collect();
-        page.show(&table_of("Cases, sampled in alternation", "median", rows)).show(&bars(&estimates))
+        let sets: Vec<&Samples> = self.sets.iter().collect();
+        let rows = sets.iter().map(|set| estimated(set.name(), &set.estimate(), set.unit(), false)).collect();
+        let page = page.show(&table_of("Cases, sampled in alternation", "median", rows));
+        bars(&sets).iter().fold(page, |page, bars| page.show(bars))
     }
 }
 
@@ -80,13 +83,12 @@ impl Show for Comparison {
         let (a, b) = self.samples();
         let difference = format!("{} − {}", b.name(), a.name());
         let rows = vec![
-            estimated(a.name(), &self.a, false),
-            estimated(b.name(), &self.b, false),
-            estimated(&difference, &self.difference, true),
+            estimated(a.name(), &self.a, a.unit(), false),
+            estimated(b.name(), &self.b, b.unit(), false),
+            estimated(&difference, &self.difference, a.unit(), true),
         ];
-        page.show(&table_of("Two cases and their paired difference", "median", rows))
-            .show(&bars(&[(a.name(), self.a), (b.name(), self.b)]))
-            .note(self)
+        let page = page.show(&table_of("Two cases and their paired difference", "median", rows));
+        bars(&[a, b]).iter().fold(page, |page, bars| page.show(bars)).note(self)
     }
 }
 
@@ -188,18 +190,21 @@ fn lost(records: u64) -> String {
     format!("The recording lost {}.", counted(records, "record"))
 }
 
-fn bars(estimates: &[(&str, Estimate)]) -> BarPlot {
-    let bar = |(name, estimate): &(&str, Estimate)| {
+/// The medians of cases of one unit.
+fn bars(sets: &[&Samples]) -> Option<BarPlot> {
+    let unit = sets.first()?.unit();
+    let bar = |set: &&Samples| {
+        let estimate = set.estimate();
         let interval = estimate.is_interval().then_some((estimate.low, estimate.high));
-        Bar::new(name, estimate.median, interval, Unit::Seconds.format(estimate.median, 3))
+        Bar::new(set.name(), estimate.median, interval, unit.format(estimate.median, 3))
     };
-    BarPlot {
+    sets.iter().all(|set| set.unit() == unit).then(|| BarPlot {
         title: "Medians with their intervals".to_owned(),
         machine: "this device".to_owned(),
-        unit: Unit::Seconds,
+        unit,
         spacing: Spacing::Linear,
-        groups: vec![BarGroup { label: String::new(), bars: estimates.iter().map(bar).collect() }],
-    }
+        groups: vec![BarGroup { label: String::new(), bars: sets.iter().map(bar).collect() }],
+    })
 }
 
 #[cfg(test)]

@@ -42,12 +42,48 @@ impl CudaModule {
             return Err(DeviceError::not_applicable(format!("`{}`", code.name), device.name(), reason));
         }
         let image = match &code.form {
+            // The driver reads as far as the image says by itself.
+            Form::Image(image) if !is_whole(image) => {
+                let log = "it is cut off: it ends before what its header names".to_owned();
+                let (file, architecture) = (code.name.clone(), device.gpu.kernels.architecture.to_string());
+                return Err(DeviceError::KernelBuild { file, architecture, log });
+            }
             Form::Image(image) => image.clone(),
             Form::Cuda(source) => compiled(code, source, &device.gpu.kernels.architecture)?,
         };
         let module = Module::load(&device.gpu.context, &image)?;
         Ok(Self { device: device.clone(), module, image })
     }
+}
+
+/// Whether an image has all the bytes that its header names: of a cubin (a 64-bit ELF file: headers and sections), or of a fatbin
+/// (a header with its own size and that of what follows). PTX is a text that ends in a zero.
+fn is_whole(image: &[u8]) -> bool {
+    let number = |at: usize, bytes: usize| {
+        let bytes = image.get(at..at.checked_add(bytes)?)?;
+        Some(bytes.iter().rev().fold(0_usize, |number, byte| number << 8 | usize::from(*byte)))
+    };
+    let is_there = |from: Option<usize>, size: Option<usize>| {
+        let end = from.zip(size).and_then(|(from, size)| from.checked_add(size));
+        end.is_some_and(|end| end <= image.len())
+    };
+    if image.starts_with(&0xba55_ed50_u32.to_le_bytes()) {
+        return is_there(number(6, 2), number(8, 8));
+    }
+    if !image.starts_with(b"\x7fELF") {
+        return image.len() > 1;
+    }
+    // A table of entries: where it begins, how long one is, and how many there are.
+    let whole_table = |from: usize, size: usize, count: usize| {
+        let (from, size, count) = (number(from, 8)?, number(size, 2)?, number(count, 2)?);
+        is_there(Some(from), size.checked_mul(count)).then_some((from, size, count))
+    };
+    const NO_BYTES: usize = 8;
+    let is_section_there =
+        |at: usize| number(at + 4, 4) == Some(NO_BYTES) || is_there(number(at + 0x18, 8), number(at + 0x20, 8));
+    whole_table(0x20, 0x36, 0x38).is_some()
+        && whole_table(0x28, 0x3a, 0x3c)
+            .is_some_and(|(from, size, count)| (0..count).all(|place| is_section_there(from + size * place)))
 }
 
 /// The cubin of a source, from the cache where it is known what decides what that is.
@@ -227,4 +263,55 @@ fn keep(guard: &mut StreamGuard<'_>, arguments: &[Argument<'_>], outcome: &Resul
         Value::Number(..) => None,
     });
     guard.keep_all(regions, outcome);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A 64-bit ELF file of one section with these bytes, as far as its header, its section and the table of sections go.
+    fn cubin(section: &[u8]) -> Vec<u8> {
+        let (begin, table) = (0x40_u64, 0x40 + section.len() as u64);
+        let mut image = vec![0; 0x40];
+        image[..4].copy_from_slice(b"\x7fELF");
+        image[0x28..0x30].copy_from_slice(&table.to_le_bytes());
+        image[0x3a..0x3c].copy_from_slice(&0x40_u16.to_le_bytes());
+        image[0x3c..0x3e].copy_from_slice(&1_u16.to_le_bytes());
+        image.extend(section);
+        let mut entry = [0; 0x40];
+        entry[4] = 1;
+        entry[0x18..0x20].copy_from_slice(&begin.to_le_bytes());
+        entry[0x20..0x28].copy_from_slice(&(section.len() as u64).to_le_bytes());
+        image.extend(entry);
+        image
+    }
+
+    #[test]
+    fn an_image_that_is_cut_off_anywhere_or_names_more_than_there_is_is_not_whole() {
+        let whole = cubin(&[7; 100]);
+        assert!(is_whole(&whole));
+        assert!((4..whole.len()).all(|len| !is_whole(&whole[..len])));
+        for at in [0x28, 0x3c, 0x40 + 100 + 0x18, 0x40 + 100 + 0x20] {
+            let mut other = whole.clone();
+            other[at..at + 2].fill(0xff);
+            assert!(!is_whole(&other), "{at:#x}");
+        }
+        let fatbin = [&0xba55_ed50_u32.to_le_bytes()[..], &[1, 0, 16, 0], &8_u64.to_le_bytes(), &[0; 8]].concat();
+        assert!(is_whole(&fatbin) && !is_whole(&fatbin[..fatbin.len() - 1]));
+        assert!(is_whole(b".version 9.0\0") && !is_whole(b"\0") && !is_whole(b""));
+    }
+
+    #[test]
+    fn what_nvrtc_makes_is_whole_and_an_option_by_which_it_makes_nothing_is_an_error() {
+        let compiler = match Compiler::load() {
+            Err(missing) => return println!("skipped: {missing}"),
+            Ok(compiler) => compiler,
+        };
+        let text = "extern \"C\" __global__ void scale(float* x) { x[threadIdx.x] *= 2.0f; }";
+        let with = |options: &[String]| compiler.compile(&Source::of_user("a.cu", text, options), "sm_90");
+        let image = with(&[]).unwrap();
+        assert!(is_whole(&image) && !is_whole(&image[..image.len() / 2]) && !is_whole(&image[..image.len() - 1]));
+        let none = with(&["-dlto".to_owned()]).unwrap_err();
+        assert!(none.to_string().contains("no machine code was made"), "{none}");
+    }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::error::MeasureError;
 use crate::measure::Estimate;
 use crate::measure::samples::Samples;
+use crate::present::clean;
 use crate::units::{Scale, Unit};
 
 /// Two cases that were sampled in the same rounds, and their paired difference.
@@ -64,7 +65,8 @@ impl Comparison {
     ///
     /// A difference whose interval contains zero is written as not distinguishable from 0, with its interval alone.
     pub fn format(&self, unit: Unit) -> String {
-        let names = format!("{} − {}", self.samples.1.name(), self.samples.0.name());
+        let [of, other] = [&self.samples.0, &self.samples.1].map(|samples| clean::line(samples.name()));
+        let names = format!("{other} − {of}");
         let n = self.difference.n;
         if !self.difference.is_interval() {
             return format!("{names}: not distinguishable from 0 (n = {n} is too few for a 95 % interval)");
@@ -74,24 +76,26 @@ impl Comparison {
             return format!("{names}: not distinguishable from 0 (interval {interval}, n = {n})");
         }
         let relative = self.relative().map(|share| {
-            let [of, other] = [&self.samples.0, &self.samples.1].map(|samples| samples.name());
-            format!(", {}", relation(share, of, other))
+            // Of two medians one of which is much larger, the difference does not tell the smaller.
+            let times = if share <= -0.5 { self.a.median / self.b.median } else { 1.0 + share };
+            format!(", {}", relation(share, times, &of, &other))
         });
         format!("{names}: {}{}", self.difference.format(unit), relative.unwrap_or_default())
     }
 }
 
-/// Writes the comparison of two times.
+/// Writes the comparison of two times, or of two values that no clock took.
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.format(Unit::Seconds))
+        f.write_str(&self.format(self.samples.0.unit()))
     }
 }
 
-/// How much longer than `of` the other case takes, and from twice as long on how many times as long.
-fn relation(share: f64, of: &str, other: &str) -> String {
-    if share >= 1.0 {
-        return format!("{other} = {} {of}", Scale::TIMES.significant(1.0 + share, 3));
+/// How much longer than `of` the other case takes; where one takes twice as long as the other or longer, how many times as long.
+fn relation(share: f64, times: f64, of: &str, other: &str) -> String {
+    if share >= 1.0 || share <= -0.5 && times >= 2.0 && times.is_finite() {
+        let (longer, shorter) = if share > 0.0 { (other, of) } else { (of, other) };
+        return format!("{longer} = {} {shorter}", Scale::TIMES.significant(times, 3));
     }
     let sign = if share < 0.0 { "−" } else { "+" };
     let decimals = if share.abs() < 0.1 { 1 } else { 0 };
@@ -144,6 +148,14 @@ mod tests {
     fn a_case_that_takes_many_times_as_long_is_written_as_a_factor() {
         let text = compared(|i| 1.0 + 0.001 * noise(i), |i| 337.0 + 0.1 * noise(i), 30).to_string();
         assert!(text.ends_with("n = 30), forced = 337 × async"), "{text}");
+    }
+
+    #[test]
+    fn a_case_that_takes_a_small_part_is_written_as_a_factor_of_the_other() {
+        let text = compared(|i| 397.0 + 0.1 * noise(i), |i| 1.0 + 0.001 * noise(i), 30).to_string();
+        assert!(text.ends_with("n = 30), async = 397 × forced"), "{text}");
+        let nothing = compared(|i| 1.0 + 0.001 * noise(i), |_| 0.0, 30).to_string();
+        assert!(nothing.ends_with("−100 % of async"), "{nothing}");
     }
 
     #[test]

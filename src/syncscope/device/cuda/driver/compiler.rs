@@ -92,7 +92,7 @@ impl Compiler {
             let log = format!("NVRTC {}: {status:?}\n{}", self.version(), program.log());
             return Err(DeviceError::KernelBuild { file: file.to_owned(), architecture: architecture.to_owned(), log });
         }
-        program.cubin()
+        program.cubin(file, architecture)
     }
 
     /// All that decides what [`compile`](Self::compile) gives.
@@ -123,12 +123,19 @@ impl Program {
         }
     }
 
-    fn cubin(&self) -> Result<Vec<u8>> {
+    fn cubin(&self, file: &str, architecture: &str) -> Result<Vec<u8>> {
         let mut len = 0;
         // Safety: the program is live and compiled; writes one size.
         let status = unsafe { sys::nvrtcGetCUBINSize(self.0, &mut len) };
         if status != nvrtcResult::NVRTC_SUCCESS {
             return Err(failed("nvrtcGetCUBINSize", status));
+        }
+        if len == 0 {
+            return Err(DeviceError::KernelBuild {
+                file: file.to_owned(),
+                architecture: architecture.to_owned(),
+                log: "no machine code was made: an option, such as -dlto, asks for something else".to_owned(),
+            });
         }
         let mut cubin = vec![0u8; len];
         // Safety: the buffer has the size that NVRTC asked for.
