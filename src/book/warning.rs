@@ -77,7 +77,8 @@ impl Warning {
             let facts = results.runs_of(system).flat_map(|run| run.environment.facts());
             let mut codes = facts.filter(|(name, _)| name == MEASURING_CODE).map(|(_, code)| code.as_str());
             if code_of_system(system).is_some_and(|now| codes.any(|then| then != now)) {
-                warnings.push(Self::new(WarningSubject::Code, outdated(&format!("the rows of {system}"))));
+                let [before, after] = OUTDATED;
+                warnings.push(Self::new(WarningSubject::Code, format!("{before}the rows of {system}{after}")));
             }
         }
         warnings
@@ -112,25 +113,43 @@ impl Warning {
             let (ran, sensed) = (ran.get(name), sensed.get(name));
             Self::about((name, engine), ran.map_or(&[], Vec::as_slice), sensed.map_or(&[], Vec::as_slice))
         };
-        names.iter().copied().flat_map(about).collect()
+        // What holds for several experiments is said once.
+        let mut found: Vec<(WarningSubject, [String; 2], Vec<&str>)> = Vec::new();
+        for (name, (subject, words)) in
+            names.iter().flat_map(|name| about(name).into_iter().map(move |one| (name, one)))
+        {
+            match found.iter_mut().find(|(of, known, _)| (*of, known) == (subject, &words)) {
+                Some((.., names)) => names.push(name),
+                None => found.push((subject, words, vec![name])),
+            }
+        }
+        let said = |(about, [before, after], names): (WarningSubject, [String; 2], Vec<&str>)| {
+            Self::new(about, format!("{before}{}{after}", listed(&names)))
+        };
+        found.into_iter().map(said).collect()
     }
 
-    /// What the runs say of one experiment: those in which it ran, and what the sensors said in each run.
-    fn about((name, engine): (&str, &str), ran: &[&ExperimentRun], sensed: &[Sensed<'_>]) -> Vec<Self> {
+    /// What the runs say of one experiment, in the words before and behind its name: those in which it ran, and what the sensors
+    /// said in each run.
+    fn about(
+        (name, engine): (&str, &str),
+        ran: &[&ExperimentRun],
+        sensed: &[Sensed<'_>],
+    ) -> Vec<(WarningSubject, [String; 2])> {
         use WarningSubject::{Code, Run, Sharing};
         let mut warnings = Vec::new();
-        let mut warn = |about, text: String| warnings.push(Self::new(about, text));
+        let mut warn = |about, before: &str, after: String| warnings.push((about, [before.to_owned(), after]));
         if let Some(reason) = ran.iter().find_map(|left| left.failure.as_ref()) {
-            warn(Run, format!("The experiment {name} failed; the rows it had left are kept. {reason}"));
+            warn(Run, "The experiment ", format!(" failed; the rows it had left are kept. {reason}"));
         }
         let mut codes = ran.iter().filter_map(|left| left.code.as_deref());
         if code_of(name, engine).is_some_and(|now| codes.any(|then| then != now)) {
-            warn(Code, outdated(name));
+            warn(Code, OUTDATED[0], OUTDATED[1].to_owned());
         }
         let reasons = throttle_reasons(sensed.iter().flatten().copied()).join(", ");
         if !reasons.is_empty() {
-            let held = format!("The device held its clocks back around {name} ({reasons})");
-            warn(Run, format!("{held}: times may be too long. Let it cool, or lock its clocks, and run again."));
+            let held = format!(" ({reasons}): times may be too long. Let it cool, or lock its clocks, and run again.");
+            warn(Run, "The device held its clocks back around ", held);
         }
         let others = sensed.iter().flatten().filter_map(|sample| sample.sensors.other_processes).max().unwrap_or(0);
         // What an experiment has the driver manage is listed as nobody's, too, and is gone when it ends.
@@ -138,25 +157,28 @@ impl Warning {
         let unseen = ends.filter_map(|sample| sample.sensors.unlisted_bytes).max().unwrap_or(0);
         if others > 0 {
             let who = if others == 1 { "another process".to_owned() } else { format!("{others} other processes") };
-            let text = format!(
-                "The device was shared with {who} around {name}: times may be too long, and scatter. End what else uses it \
-                 (`nvidia-smi` names it), and run again."
-            );
-            warn(Sharing, text);
+            let end =
+                ": times may be too long, and scatter. End what else uses it (`nvidia-smi` names it), and run again.";
+            warn(Sharing, &format!("The device was shared with {who} around "), end.to_owned());
         } else if unseen > 0 {
             let held = unseen as f64 / 1e9;
-            let text = format!(
-                "{held:.1} GB of the device's memory were held around {name} by no process that the driver lists here, as by \
-                 one of another container: times may be too long, and scatter. End what else uses the device, and run again."
-            );
-            warn(Sharing, text);
+            let by = " by no process that the driver lists here, as by one of another container: times may be too long, and \
+                      scatter. End what else uses the device, and run again.";
+            warn(Sharing, &format!("{held:.1} GB of the device's memory were held around "), by.to_owned());
         }
         warnings
     }
 }
 
-fn outdated(what: &str) -> String {
-    format!("The code that measures {what} has changed since: a run of today may give other values.")
+/// Before and behind what was measured by other code than that of today.
+const OUTDATED: [&str; 2] = ["The code that measures ", " has changed since: a run of today may give other values."];
+
+/// `a, b and c`.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 /// What the sensors said around an experiment in one run.
