@@ -77,7 +77,7 @@ fn a_crate_with_its_own_experiment_builds_measures_renders_and_judges_its_own_cl
     assert!(help.contains(&format!("{NAME} run --resume")), "the examples name the program: {help}");
 
     let suite = std::fs::read_to_string(folder.join("suites/sum.yaml")).unwrap();
-    let only = ["--only", "sum", "--device", "cpu:0", "--out", "out"];
+    let only = ["--only", "sum", "--device", "cpu:0", "--out", "out", "--verbose"];
     let said = run(&[&["--suite", "sum"][..], &only].concat());
     assert!(said.contains("Sum over a tensor") && said.contains("out/results.json"), "{said}");
     assert!(folder.join("out/site/sum.html").is_file(), "the document has its chapter");

@@ -272,16 +272,21 @@ fn the_command_names_what_it_did_and_fails_where_it_refused() {
 #[test]
 fn a_file_that_lacks_planned_runs_is_taken_and_says_how_many_of_each_system_are_there() {
     let folder = tempfile::tempdir().unwrap();
-    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/results/one-gpu.json.gz");
-    let lacks = "syncscope: 3 of 5 runs are there; PyTorch: 3 of 5 runs are there";
-    let output = report(&["collect", kept], folder.path());
+    let mut part = fixture::with_pytorch(on("node1", 1));
+    let there = part.plan.runs;
+    (part.plan.runs, part.plan.with) = (there + 2, vec!["PyTorch".to_owned()]);
+    part.write(&folder.path().join("part.json")).unwrap();
+    let [own, other] =
+        ["syncscope", "PyTorch"].map(|system| format!("{system}: {there} of {} runs are there", there + 2));
+    let lacks = format!("{own}; {other}");
+    let output = report(&["collect", "part.json"], folder.path());
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{text}");
     let place = files(&folder.path().join("results")).unwrap().remove(0);
     assert!(text.contains(&format!("in part: results/{}: {lacks}\n", place.display())), "{text}");
     assert!(text.contains("1 added, 0 duplicates, 0 refused"), "{text}");
     let index = fs::read_to_string(folder.path().join("results/index.csv")).unwrap();
-    assert!(index.contains(&format!(",6,{lacks},")), "{index}");
+    assert!(index.contains(&format!(",{},{lacks},", 2 * there)), "{index}");
 }
 
 #[test]

@@ -78,8 +78,8 @@ fn table(row: &str, results: Results) -> String {
 fn a_system_of_the_same_work_has_a_column_and_a_ratio_with_its_interval() {
     assert!(!table(FINISH[0], fixture::run()).contains("PyTorch"));
     let text = table(FINISH[0], by_turns(&finish()));
-    assert!(text.contains("PyTorch on this machine (Test device; PyTorch 2.11.0, CUDA 13.0)"), "{text}");
-    assert!(text.contains("syncscope (Test device)") && text.contains("syncscope / PyTorch"), "{text}");
+    assert!(text.contains("PyTorch here (Test device)"), "{text}");
+    assert!(text.contains("syncscope here (Test device)") && text.contains("syncscope / PyTorch"), "{text}");
     assert_eq!(text.lines().filter(|line| line.contains(" 0.50")).count(), FINISH.len(), "{text}");
     assert!(table(FINISH[0], with(&finish())).contains("one run of each has no interval"));
     let without_neighbour = fixture::with_run(by_turns(&finish()), 1.0);
@@ -283,8 +283,8 @@ fn the_command_line_shows_a_system_attaches_it_to_a_run_and_refuses_with_2() {
     let rendered = report(&["render", "r.json", "--out", "out"], folder.path());
     assert!(rendered.status.success(), "{}", String::from_utf8_lossy(&rendered.stderr));
     let page = |name: &str| std::fs::read_to_string(folder.path().join("out/site").join(name)).unwrap();
-    assert!(page("overlap.html").contains("PyTorch on this machine"));
-    assert!(page("machine.html").contains("PyTorch on the same machine"));
+    assert!(page("overlap.html").contains("PyTorch here"));
+    assert!(page("machine.html").contains("PyTorch 2.11.0"));
 }
 
 #[test]
@@ -350,9 +350,6 @@ fn a_row_whose_work_is_known_says_its_share_of_the_measured_peak() {
         assert!((found / expected - 1.0).abs() < 1e-9, "{id}: {found} for {expected}");
     }
     assert_eq!(time_at_the_peak("overlap.implicit.item.stall"), None);
-    assert!(table(FINISH[1], results.clone()).contains("% of the best copy rate of the run"));
-    results.rows.retain(|row| row.spec.experiment() != "ceilings");
-    assert!(!table(FINISH[1], results).contains("of the best copy rate of the run"));
 }
 
 #[test]
