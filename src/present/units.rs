@@ -226,7 +226,8 @@ impl Scale {
         /// The most digits before the decimal point and behind it.
         const MOST: usize = 15;
         let scaled = value / self.factor;
-        let text = match scaled.is_finite() && scaled != 0.0 && (exponent(scaled) >= MOST as i64 || decimals > MOST) {
+        let text = match scaled.is_finite() && (exponent(scaled) >= MOST as i64 || decimals > MOST) {
+            true if scaled == 0.0 => "0".to_owned(),
             true => power_of_ten(scaled),
             false => format!("{scaled:.decimals$}"),
         };
@@ -323,7 +324,9 @@ mod tests {
         assert_eq!(Unit::Seconds.format(-2.5e-40, 3), "−2.50 × 10⁻³¹ ns");
         assert_eq!(Unit::Seconds.scale(4e20).tick(4e20), "4.00 × 10²⁰ s");
         assert_eq!(Unit::Number.format(123_456_789_012_345.0, 3), "123456789012345");
-        assert_eq!(Unit::Seconds.scale(1.0).number(0.0, 40).len(), 42);
+        assert_eq!(Unit::Seconds.format(5e-324, 3), "4.94 × 10⁻³¹⁵ ns");
+        let (scale, decimals) = Unit::Seconds.scale_of(5e-324, (0.0, 1e-323));
+        assert_eq!(scale.interval((-0.0, 1e-323), decimals), "0 … 9.88 × 10⁻³¹⁵ ns");
     }
 
     #[test]

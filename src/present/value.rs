@@ -2,10 +2,14 @@
 //!
 //! A measured value has as many decimals as its interval supports
 //! ([`Scale::decimals_of_interval`]). A published value keeps the digits that its document printed. A difference whose
-//! interval contains 0 is not written as a number, only as its interval: neither its size nor its sign is known.
+//! interval contains 0 is not written as a number, only as its interval: neither its size nor its sign is known. Nor is one of
+//! too few samples for an interval.
 
 use crate::Estimate;
 use crate::units::{Scale, Unit};
+
+/// As many samples as an interval needs, or a difference of them to be told from 0.
+const LEAST_SAMPLES: usize = 6;
 
 /// A value with its uncertainty.
 ///
@@ -125,9 +129,13 @@ impl Value {
         value
     }
 
-    /// Whether it is a difference whose interval contains 0.
+    /// Whether it is a difference whose interval contains 0, or one of too few samples for an interval.
     pub fn is_indistinguishable_from_zero(&self) -> bool {
-        self.difference && self.interval.is_some_and(|(low, high)| low <= 0.0 && high >= 0.0)
+        self.difference
+            && match self.interval {
+                Some((low, high)) => low <= 0.0 && high >= 0.0,
+                None => self.samples.is_some_and(|samples| samples.n < LEAST_SAMPLES),
+            }
     }
 
     /// The symbol of the unit in which it is written; empty for a number without one.
@@ -155,7 +163,7 @@ impl Value {
         };
         Formatted {
             main,
-            share: self.share.as_ref().map(|share| share.formatted(unknown)),
+            share: self.share.as_ref().and_then(|share| share.formatted(unknown)),
             interval: self.interval.map(|ends| scale.interval(ends, decimals)),
             samples: self.samples.map(Sampled::counted),
             notes: self.notes.clone(),
@@ -178,15 +186,15 @@ const LARGE: f64 = 10.0;
 
 impl Share {
     /// The share in percent, and a large one as a factor; as its interval alone where its value is not distinguishable from 0.
-    fn formatted(&self, unknown: bool) -> String {
+    fn formatted(&self, unknown: bool) -> Option<String> {
         let scale = if self.value.abs() < LARGE { Scale::PERCENT } else { Scale::TIMES };
         let decimals = self.precision.decimals(scale, self.value, self.interval);
-        let text = match self.interval {
-            Some(ends) if unknown => scale.interval(ends, decimals),
-            _ => scale.fixed(self.value, decimals),
+        let text = match unknown {
+            true => scale.interval(self.interval?, decimals),
+            false => scale.fixed(self.value, decimals),
         };
         let of = if scale == Scale::TIMES { "" } else { "of " };
-        format!("{text} {of}{}", self.of)
+        Some(format!("{text} {of}{}", self.of))
     }
 }
 
@@ -252,6 +260,18 @@ mod tests {
         assert_eq!(formatted.main, "not distinguishable from 0");
         assert_eq!(formatted.interval.as_deref(), Some("−3.00 … 8.00 µs"));
         assert_eq!(formatted.share.as_deref(), Some("−1.00 … 2.00 % of a"));
+    }
+
+    #[test]
+    fn a_difference_of_too_few_samples_is_not_a_number() {
+        let share = Share { value: -0.5, interval: None, precision: Precision::Interval, of: "a".into() };
+        let of = |n: usize| {
+            let plain = Value::plain(-3.711e-3, Unit::Seconds, Precision::Interval);
+            Value { difference: true, samples: Some(sampled(n, 1)), share: Some(share.clone()), ..plain }.formatted()
+        };
+        assert_eq!((of(1).main, of(1).share), ("not distinguishable from 0".to_owned(), None));
+        // Of enough samples without an interval a note says why it has none.
+        assert_eq!(of(6).main, "−3.711 ms");
     }
 
     #[test]
