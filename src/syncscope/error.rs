@@ -213,7 +213,8 @@ pub enum MeasureError {
     },
     /// A sampler's budget was spent before a round had been kept.
     #[error(
-        "the budget of {seconds} s was spent before a whole round of samples had been kept: take less work a case, fewer warm-up rounds, or a larger budget"
+        "the budget of {} was spent before a whole round of samples had been kept: take less work a case, fewer warm-up rounds, or a larger budget",
+        syncscope_present::units::Unit::Seconds.format(*.seconds, 3)
     )]
     OverBudget {
         /// The budget.

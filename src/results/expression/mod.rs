@@ -108,7 +108,8 @@ impl Expression {
         &self.text
     }
 
-    /// What it comes to where each name has the value that `value` gives; `None` where a name has none.
+    /// What it comes to where each name has the value that `value` gives; `None` where a name has none. It is no number (NaN)
+    /// where a part of it is no finite number, whatever else is made of that part.
     pub fn evaluate(&self, value: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
         self.root.evaluate(&self.text, value)
     }
@@ -184,27 +185,29 @@ impl Node {
     }
 
     fn evaluate(&self, text: &str, value: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
-        let of = |node: &Node| node.evaluate(text, value);
-        Some(match &self.part {
-            Part::Number(number) => *number,
-            Part::Name(at) => value(&text[at.clone()])?,
-            Part::Negated(inner) => -of(inner)?,
-            Part::Absolute(inner) => of(inner)?.abs(),
-            Part::Extreme(extreme, nodes) => {
-                let values: Vec<f64> = nodes.iter().map(of).collect::<Option<_>>()?;
-                values.into_iter().reduce(if *extreme == Extreme::Least { f64::min } else { f64::max })?
+        let children: Vec<f64> =
+            self.children().iter().map(|node| node.evaluate(text, value)).collect::<Option<_>>()?;
+        // `max` and `min` drop what is no number, a power of 0 makes 1 of it, and what is divided by infinity is 0.
+        if children.iter().any(|child| !child.is_finite()) {
+            return Some(f64::NAN);
+        }
+        Some(match (&self.part, children.as_slice()) {
+            (Part::Number(number), _) => *number,
+            (Part::Name(at), _) => value(&text[at.clone()])?,
+            (Part::Negated(_), [inner]) => -inner,
+            (Part::Absolute(_), [inner]) => inner.abs(),
+            (Part::Extreme(extreme, _), values) => {
+                values.iter().copied().reduce(if *extreme == Extreme::Least { f64::min } else { f64::max })?
             }
-            Part::Binary(operator, nodes) => {
-                let [left, right] = [of(&nodes[0])?, of(&nodes[1])?];
-                match operator {
-                    Operator::Plus => left + right,
-                    Operator::Minus => left - right,
-                    Operator::Times => left * right,
-                    Operator::Over => left / right,
-                    Operator::Power => left.powf(right),
-                    Operator::Equals => f64::from(u8::from(left == right)),
-                }
-            }
+            (Part::Binary(operator, _), [left, right]) => match operator {
+                Operator::Plus => left + right,
+                Operator::Minus => left - right,
+                Operator::Times => left * right,
+                Operator::Over => left / right,
+                Operator::Power => left.powf(*right),
+                Operator::Equals => f64::from(u8::from(left == right)),
+            },
+            _ => return None,
         })
     }
 }
@@ -249,6 +252,16 @@ mod tests {
         ] {
             assert_eq!(Expression::parse(text).unwrap().evaluate(&value), Some(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn a_formula_with_a_part_that_is_no_finite_number_has_none_either() {
+        for text in
+            ["max(0 / 0, 256)", "min(256, 0 / 0)", "min(1 / 0, 256)", "(0 / 0) ** 0", "1 ** (0 / 0)", "a / (1 / 0)"]
+        {
+            assert!(Expression::parse(text).unwrap().evaluate(&value).is_some_and(f64::is_nan), "{text}");
+        }
+        assert!(Expression::formula("0 / 0 = 1").unwrap().evaluate(&value).is_some_and(f64::is_nan));
     }
 
     #[test]
