@@ -11,6 +11,7 @@
 //! What it does not cover: that the bytes and operations are those that the kernel moves and does. They are the author's.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use serde_json::Number;
 
@@ -250,8 +251,11 @@ impl Stated {
         let amounts: Vec<u64> = self.arguments.iter().enumerate().map(amount).collect::<Result<_, _>>()?;
         let launch = [self.grid.of(&axes, "grid")?, self.block.of(&axes, "block")?];
         let shared_bytes =
-            self.shared_bytes.whole(&axes, u32::MAX.into()).map_err(|why| format!("shared_bytes: {why}"))?;
+            self.shared_bytes.whole(&axes, 0..=u32::MAX.into()).map_err(|why| format!("shared_bytes: {why}"))?;
         let expected = match &self.check {
+            Some(check) if check.kernel.as_ref() == Some(&self.kernel) => {
+                return Err(format!("check: `{}` cannot check itself: name another kernel of the source", self.kernel));
+            }
             Some(check) => check.expected(&axes, &self.arguments).map_err(|why| format!("check: {why}"))?,
             None => None,
         };
@@ -299,15 +303,15 @@ impl Amount {
         }
     }
 
-    /// The number, rounded up, at most `most`.
-    fn whole(&self, axes: &Parameters, most: u64) -> Result<usize, String> {
+    /// The number, rounded up, in a range.
+    fn whole(&self, axes: &Parameters, range: RangeInclusive<u64>) -> Result<usize, String> {
         let number = self.of(axes)?;
         // `elements * 0.1` is a little more than 3 where elements is 30.
         let whole = (number * (1.0 - 4.0 * f64::EPSILON)).ceil();
-        if number >= 0.0 && whole <= most as f64 {
+        if number >= 0.0 && range.contains(&(whole as u64)) {
             Ok(whole as usize)
         } else {
-            Err(format!("{self} comes to {number}: it has to be from 0 to {most}"))
+            Err(format!("{self} comes to {number}: it has to be from {} to {}", range.start(), range.end()))
         }
     }
 }
@@ -336,7 +340,7 @@ impl Sides {
         }
         let mut sides = [1; 3];
         for (side, amount) in sides.iter_mut().zip(all) {
-            *side = amount.whole(axes, i32::MAX as u64).map_err(|why| format!("{what}: {why}"))? as u32;
+            *side = amount.whole(axes, 1..=i32::MAX as u64).map_err(|why| format!("{what}: {why}"))? as u32;
         }
         Ok(sides)
     }

@@ -129,7 +129,7 @@ impl GivenTensor {
         }
         let sides = self.tensor.all().iter();
         let elements =
-            sides.map(|side| side.whole(axes, MAX_ELEMENTS)).try_fold(1.0, |all, side| Ok(all * side? as f64));
+            sides.map(|side| side.whole(axes, 0..=MAX_ELEMENTS)).try_fold(1.0, |all, side| Ok(all * side? as f64));
         let elements: f64 = elements.map_err(|why: String| format!("tensor: {why}"))?;
         if elements > MAX_ELEMENTS as f64 {
             return Err(format!("{elements} elements are too many"));
@@ -215,7 +215,7 @@ pub(super) enum Exact {
     Float(f64),
 }
 
-/// Up to here each whole number is one of floating point.
+/// Below it each whole number is one of floating point; it is also what the next one is rounded to.
 const EXACT: f64 = (1_u64 << 53) as f64;
 
 impl Exact {
@@ -226,7 +226,7 @@ impl Exact {
 
     /// One of floating point, which is whole where nothing was lost on the way.
     pub(super) fn of_computed(number: f64) -> Self {
-        let is_whole = number.fract() == 0.0 && number.abs() <= EXACT;
+        let is_whole = number.fract() == 0.0 && number.abs() < EXACT;
         if is_whole { Exact::Whole(number as i128) } else { Exact::Float(number) }
     }
 
@@ -242,7 +242,7 @@ impl Exact {
             Exact::Whole(number) if (least..=most).contains(&number) => Ok(number),
             Exact::Whole(number) => Err(format!("{number} is no whole number from {least} to {most}")),
             Exact::Float(number) if number.fract() == 0.0 => Err(format!(
-                "{number} may have been rounded: write a whole number above 2 to the power of 53 out, with no formula"
+                "{number} may have been rounded: write a whole number from 2 to the power of 53 on out, with no formula"
             )),
             Exact::Float(number) => Err(format!("{number} is no whole number from {least} to {most}")),
         }

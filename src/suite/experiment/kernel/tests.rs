@@ -60,7 +60,11 @@ fn what_cannot_be_launched_is_refused_in_words() {
             json!("elements /"),
             "grid: `elements /` is no formula of names and numbers: a value is missing behind `/`",
         ),
-        ("block", json!(-1), "block: -1 comes to -1: it has to be from 0 to 2147483647"),
+        ("block", json!(-1), "block: -1 comes to -1: it has to be from 1 to 2147483647"),
+        ("grid", json!(0), "grid: 0 comes to 0: it has to be from 1 to 2147483647"),
+        ("grid", json!(["step", "0 * elements"]), "grid: `0 * elements` comes to 0: it has to be from 1 to"),
+        ("grid", json!("max(0 / 0, 256)"), "grid: `max(0 / 0, 256)` has no finite value"),
+        ("grid", json!("min(256, 0 / 0)"), "grid: `min(256, 0 / 0)` has no finite value"),
         ("block", json!([1, 1, 1, 1]), "block: expected one number, or up to three"),
         ("block", json!({}), "expected one number, or a list of up to three"),
         ("bytes", json!("1 / (step - step)"), "bytes: `1 / (step - step)` has no finite value: it divides by 0"),
@@ -82,6 +86,7 @@ fn what_cannot_be_launched_is_refused_in_words() {
         ),
         ("arguments", json!([3]), "expected a tensor, `{ tensor: elements, type: fp32 }`, or a number"),
         ("check", json!({ "argument": 2, "value": 1 }), "check: argument 2 is no tensor"),
+        ("check", json!({ "argument": 1, "kernel": "saxpy" }), "check: `saxpy` cannot check itself: name another kernel"),
         ("check", json!({ "argument": 1 }), "check: expected either `value` or `kernel`"),
         ("check", json!({ "argument": 1, "value": 1, "tolerance": 2 }), "check: a tolerance is between 0 and 1, not 2"),
     ] {
@@ -116,6 +121,8 @@ fn a_number_that_its_type_does_not_hold_is_refused_and_every_other_arrives_as_it
         (json!(1e6), "fp16"),
         (json!(1e39), "bf16"),
         (json!("2 ** 53 * 2"), "u64"),
+        (json!("2 ** 53 + 1"), "i64"),
+        (json!("-(2 ** 53) - 1"), "i64"),
         (json!(1e19), "i64"),
     ] {
         let said = argument(json!({ "scalar": value, "type": kind })).err();
@@ -128,6 +135,7 @@ fn a_number_that_its_type_does_not_hold_is_refused_and_every_other_arrives_as_it
         (json!((1_u64 << 53) + 1), "u64", (1 << 53) + 1),
         (json!(0.1), "fp32", 0.1_f32.to_bits().into()),
         (json!(1), "fp16", 0x3c00),
+        (json!("2 ** 53 - 1"), "i64", (1 << 53) - 1),
         (json!("elements / 8"), "fp64", 125.0_f64.to_bits()),
     ] {
         assert_eq!(argument(json!({ "scalar": value, "type": kind })).unwrap().cases[0].amounts, [bits], "{value}");
@@ -146,6 +154,7 @@ fn a_check_expects_the_value_as_its_type_rounds_it() {
     assert_eq!(expected(json!(0.1), "fp32"), Ok(Found::Float(0.1_f32.into())));
     assert_eq!(expected(json!(0.1), "fp16"), Ok(Found::Float(half::f16::from_f64(0.1).into())));
     assert_eq!(expected(json!(i64::MAX), "i64"), Ok(Found::Whole(i64::MAX)));
+    assert!(expected(json!("2 ** 53 + 1"), "i64").is_err_and(|said| said.contains("may have been rounded")));
     assert!(expected(json!(1.5), "u8").is_err_and(|said| said.starts_with("check: 1.5 is no whole number")));
 }
 
