@@ -23,7 +23,7 @@ use crate::measure::Protocol;
 use crate::results::{Outcome, Plan, Recorded, Results, Selection};
 use crate::runner::{Session, Suite, empty_results};
 use crate::timeline::{TRACE_BEGIN, to_trace};
-use crate::yaml;
+use crate::yaml::{self, Fault, Way};
 use syncscope::device::FloatType;
 
 /// Run one experiment and print its summary
@@ -193,15 +193,16 @@ fn of_source(file: &Path) -> anyhow::Result<Map<String, Value>> {
         is_begun = stated.is_some();
         header.push(stated.map_or_else(String::new, |stated| " ".repeat(line.len() - stated.len()) + stated));
     }
-    if header.iter().all(|line| line.trim().is_empty()) {
+    let Some(begin) = header.iter().position(|line| !line.trim().is_empty()) else {
         let example = "// syncscope: { kernel: saxpy, grid: 4, block: 256, arguments: [{ tensor: 1024 }] }";
         return Err(UsageError(format!("{origin}: no comment says how to launch it, such as `{example}`")).into());
-    }
+    };
     let read = |lines: &[String]| yaml::parse_filled::<Map<String, Value>>(&lines.join("\n"), &origin, None);
     let mut stated = read(&header).map_err(|error| {
-        let begin = header.iter().position(|line| !line.trim().is_empty()).unwrap_or_default();
-        let is_whole_before = (begin + 1..header.len()).any(|end| read(&header[..end]).is_ok());
-        match is_whole_before {
+        // It ran into other comments where it is whole before the first of them.
+        let other =
+            header.iter().skip(begin + 1).position(|line| is_other_comment(line)).map(|place| begin + 1 + place);
+        match other.is_some_and(|end| read(&header[..end]).is_ok()) {
             true => {
                 UsageError(format!("{error}; an empty line ends what states the launch: put one before other comments"))
                     .into()
@@ -209,8 +210,19 @@ fn of_source(file: &Path) -> anyhow::Result<Map<String, Value>> {
             false => anyhow::Error::from(error),
         }
     })?;
+    if stated.contains_key("source") {
+        let why = "`source` has no place in a kernel's own file: the source is that file";
+        return Err(Fault::at(Way::default().name("source"), why).error(&header.join("\n"), &origin).into());
+    }
     stated.insert("source".to_owned(), json!({ "file": origin, "text": text }));
     Ok(stated)
+}
+
+/// Whether a line is prose or code: a word begins it that is no key.
+fn is_other_comment(line: &str) -> bool {
+    let line = line.trim_start();
+    let behind = line.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    line.starts_with(char::is_alphabetic) && !behind.starts_with(':')
 }
 
 /// The trace of the scenarios that were recorded.

@@ -192,6 +192,25 @@ fn the_comment_that_states_a_launch_is_read_however_it_is_set_and_what_it_is_not
     }
     let (code, said) = bench("prose.cu", "// syncscope: { kernel: k }\n// It does: nothing, \"much\n");
     assert!(code == 2 && said.contains("an empty line ends what states the launch"), "{said}");
+    let (code, said) = bench("code.cu", "// syncscope:\n//   kernel: k\n//   grid: 1\n// int x = \"a\n");
+    assert!(code == 2 && said.contains("an empty line ends what states the launch"), "{said}");
+    for (header, says) in [
+        ("//   kernel: k\n//   grid: 1e400\n", "a number has an end"),
+        ("//   kernel: k\n//   grid: 1\n//   grid: 2\n", "the key `grid` stands twice"),
+        ("//   kernel: [k\n", "header.cu:2:"),
+        ("//   kernel: k\n//   source: /etc/passwd\n", "header.cu:3:6: `source` has no place in a kernel's own file"),
+    ] {
+        let (code, said) = bench("header.cu", &format!("// syncscope:\n{header}int a;\n"));
+        assert!(code == 2 && said.contains(says) && !said.contains("an empty line"), "{header}: {said}");
+    }
+    for long in [
+        "// syncscope:\n//   kernel: [saxpy\n".to_owned() + &"int a;\n".repeat(20_000),
+        "// syncscope: [\n".to_owned() + &"// 1,\n".repeat(6_000),
+    ] {
+        let begun = std::time::Instant::now();
+        let (code, said) = bench("long.cu", &long);
+        assert!(code == 2 && begun.elapsed().as_secs() < 10, "{said}");
+    }
     let (code, said) = bench("k.ptx", ".version 8.0");
     assert!(code == 2 && said.contains("a kernel is given as its source in CUDA C++"), "{said}");
     fs::create_dir(folder.path().join("folder.cu")).unwrap();
