@@ -29,6 +29,19 @@ pub(super) struct Arguments {
     rust: bool,
 }
 
+/// The packages of this repository that a crate depends on, directly or not: Cargo keeps no other of the same name beside one.
+const OWN: [&str; 9] = [
+    "syncscope",
+    "syncscope-audit",
+    "syncscope-book",
+    "syncscope-calls",
+    "syncscope-fleet",
+    "syncscope-present",
+    "syncscope-report",
+    "syncscope-results",
+    "syncscope-suite",
+];
+
 /// The files of a crate, by their path in it. `@NAME@` stands for its name, `@SYNCSCOPE@` for where the library is.
 const CRATE: [(&str, &str); 10] = [
     ("Cargo.toml", include_str!("Cargo.toml.in")),
@@ -87,12 +100,15 @@ fn crate_name(folder: &Path) -> anyhow::Result<String> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
     let name = name.trim_matches('-');
-    // Cargo takes neither a digit in front, nor its own, its folders' or the library's name.
+    // Cargo takes neither a digit in front, nor its own or its folders' names.
     let refused = |why: &str| Err(UsageError(format!("{}: {why}; take another folder", folder.display())).into());
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return refused("a crate is named after its folder, and its name begins with a letter");
     }
-    if ["syncscope", "test", "core", "std", "build", "deps", "examples", "incremental"].contains(&name) {
+    if OWN.contains(&name.replace('_', "-").as_str()) {
+        return refused("a crate is named after its folder, and a package that it depends on has that name");
+    }
+    if ["test", "core", "std", "build", "deps", "examples", "incremental"].contains(&name) {
         return refused("a crate is named after its folder, and Cargo has another use for that name");
     }
     Ok(name.to_owned())
@@ -108,6 +124,12 @@ mod tests {
         assert_eq!(name("a/My Experiments (2)"), Some("my-experiments--2".to_owned()));
         assert_eq!(name("a/../b_c"), Some("b_c".to_owned()));
         assert_eq!((name("2nd"), name("/"), name("syncscope")), (None, None, None));
+        let manifest = include_str!("../Cargo.toml").lines();
+        let packages: Vec<&str> = manifest.filter(|line| line.starts_with("syncscope")).collect();
+        assert_eq!(packages.len() + 1, OWN.len());
+        for package in packages.iter().filter_map(|line| line.split(' ').next()).chain(["syncscope-report"]) {
+            assert!(name(package).is_none() && name(&package.replace('-', "_")).is_none(), "{package}");
+        }
         assert!(["build", "Deps", "examples", "incremental"].iter().all(|folder| name(folder).is_none()));
     }
 }
