@@ -192,6 +192,9 @@ await page.locator('#mdbook-searchbar').pressSequentially('pinned');
 const hits = await page.waitForSelector('#mdbook-searchresults li a', { timeout: 10_000 }).catch(() => null);
 if (!hits) fault(where, 'nothing is found for "pinned"');
 
+// Opens what is folded on a page.
+const unfold = () => page.evaluate(() => document.querySelectorAll('details').forEach((folded) => { folded.open = true; }));
+
 // A timeline is zoomed and moved by keys and by buttons, and stays within the page.
 const [withSpans] = pagesWith('data-spans=');
 if (!withSpans) fault('the site', 'no timeline that can be zoomed');
@@ -199,6 +202,7 @@ for (const width of withSpans ? [1280, 360] : []) {
   where = `${withSpans} at ${width} px, zoomed`;
   await page.setViewportSize({ width, height: 800 });
   await page.goto(url(withSpans), { waitUntil: 'load' });
+  await unfold();
   const panel = page.locator('.timeline[data-spans]').first();
   await panel.getByRole('button', { name: 'Zoom', exact: true }).press('Enter');
   const said = () => panel.getByRole('status').textContent();
@@ -225,6 +229,7 @@ if (withTabs.length < 2) fault('the site', 'no listings in several languages');
 for (const [place, name] of withTabs.entries()) {
   where = `${name}, languages`;
   await page.goto(url(name), { waitUntil: 'load' });
+  await unfold();
   const chosen = () => page.getByRole('tab', { selected: true }).first().textContent();
   if (place === 0) {
     await page.getByRole('tab').first().focus();
