@@ -110,7 +110,8 @@ impl<R: Read> Pieces<R> {
                 b'\\' if in_text => is_escaped = true,
                 b'"' if in_text => {
                     in_text = false;
-                    suspect = (before == b'{').then(|| length - 2);
+                    // Of a value that is too long, what was passed over is gone.
+                    suspect = length.checked_sub(2).filter(|_| before == b'{');
                     if depth == 0 {
                         break;
                     }
@@ -268,6 +269,7 @@ mod tests {
         let text = br#"{"a": "}]\"{"} , [1, {"b": 2}] 7 ,"x""#;
         assert_eq!(values(text), [r#"{"a": "}]\"{"}"#, r#"[1, {"b": 2}]"#, "7 ", r#""x""#]);
         assert_eq!(values(br#"{"a": "more than twenty"} 1"#), ["long", "1"]);
+        assert_eq!(values(br#""nineteen letters...{" 1"#), ["long", "1"]);
         assert_eq!(values(br#"{"a": 1} {"b": "#), [r#"{"a": 1}"#]);
         assert_eq!(values(b"{\"a\": \"no end\n}{}"), ["{\"a\": \"no end\n}", "{}"]);
         assert_eq!(values(b"{\"a\": \"two\nlines\"}{}"), ["{\"a\": \"two\nlines\"}", "{}"]);

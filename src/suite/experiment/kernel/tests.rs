@@ -86,7 +86,11 @@ fn what_cannot_be_launched_is_refused_in_words() {
         ),
         ("arguments", json!([3]), "expected a tensor, `{ tensor: elements, type: fp32 }`, or a number"),
         ("check", json!({ "argument": 2, "value": 1 }), "check: argument 2 is no tensor"),
-        ("check", json!({ "argument": 1, "kernel": "saxpy" }), "check: `saxpy` cannot check itself: name another kernel"),
+        (
+            "check",
+            json!({ "argument": 1, "kernel": "saxpy" }),
+            "check: `saxpy` cannot check itself: name another kernel",
+        ),
         ("check", json!({ "argument": 1 }), "check: expected either `value` or `kernel`"),
         ("check", json!({ "argument": 1, "value": 1, "tolerance": 2 }), "check: a tolerance is between 0 and 1, not 2"),
     ] {
