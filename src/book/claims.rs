@@ -98,7 +98,6 @@ fn row(document: &Document, claim: &Claim, judgements: &[Judgement], systems: &[
         id => claim.id.as_str(),
         claim => safe_html(escape(&claim.plain())),
         places => claim.sources(document).join("; "),
-        about => claim.on.map(|on| on.words()),
         kind => claim.kind.name(),
         rationale => safe_html(escape(&claim.reason())),
         of_figures => about_figures.then(|| verdicts(machines().take(1))),
@@ -115,7 +114,6 @@ fn evidence(heading: &str, judgement: &Judgement) -> Value {
         context! {
             quantity => case.quantity.as_str(),
             case => case.case.as_str(),
-            filled => found.and_then(|found| found.filled.as_deref()),
             bounds => case.bounds(),
             lies => case.lies(),
             held_together => several && case.is_open_together(),
@@ -125,7 +123,6 @@ fn evidence(heading: &str, judgement: &Judgement) -> Value {
     };
     context! {
         heading,
-        name => judgement.verdict.name(),
         why => judgement.why.as_str(),
         cases => judgement.cases.iter().map(one).collect::<Vec<Value>>(),
         shown => judgement.shown.iter().map(one).collect::<Vec<Value>>(),

@@ -85,20 +85,6 @@ pub enum Compare {
 }
 
 impl ClaimKind {
-    /// What the kind is, and how it is decided, in a sentence.
-    pub fn sentence(self) -> &'static str {
-        // In the order of the kinds, as are the words.
-        [
-            "Always: every case must lie inside the bounds, and one that lies wholly outside refutes it.",
-            "Can be so: one case that lies inside the bounds is enough, and cases that lie outside refute nothing.",
-            "A figure of the text's own machine: it carries over to another machine, or that machine differs.",
-            "A direction: the sign of a difference.",
-            "A model: how far it misses.",
-            "Arithmetic: from printed figures and datasheets, on no machine.",
-            "An implementation: what was recorded inside the calls.",
-        ][self as usize]
-    }
-
     /// In a word, as a document writes it.
     pub fn name(self) -> &'static str {
         ["always", "exists", "value", "sign", "model", "arithmetic", "implementation"][self as usize]
