@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::batch::{self, Batch};
 use super::clock::{Clock, Monotonic, host_time};
-use super::device_clock::IntoDeviceClock;
+use super::device_clock::{DeviceClock, IntoDeviceClock};
 use crate::device::Element;
 use crate::error::{CaseError, DeviceError};
 use crate::tensor::Tensor;
@@ -33,6 +33,8 @@ pub struct Case<'a> {
     measure: Measure<'a>,
     clock: Clock,
     iterations: usize,
+    /// Of a case that two events time.
+    events: Option<DeviceClock>,
     pub(super) event: Option<usize>,
     pub(super) is_elsewhere: bool,
 }
@@ -247,7 +249,7 @@ impl<'a> Case<'a> {
     }
 
     fn by(clock: Clock, name: impl Into<String>, measure: Measure<'a>) -> Self {
-        Self { name: name.into(), measure, clock, iterations: 1, event: None, is_elsewhere: false }
+        Self { name: name.into(), measure, clock, iterations: 1, events: None, event: None, is_elsewhere: false }
     }
 
     /// A case whose work another processor does than that of the thread that measures, as a process that it starts. How slowed
@@ -281,7 +283,10 @@ impl<'a> Case<'a> {
         let way = clock.clock();
         Ok(match way {
             Clock::DeviceBatch => Self::by(way, name, Measure::Batch(Batch::of_device(clock, region))),
-            _ => Self::once(way, name, move || clock.time(&mut region).map(|(_, seconds)| seconds)),
+            _ => {
+                let events = (way == Clock::DeviceEvents).then(|| clock.clone());
+                Self { events, ..Self::once(way, name, move || clock.time(&mut region).map(|(_, seconds)| seconds)) }
+            }
         })
     }
 
@@ -316,8 +321,15 @@ impl<'a> Case<'a> {
     }
 
     /// What its clock shows for no work, in seconds, where that is known and each sample is one reading: of a batch it is little.
+    /// Of two events it is measured, once their work is over.
     pub(crate) fn floor(&self) -> Option<f64> {
-        (self.clock == Clock::Host && self.calls() == 1 && self.iterations == 1).then(|| batch::cost(Monotonic))
+        if self.calls() > 1 || self.iterations > 1 {
+            return None;
+        }
+        match &self.events {
+            Some(clock) => clock.of_nothing().ok(),
+            None => (self.clock == Clock::Host).then(|| batch::cost(Monotonic)),
+        }
     }
 
     /// With so many calls in a sample, as another run of the same case found them: of a batch.

@@ -12,7 +12,11 @@ use crate::measure::Estimate;
 use crate::present::clean;
 use crate::units::counted;
 
-/// Cases of one sampling: a tuple of cases, or of names and closures; an array or a `Vec` of either.
+/// Cases of one sampling: a tuple of up to eight cases, or of names and closures; an array or a `Vec` of either.
+#[diagnostic::on_unimplemented(
+    message = "cases are a tuple of two to eight, each a `Case` or a name and a closure; an array or a `Vec` of any number",
+    note = "more than eight closures: `vec![Case::new(\"name\", || …), …]`"
+)]
 pub trait Cases<'a> {
     /// The cases, in their order.
     fn into_cases(self) -> Vec<Case<'a>>;

@@ -185,6 +185,19 @@ impl DeviceClock {
         }
     }
 
+    /// What its events show where nothing is enqueued between them, in seconds: the median of a few.
+    pub(super) fn of_nothing(&self) -> Result<f64, DeviceError> {
+        const READINGS: usize = 9;
+        let mut seconds = [0.0; READINGS];
+        for reading in &mut seconds {
+            self.begin()?;
+            self.finish()?;
+            *reading = self.elapsed()?;
+        }
+        seconds.sort_unstable_by(f64::total_cmp);
+        Ok(seconds[READINGS / 2])
+    }
+
     fn behind<R, E: From<DeviceError>>(
         &self,
         calls: usize,
@@ -302,7 +315,7 @@ mod tests {
 
     use super::*;
     use crate::device::Device;
-    use crate::measure::{Case, Protocol, Sampler};
+    use crate::measure::{Case, Protocol, Sampler, Samples};
 
     const SPIN: Duration = Duration::from_millis(2);
 
@@ -318,6 +331,20 @@ mod tests {
             let sampled = Sampler::new(Protocol::samples(3)).sample(vec![case])?;
             assert!(sampled.sets[0].values().iter().all(|seconds| *seconds >= SPIN.as_secs_f64()), "{clock:?}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_time_by_two_events_stands_beside_what_they_show_for_nothing() -> Result<(), CaseError> {
+        let stream = Device::open("cpu:0")?.stream()?;
+        let clock = DeviceClock::new(&stream)?;
+        let floor = |clock| -> Result<Option<f64>, CaseError> {
+            Ok(Case::on_device("spin", clock, || stream.spin(SPIN))?.floor())
+        };
+        assert!(floor(clock.clone())?.is_some_and(|seconds| seconds < SPIN.as_secs_f64()));
+        assert_eq!(floor(clock.clone().by_records())?, None);
+        let near = Samples::new("near", vec![2e-6; 9])?.taken_by(Clock::DeviceEvents, Some(1e-6));
+        assert!(near.near_floor().is_some_and(|near| near.finding().contains("two events")));
         Ok(())
     }
 
