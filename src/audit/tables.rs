@@ -332,6 +332,9 @@ fn waits(report: &AuditReport) -> String {
     match (report.processes.len(), count) {
         (0, _) => "No use of CUDA was recorded.".to_owned(),
         _ if wall == 0 => format!("Nothing was recorded of {processes}."),
+        _ if report.processes.iter().all(|process| process.calls == 0 && process.devices.is_empty()) => {
+            "No use of CUDA was recorded.".to_owned()
+        }
         // Each thread's waits count.
         _ if total > wall => {
             format!("{took}, more than the {whole} of the whole run, in {processes}: several threads waited at once.")

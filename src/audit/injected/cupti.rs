@@ -5,8 +5,10 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use crate::file::Fields;
 use crate::format::{NONE, tag, work};
@@ -166,6 +168,7 @@ impl Cupti {
                 return Ok(());
             }
             check("cuptiActivityRegisterCallbacks", (self.register)(request, complete))?;
+            BEGUN.store(self.now(), Ordering::Relaxed);
             for kind in KINDS {
                 check("cuptiActivityEnable", (self.enable)(kind))?;
             }
@@ -174,12 +177,23 @@ impl Cupti {
         Ok(())
     }
 
-    /// Has nothing recorded and nothing called any more, until it [`begin`](Self::begin)s again.
+    /// Has nothing recorded and nothing called any more, until it [`begin`](Self::begin)s again. What was launched before is
+    /// waited for, at most so long: CUPTI has no times of work whose records it is to give before that is over, and may still
+    /// write to them.
     pub(crate) fn end(&self, functions: impl Iterator<Item = u32>) {
+        const WHOLE: u32 = 0;
+        const MOST: Duration = Duration::from_secs(2);
+        const LOOK: Duration = Duration::from_millis(5);
         functions.for_each(|function| self.call_back(false, function));
-        // Safety: a subscriber that is there; the rest are numbers.
+        let until = Instant::now() + MOST;
+        // Safety: gives buffers to the callback; the subscriber is there; the rest are numbers.
         unsafe {
             KINDS.iter().for_each(|kind| _ = (self.disable)(*kind));
+            (self.flush)(WHOLE);
+            while OUT.load(Ordering::Acquire) > 0 && Instant::now() < until {
+                sleep(LOOK);
+                (self.flush)(WHOLE);
+            }
             (self.period)(0);
             (self.unsubscribe)(SUBSCRIBER.swap(std::ptr::null_mut(), Ordering::AcqRel));
         }
@@ -192,20 +206,29 @@ impl Cupti {
         unsafe { (self.watch)(u32::from(on), subscriber, DRIVER_CALLS, function) };
     }
 
-    /// Has all records handed over; how many CUPTI dropped.
-    pub(crate) fn flush(&self) -> u64 {
+    /// The process ends: has all records handed over, also of work that is not over.
+    pub(crate) fn last(&self) {
         const FORCED: u32 = 1;
+        ENDS.store(true, Ordering::Release);
+        // Safety: gives buffers to the callback.
+        unsafe { (self.flush)(FORCED) };
+    }
+
+    /// How many records CUPTI dropped.
+    pub(crate) fn dropped(&self) -> u64 {
         let mut dropped = 0;
-        // Safety: gives buffers to the callback, and writes one number.
-        unsafe {
-            (self.flush)(FORCED);
-            (self.dropped)(std::ptr::null_mut(), 0, &mut dropped);
-        }
+        // Safety: writes one number.
+        unsafe { (self.dropped)(std::ptr::null_mut(), 0, &mut dropped) };
         dropped as u64
     }
 }
 
+/// How many buffers CUPTI has.
 static OUT: AtomicUsize = AtomicUsize::new(0);
+/// Whether CUPTI may still write to a buffer that it gives back.
+static ENDS: AtomicBool = AtomicBool::new(false);
+/// When the recording began. What CUPTI tells later of work before is of another one.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" fn request(buffer: *mut *mut u8, size: *mut usize, most_records: *mut usize) {
     // Safety: CUPTI hands out three places. A null buffer is allowed: it then drops records and counts them.
@@ -234,8 +257,10 @@ unsafe extern "C" fn complete(_: *mut c_void, _: u32, buffer: *mut u8, _: usize,
             }
         }
     }
-    // Safety: from `request`, with this layout; CUPTI gave it back.
-    unsafe { dealloc(buffer, BUFFER) };
+    if !ENDS.load(Ordering::Acquire) {
+        // Safety: from `request`, with this layout; CUPTI gave it back, with whole records alone.
+        unsafe { dealloc(buffer, BUFFER) };
+    }
     OUT.fetch_sub(1, Ordering::AcqRel);
 }
 
@@ -261,9 +286,12 @@ unsafe fn take(record: *const u8) {
         let fields = begun(u64_at(16), u64_at(24), u32_at(correlation)).u32(u32_at(40)).u32(u32_at(36)).u32(u32_at(32));
         fields.u32(NONE).u8s(kinds).u64(bytes).write(tag::WORK, &[]);
     };
-    match u32_at(0) {
-        // It ran when recording began, and CUPTI does not know since when.
-        KERNEL | COPY | PEER | FILL if u64_at(16) == 0 => {}
+    let kind = u32_at(0);
+    // Of what ran when recording began CUPTI does not know the start: it is 0.
+    if u64_at(if kind == MARKER { 8 } else { 16 }) < BEGUN.load(Ordering::Relaxed) {
+        return;
+    }
+    match kind {
         KERNEL => {
             let fields = begun(u64_at(16), u64_at(24), u32_at(92)).u32(u32_at(48)).u32(u32_at(44)).u32(u32_at(40));
             fields.u32(name(text(104))).u8s([work::KERNEL, 0, 0, 0]).u64(0).write(tag::WORK, &[]);

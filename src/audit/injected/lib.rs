@@ -10,7 +10,8 @@
 //! * Nothing is held across a call of the driver: between enter and exit there are 8 bytes that CUPTI keeps.
 //! * No thread of the program waits for the interpreter's lock without an end: `python` says how a stack is taken all the same.
 //!   For a sample it waits not at all.
-//! * One thread is the library's own, the `watcher`. It takes no signals and has no descriptors.
+//! * One thread is the library's own, the `watcher`, and in an armed process another, the `clerk`. They take no signals, and what
+//!   the watcher opens is in a table of descriptors of its own.
 //! * No dependencies: `build.rs` compiles these files with `rustc` alone.
 //!
 //! # Limits
@@ -25,6 +26,7 @@ mod armed;
 mod asks;
 mod breaker;
 mod calls;
+mod clerk;
 mod cupti;
 mod feeders;
 mod file;
@@ -171,7 +173,7 @@ fn record(folder: &Path, stacks: &str) -> bool {
     if let Err((reason, status)) = cupti.begin(called, calls::watched(), with_activity) {
         RECORDING.store(false, Ordering::Release);
         match status {
-            cupti::NOT_IN_USE => finish(cupti),
+            cupti::NOT_IN_USE => finish(cupti, cupti.now()),
             _ if cupti::TAKEN.contains(&status) => say(note::TAKEN, &reason),
             _ => say(note::REFUSED, &reason),
         }
@@ -180,26 +182,28 @@ fn record(folder: &Path, stacks: &str) -> bool {
     true
 }
 
-/// Writes what is left of a recording.
-fn finish(cupti: &cupti::Cupti) {
-    launches::close(cupti.now());
-    let dropped = cupti.flush();
+/// Writes what is left of a recording that went on up to then.
+fn finish(cupti: &cupti::Cupti, end: u64) {
+    launches::close(end);
     let numbers = [
-        (header::DROPPED, dropped),
+        (header::DROPPED, cupti.dropped()),
         (header::CALLS, COUNT.load(Ordering::Relaxed)),
         (header::OWN, OWN.load(Ordering::Relaxed)),
         (header::MISSED, python::missed()),
-        (header::END, cupti.now()),
+        (header::END, end),
     ];
     numbers.iter().for_each(|(place, number)| file::set(*place, *number));
     file::end();
 }
 
-/// Ends a recording before the process does: the program runs on as if there had been none.
-fn stop(cupti: &cupti::Cupti) {
+/// Ends a recording before the process does: the program runs on as if there had been none. Whether there was one.
+fn stop() -> bool {
+    let Some(cupti) = cupti::get() else { return false };
+    let end = cupti.now();
     cupti.end(calls::watched());
-    finish(cupti);
+    finish(cupti, end);
     RECORDING.store(false, Ordering::Release);
+    true
 }
 
 /// In a child of a fork: the file is the parent's.
@@ -213,7 +217,8 @@ extern "C" fn ended() {
     watcher::end();
     if let Some(cupti) = cupti::get().filter(|_| is_recording()) {
         operators::look_up(operators::LAST);
-        finish(cupti);
+        cupti.last();
+        finish(cupti, cupti.now());
     }
 }
 

@@ -1,4 +1,4 @@
-//! The watcher: the library's one thread. It takes the stacks that calls ask for (`asks`), takes samples on its own (`samples`),
+//! The watcher: the library's thread, beside the `clerk` of an armed process. It takes the stacks that calls ask for (`asks`), takes samples on its own (`samples`),
 //! and opens the windows in which launches are watched (`launches`).
 //!
 //! # How often
@@ -23,7 +23,7 @@ use crate::launches::Windows;
 use crate::python::{self, Object, Python};
 use crate::samples::{HELD, Lock, Sample};
 use crate::sampling::{SEED, SHARE, shuffled};
-use crate::{armed, asks, file, operators, pending, system};
+use crate::{armed, asks, clerk, file, operators, pending, system};
 
 /// The mean time between two samples.
 const SHORTEST: Duration = Duration::from_millis(4);
@@ -43,7 +43,8 @@ static ENDS: Mutex<bool> = Mutex::new(false);
 
 /// Starts it: it watches from now on, or when it is asked.
 pub(crate) fn start() {
-    IS_THERE.store(system::start(watch), Ordering::Release);
+    let can_begin = !armed::is_armed() || clerk::start();
+    IS_THERE.store(can_begin && system::start(watch), Ordering::Release);
 }
 
 /// Whether it was started.
@@ -131,7 +132,8 @@ impl Watcher {
     /// Records for the time that is asked for.
     fn record(&mut self, ask: &armed::Ask) {
         let begun = Instant::now();
-        let is_recording = with_end(|| crate::record(&ask.folder, &ask.stacks));
+        let (folder, stacks) = (ask.folder.clone(), ask.stacks.clone());
+        let is_recording = with_end(|| clerk::ask(move || crate::record(&folder, &stacks)));
         file::set(header::BEGIN, begun.elapsed().as_nanos() as u64);
         if is_recording == Some(true) {
             file::set(header::FAULT, system::first_touch());
@@ -143,7 +145,7 @@ impl Watcher {
                     _ => self.turn(),
                 }
             }
-            with_cupti(crate::stop);
+            with_end(|| clerk::ask(crate::stop));
         } else {
             // Why not is in the file, where that could be made.
             file::end();
