@@ -48,7 +48,7 @@ const FEWEST: usize = 20;
 const PARTS: usize = 10;
 const MOST: usize = 9;
 /// The least share of the time of the others that a late rank costs.
-const LEAST: f64 = 0.01;
+const LEAST: f64 = 0.02;
 /// The least share of all that takes longer on the late rank which is of one line, or of its device's work.
 const EXPLAINS: f64 = 0.6;
 
@@ -65,8 +65,8 @@ pub(crate) struct Job {
 struct Collective {
     /// The rank that arrived last, as a place in [`ProgramRecording::processes`].
     last: usize,
-    /// When it did, by its own clock.
-    at: u64,
+    /// When each of the job's ranks arrived, by its own clock.
+    arrived: Vec<u64>,
     /// What waited for it.
     waited: Vec<Waited>,
 }
@@ -284,7 +284,8 @@ fn matched(ranks: &[Recorded<'_>]) -> Result<Job, String> {
             ns: (at - own) as u64,
         });
         let waited = waited.filter(|waited| waited.ns > SLACK).collect();
-        collectives.push(Collective { last: ranks[last].process, at: same[last].1.start, waited });
+        let arrived = same.iter().map(|(_, work)| work.start).collect();
+        collectives.push(Collective { last: ranks[last].process, arrived, waited });
     }
     Ok(Job { ranks: ranks.iter().map(|rank| rank.process).collect(), collectives })
 }
@@ -317,7 +318,13 @@ pub(crate) fn late(
     idle: &[Vec<IdlePlace>],
 ) -> Option<LateRank> {
     let Job { ranks, collectives } = &recording.job;
-    let is_within = |of: &&Collective| windows.get(of.last).is_some_and(|(from, to)| (*from..*to).contains(&of.at));
+    let by_iteration = is_by_iteration(reports);
+    let is_told = |rank: usize| !reports[rank].devices.is_empty() && (!by_iteration || reports[rank].steady.is_some());
+    // In the steady states of all: one may begin later than another.
+    let is_within = |of: &&Collective| {
+        let mut told = ranks.iter().zip(&of.arrived).filter(|(rank, _)| is_told(**rank));
+        told.all(|(rank, at)| windows.get(*rank).is_some_and(|(from, to)| (*from..*to).contains(at)))
+    };
     let all: Vec<&Collective> = collectives.iter().filter(is_within).collect();
     if all.len() < FEWEST {
         return None;
@@ -340,8 +347,6 @@ pub(crate) fn late(
     let count = parts.len();
     let worst = parts.filter(|part| most(part) == Some(late)).count();
     let others_idle_ns = idle.iter().map(|places| idle_for(&own_name, places)).sum();
-    let by_iteration = is_by_iteration(reports);
-    let is_told = |rank: usize| !reports[rank].devices.is_empty() && (!by_iteration || reports[rank].steady.is_some());
     let others = || ranks.iter().copied().filter(|rank| *rank != late && is_told(*rank));
     let time: u64 = others().map(|rank| reports[rank].wall_ns * reports[rank].devices.len() as u64).sum();
     let lost: u64 = others().map(|rank| lost_by(&own_name, &reports[rank], &idle[rank])).sum();

@@ -160,7 +160,7 @@ fn of_ranks_that_are_late_in_turn_or_not_at_all_none_is_named() {
     let equal = job(|rank, iteration| 100_000 + u64::from(rank == chance(iteration)) * 25_000, &[0, 0]);
     assert!(AuditReport::of(&equal, "job", None).0.late.is_none());
     let by_little = job(|rank, _| 100_000 + u64::from(rank) * 30_000, &[0, 0]);
-    assert!(AuditReport::of(&by_little, "job", None).0.late.is_none(), "it costs less than a hundredth");
+    assert!(AuditReport::of(&by_little, "job", None).0.late.is_none(), "it costs less than two hundredths");
 }
 
 fn report(recording: &ProgramRecording) -> AuditReport {
@@ -175,6 +175,22 @@ fn a_rank_for_which_no_device_is_idle_is_not_named_however_late_it_is() {
     let report = report(&hidden);
     assert!(report.late.is_none(), "{:?}", report.late);
     assert!(report.idle.iter().all(|place| place.cause != IdleCause::Rank), "{:?}", report.idle);
+}
+
+#[test]
+fn a_late_rank_is_named_where_the_steady_state_of_another_begins_later() {
+    let late = |rank: u32, iteration| if rank == 1 { 4 * MS + chance(iteration) } else { 200_000 };
+    let mut recording = recorded(late, &[0, 0], |_| 0);
+    // What is unlike the rest is start-up.
+    let first = &mut recording.processes[0];
+    let at = first.work[90].clone();
+    first.work.insert(91, RecordedWork { name: "validate".into(), start: at.end, end: at.end + 500, ..at });
+    align(&mut recording);
+    let report = report(&recording);
+    let iterations: Vec<u64> = report.steady().map(|(_, steady)| steady.iterations).collect();
+    assert!(iterations[0] + 20 < iterations[1], "{iterations:?}");
+    let late = report.late.as_ref().unwrap();
+    assert_eq!((&*late.rank, &*late.place), ("rank 1", "train.py:40"));
 }
 
 #[test]
