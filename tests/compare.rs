@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use comparisons::{Scatter, runs_said_by_runs_taken};
+use comparisons::{Scatter, pairs_said_by_pairs_taken, runs_said_by_runs_taken};
 use fixture::row;
 use noise::{Rng, alarms, compared, found, in_runs, later, noisy, results_of, spec, timed, timed_in_runs, with_system};
 use rand::SeedableRng;
@@ -180,9 +180,10 @@ fn what_is_measured_by_turns_is_a_suite_a_results_file_or_a_program() {
 #[test]
 fn an_undecided_row_says_how_many_runs_decide_it() {
     // `.ci/long.d/comparisons` takes ten times as many files.
-    let quotients = runs_said_by_runs_taken(1).concat();
-    let middle = syncscope::measure::median(quotients);
-    assert!((0.7..=1.3).contains(&middle), "{middle}");
+    for quotients in [runs_said_by_runs_taken(1), pairs_said_by_pairs_taken(2)] {
+        let middle = syncscope::measure::median(quotients.concat());
+        assert!((0.7..=1.3).contains(&middle), "{middle}");
+    }
     let mut rng = Rng::seed_from_u64(13);
     let [a, b] = [(); 2].map(|()| noisy(&mut rng, 9, [2, 10], 5.0, true));
     let said = syncscope_book::undecided(&compared(&a, &b)).unwrap();

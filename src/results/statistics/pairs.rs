@@ -212,19 +212,24 @@ fn signed_ranks(pairs: usize) -> impl Fn(usize) -> f64 {
 /// How many pairs it takes, in the middle, until a row is known to lie within `threshold` of 0 or beyond it, by the
 /// differences that there are. The error of the look is shared with `rows` rows where it is to be a change. `None` where it
 /// takes more than a thousand, or where no number of pairs does.
+///
+/// Further pairs are taken to scatter as those that there are. Of a change the statistic of [`chances_over_pairs`] is foretold, and
+/// the chance of one as large in a relabelling, whose means scatter around 0: both as if they were normal.
 pub fn pairs_to_decide(differences: &[f64], threshold: f64, error: f64, rows: usize) -> Option<usize> {
     const MOST: usize = 1_000;
     let distances: Vec<f64> = differences.iter().map(|value| value.abs()).collect();
     let (moved, apart) = (mean(differences).abs(), mean(&distances));
-    let (of_moved, of_apart) = (standard_error(differences)?, standard_error(&distances).unwrap_or(0.0));
+    let scatter = |values: &[f64]| standard_error(values).map(|error| error * (values.len() as f64).sqrt());
+    let (of_moved, of_apart) = (scatter(differences)?, scatter(&distances).unwrap_or(0.0));
     let is_enough = |look: usize, pairs: usize| {
-        let error = error * share_of_look(look);
-        let reach = |error_now: f64, error: f64| {
-            let more = (differences.len() as f64 / pairs as f64).sqrt();
-            t_quantile(pairs as f64 - 1.0, 1.0 - error) * error_now * more
-        };
-        let is_same = apart + reach(of_apart, 2.0 * error) <= threshold;
-        let changes = moved - reach(of_moved, error / rows as f64) >= threshold;
+        let (count, error_now) = (pairs as f64, error * share_of_look(look));
+        let reach = |scatter: f64, level: f64| t_quantile(count - 1.0, level) * scatter / count.sqrt();
+        let is_same = apart + reach(of_apart, 1.0 - 2.0 * error_now) <= threshold;
+        let relabelled = of_moved.hypot(moved);
+        let statistic = ((moved - threshold) / of_moved + threshold / relabelled) * count.sqrt();
+        let chance = erfc(statistic / std::f64::consts::SQRT_2) * rows as f64;
+        let changes =
+            moved - reach(of_moved, 1.0 - error) >= threshold && chance.max(least_chance_of_pairs(pairs)) <= error_now;
         (is_same || changes) && pairs > differences.len()
     };
     let mut looks = (1..).zip(looks()).take_while(|(_, pairs)| *pairs <= MOST);
