@@ -20,6 +20,7 @@
 //! before, about a microsecond. Two stopwatches that disagree by more than their intervals measure two things, and their mean is
 //! neither.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::blocking::hold_for;
@@ -65,7 +66,7 @@ impl DeviceClock {
             return Err(DeviceError::invalid("DeviceClock::of", "there is no stream to time"));
         };
         let device = first.device();
-        if streams.iter().any(|stream| stream.device().name() != device.name()) {
+        if streams.iter().any(|stream| !Arc::ptr_eq(stream.device().engine(), device.engine())) {
             return Err(DeviceError::ForeignObject { what: "a stream", device: device.name().to_owned() });
         }
         Ok(Self {
@@ -331,6 +332,14 @@ mod tests {
             let sampled = Sampler::new(Protocol::samples(3)).sample(vec![case])?;
             assert!(sampled.sets[0].values().iter().all(|seconds| *seconds >= SPIN.as_secs_f64()), "{clock:?}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn streams_of_two_openings_of_a_device_have_no_clock() -> Result<(), CaseError> {
+        let (one, other) = (Device::open("cpu:0")?.stream()?, Device::open("cpu:0")?.stream()?);
+        let refused = DeviceClock::of(&[&one, &other]).map(drop);
+        assert!(matches!(refused, Err(DeviceError::ForeignObject { .. })), "{refused:?}");
         Ok(())
     }
 
