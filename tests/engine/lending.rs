@@ -17,6 +17,7 @@ mod cuda {
 
     pub(crate) const CHECKS: &[(&str, Check)] = &[
         ("a_stream_of_another_library_is_used_as_any_other", wrapped),
+        ("a_default_stream_of_another_context_is_refused_with_its_memory", of_another_context),
         ("a_stream_that_is_lent_knows_the_work_of_others", lent),
         ("memory_goes_to_another_library_and_back_without_a_copy", slices),
         ("memory_for_another_library_carries_what_is_pending", carried),
@@ -63,6 +64,21 @@ mod cuda {
             ensure(stream.is_complete()?, || "it is complete behind a wait".to_owned())?;
         }
         Ok(())
+    }
+
+    /// Default streams have one handle in all contexts.
+    fn of_another_context(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let other = CudaContext::new_non_primary(0, 0)?;
+        for theirs in [other.default_stream(), other.new_stream()?] {
+            let refused = device.wrap(&theirs);
+            ensure(matches!(refused, Err(DeviceError::ForeignObject { .. })), || format!("{refused:?}"))?;
+        }
+        let stream = device.wrap(&CudaContext::new(0)?.default_stream())?;
+        let refused = Tensor::of_slice(&stream, other.default_stream().clone_htod(&[1.0_f32])?, [1]);
+        ensure(matches!(refused, Err(DeviceError::InvalidArgument { .. })), || format!("{refused:?}"))
     }
 
     fn lent(device: &Device) -> Result<(), Failed> {

@@ -57,7 +57,7 @@ impl Device {
         wrap(self, Foreign::of(stream)?)
     }
 
-    /// A stream of the driver as one of this device; the null stream is the legacy default one.
+    /// A stream of the driver as one of this device; the null stream is the legacy default one of the device's GPU.
     ///
     /// # Safety
     /// The handle is that of a stream, which its owner keeps until nobody has a handle of the [`Stream`], nor of a tensor or
@@ -119,7 +119,7 @@ impl<T: Element> Tensor<T> {
     /// shape.
     pub fn of_slice(stream: &Stream, slice: CudaSlice<T>, shape: impl Into<Vec<usize>>) -> Result<Self> {
         let inner = stream.inner()?;
-        if slice.stream().cu_stream() != inner.handle() {
+        if !inner.is(slice.stream()) {
             let reason = "the memory was allocated on another stream: wrap that one";
             return Err(DeviceError::invalid("of_slice", reason));
         }

@@ -87,15 +87,26 @@ impl Stream {
     /// # Errors
     /// It is one of another context.
     pub(crate) fn wrap(context: &Arc<Context>, Foreign { raw, owner }: Foreign) -> Result<Self> {
-        context.bind()?;
-        let mut of = ptr::null_mut();
-        // Safety: the stream is live, as its owner is kept or the caller of `wrap_raw` has promised; the null stream is that of the
-        // current context.
-        context.check("cuStreamGetCtx", unsafe { sys::cuStreamGetCtx(raw, &mut of) })?;
+        let of = match &owner {
+            // Of a default stream the driver tells the context that is current, whichever it was made for.
+            Some(owner) => owner.context().cu_ctx(),
+            None => {
+                context.bind()?;
+                let mut of = ptr::null_mut();
+                // Safety: the stream is live, as the caller of `wrap_raw` has promised.
+                context.check("cuStreamGetCtx", unsafe { sys::cuStreamGetCtx(raw, &mut of) })?;
+                of
+            }
+        };
         if of != context.raw() {
             return Err(DeviceError::ForeignObject { what: "a stream", device: context.name().to_owned() });
         }
         Ok(Self { raw, context: context.clone(), shared: AtomicBool::new(true), owner })
+    }
+
+    /// Whether `cudarc` has it as `other`: the default streams of all contexts have one handle.
+    pub(crate) fn is(&self, other: &CudaStream) -> bool {
+        other.cu_stream() == self.raw && other.context().cu_ctx() == self.context.raw()
     }
 
     /// Whether others enqueue on it, too.
@@ -133,7 +144,7 @@ impl Stream {
     }
 
     #[inline]
-    pub(crate) fn raw(&self) -> CUstream {
+    pub(super) fn raw(&self) -> CUstream {
         self.raw
     }
 

@@ -72,7 +72,7 @@ impl CudaMemory {
         stream: &Arc<CudaStream>,
         len: usize,
     ) -> Result<Option<CudaSlice<T>>> {
-        if len != self.len || !lock(&self.guests).is_empty() || stream.cu_stream() != self.home.handle() {
+        if len != self.len || !lock(&self.guests).is_empty() || !self.home.is(stream) {
             return Ok(None);
         }
         let home = self.home.clone();

@@ -251,9 +251,9 @@ impl StreamInner {
         !self.raw.is_shared() && self.left() - self.idle_since.load(Ordering::Acquire) <= ROOM
     }
 
-    /// The driver's handle of it.
-    pub(crate) fn handle(&self) -> CUstream {
-        self.raw.raw()
+    /// As [`Stream::is`].
+    pub(crate) fn is(&self, other: &CudaStream) -> bool {
+        self.raw.is(other)
     }
 
     /// As [`Stream::lend`].
