@@ -6,7 +6,8 @@ mod cuda {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use cudarc::driver::{CudaContext, CudaStream, DevicePtr};
+    use cudarc::driver::sys::CUresult;
+    use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DriverError};
     use libtest_mimic::Failed;
     use syncscope::device::{Code, Device, Launch};
     use syncscope::error::DeviceError;
@@ -21,6 +22,8 @@ mod cuda {
         ("a_stream_that_is_lent_knows_the_work_of_others", lent),
         ("memory_goes_to_another_library_and_back_without_a_copy", slices),
         ("memory_for_another_library_carries_what_is_pending", carried),
+        ("memory_that_another_stream_has_yet_to_read_is_not_written", read_elsewhere),
+        ("memory_goes_to_no_library_whose_last_drop_failed", after_a_failed_drop),
         ("memory_of_another_library_outlives_its_use_on_held_streams", guests),
         ("calls_of_another_library_are_recorded_with_their_waits_and_lines", audited),
         ("a_wrapped_stream_that_is_dropped_with_work_pending_ends_it", dropped),
@@ -152,6 +155,49 @@ mod cuda {
             reader.synchronize()?;
         }
         Ok(())
+    }
+
+    /// A write waits for what another stream has yet to read.
+    fn read_elsewhere(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        const LEN: usize = 1 << 10;
+        let context = CudaContext::new(0)?;
+        let (theirs, reader) = (context.new_stream()?, context.new_stream()?);
+        let (stream, held) = (device.wrap(&theirs)?, device.wrap(&reader)?);
+        let slice = theirs.clone_htod(&[1.0_f32; LEN])?;
+        let mut copy = reader.alloc_zeros::<f32>(LEN)?;
+        let gate = device.gate()?;
+        held.wait_gate(&gate)?;
+        reader.memcpy_dtod(&slice, &mut copy)?;
+        let x = Tensor::of_slice(&stream, slice, [LEN])?;
+        x.affine_in_place(0.0, 5.0)?;
+        std::thread::sleep(Duration::from_millis(20));
+        ensure(!stream.is_complete()?, || "the write waits for the read".to_owned())?;
+        gate.open();
+        ensure(reader.clone_dtoh(&copy)? == [1.0; LEN] && x.to_vec()? == [5.0; LEN], || "both are right".to_owned())
+    }
+
+    /// What `cudarc` keeps of a drop that failed is an error of the next call, and no panic.
+    fn after_a_failed_drop(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let theirs = CudaContext::new(0)?.new_stream()?;
+        let stream = device.wrap(&theirs)?;
+        let fails = || theirs.context().record_err::<()>(Err(DriverError(CUresult::CUDA_ERROR_INVALID_VALUE)));
+        let slice = theirs.clone_htod(&[1.0_f32; 3])?;
+        let (one, other) = (stream.ones::<f32>([3])?, stream.ones::<f32>([3])?);
+        fails();
+        let taken = one.into_slice().map(drop);
+        fails();
+        let given = Tensor::of_slice(&stream, slice, [3]).map(drop);
+        for outcome in [taken, given] {
+            let said = outcome.err().map(|error| error.to_string()).unwrap_or_default();
+            ensure(said.contains("CUDA_ERROR_INVALID_VALUE"), || format!("{said:?} does not name the failure"))?;
+        }
+        ensure(theirs.clone_dtoh(&other.into_slice()?)? == [1.0; 3], || "the next goes through".to_owned())
     }
 
     fn guests(device: &Device) -> Result<(), Failed> {

@@ -22,7 +22,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+use cudarc::driver::{CudaSlice, CudaStream};
 
 use super::driver::Foreign;
 use super::engine::CudaEngine;
@@ -112,18 +112,20 @@ impl Stream {
 /// Memory of other libraries.
 impl<T: Element> Tensor<T> {
     /// A tensor of `cudarc`'s memory, without a copy: of the stream on which that was allocated, [wrapped](Device::wrap) or
-    /// [lent](Stream::lend).
+    /// [lent](Stream::lend). The stream waits for what other streams of `cudarc` have yet to read or write there, by the events that
+    /// the memory carries, if it does: see [`into_slice`](Self::into_slice).
     ///
     /// # Errors
     /// [`DeviceError::InvalidArgument`] where it was allocated on another stream, or has another number of elements than the
-    /// shape.
+    /// shape; the driver's, also one that `cudarc` kept of an earlier call, as of a drop, for its next.
     pub fn of_slice(stream: &Stream, slice: CudaSlice<T>, shape: impl Into<Vec<usize>>) -> Result<Self> {
         let inner = stream.inner()?;
         if !inner.is(slice.stream()) {
             let reason = "the memory was allocated on another stream: wrap that one";
             return Err(DeviceError::invalid("of_slice", reason));
         }
-        let (len, address) = (slice.len(), slice.device_ptr(slice.stream()).0);
+        let (slice, address) = inner.device.gpu.context.written(slice)?;
+        let len = slice.len();
         let memory = CudaMemory::of_other(inner.clone(), T::DTYPE, len, address, Box::new(slice));
         Self::of_memory(stream, Arc::new(memory), len, shape.into())
     }
@@ -136,7 +138,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     /// [`DeviceError::InvalidArgument`] where something else uses the memory: another handle of the tensor, a part of it, or another
-    /// stream; a failure of the stream.
+    /// stream; a failure of the stream; the driver's, as in [`of_slice`](Self::of_slice).
     pub fn into_slice(self) -> Result<CudaSlice<T>> {
         let stream = self.stream().lend()?;
         let shared = || DeviceError::invalid("into_slice", "another tensor or stream uses the memory, too");

@@ -386,10 +386,7 @@ impl Context {
     /// from the first that a context makes. That can wait for a closed gate, so one is made before any closes.
     pub(crate) fn lending(&self) -> Result<&Arc<CudaContext>> {
         if self.lending.get().is_none() {
-            let made = self.new_lending().map_err(|error| {
-                let failed = self.check("cuDevicePrimaryCtxRetain", error.0).err();
-                failed.unwrap_or_else(|| DeviceError::call_failed(self.name(), "cuStreamCreate", error.to_string()))
-            })?;
+            let made = self.checked("cuDevicePrimaryCtxRetain", self.new_lending())?;
             let _ = self.lending.set(made);
         }
         let made = self.lending.get().map(|stream| stream.context());
