@@ -212,14 +212,16 @@ impl CudaKernel {
         DeviceError::invalid("launch", format!("`{}`: {}", self.name, beyond(&self.limits, launch)))
     }
 
-    /// Tells the driver of more shared memory than is usual, once.
+    /// Tells the driver of more shared memory than is usual, once: of all that there is, as what it is told last holds for all who
+    /// have the kernel.
     #[inline]
     fn allow(&self, shared_bytes: u32) -> Result<()> {
         if shared_bytes <= self.shared.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.device.gpu.context.allow_shared(self.function, shared_bytes)?;
-        self.shared.fetch_max(shared_bytes, Ordering::Relaxed);
+        let most = self.limits.shared_bytes;
+        self.device.gpu.context.allow_shared(self.function, most)?;
+        self.shared.store(most, Ordering::Relaxed);
         Ok(())
     }
 }
