@@ -6,7 +6,7 @@ mod cuda {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use cudarc::driver::sys::CUresult;
+    use cudarc::driver::sys::{CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode};
     use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DriverError};
     use libtest_mimic::Failed;
     use syncscope::device::{Code, Device, Launch};
@@ -26,6 +26,7 @@ mod cuda {
         ("memory_goes_to_no_library_whose_last_drop_failed", after_a_failed_drop),
         ("memory_of_another_library_outlives_its_use_on_held_streams", guests),
         ("calls_of_another_library_are_recorded_with_their_waits_and_lines", audited),
+        ("a_stream_that_another_library_captures_is_left_alone", captured_elsewhere),
         ("a_wrapped_stream_that_is_dropped_with_work_pending_ends_it", dropped),
         ("a_wrapped_stream_that_is_dropped_beside_a_held_one_waits_for_no_gate", dropped_beside_a_gate),
     ];
@@ -299,6 +300,36 @@ mod cuda {
         })?;
         let names: Vec<&str> = audit.sync_points.iter().map(|point| point.name.as_str()).collect();
         ensure(names == ["Stream::synchronize"], || audit.to_string())
+    }
+
+    /// What is dropped, and calls on other streams, ask nothing of a stream that another library captures.
+    fn captured_elsewhere(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let (own, context) = (device.stream()?, CudaContext::new(0)?);
+        let theirs = context.new_stream()?;
+        let (stream, again) = (device.wrap(&theirs)?, device.wrap(&theirs)?);
+        let x = stream.ones::<f32>([1000])?;
+        x.sum()?.item()?;
+        again.ones::<f32>([10])?.sum()?.item()?;
+        let of = Tensor::of_slice(&stream, theirs.clone_htod(&[1.0_f32; 100])?, [100])?;
+        stream.synchronize()?;
+        // Safety: one stream uses it.
+        unsafe { context.disable_event_tracking() };
+        let mut slice = theirs.alloc_zeros::<f32>(1000)?;
+        theirs.synchronize()?;
+        theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED)?;
+        theirs.memset_zeros(&mut slice)?;
+        drop((x, again, of));
+        for size in [33_333, 77_777, 200_001] {
+            own.ones::<f32>([size])?;
+        }
+        ensure(device.stream()?.ones::<f32>([10])?.sum()?.item()? == 10.0, || "another stream".to_owned())?;
+        device.trim()?;
+        let graph = theirs.end_capture(CUgraphInstantiate_flags(0))?;
+        ensure(graph.is_some(), || "the capture goes on".to_owned())?;
+        ensure(stream.ones::<f32>([1000])?.sum()?.item()? == 1000.0, || "and the stream behind it".to_owned())
     }
 
     /// Its owner ends it by a call that may wait for all streams.

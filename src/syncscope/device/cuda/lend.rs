@@ -16,7 +16,8 @@
 //! is another one on each thread: [`Device::wrap`] refuses it.
 //!
 //! While one library captures a stream ([`Stream::capture`] captures apart, and leaves the stream itself alone), the others must
-//! not use it: the driver has their calls fail, and the capture with them.
+//! not use it: what they enqueue becomes a part of the capture without a word, and the driver has their questions and waits fail, also
+//! those for the device, and the capture with them. Calls on other streams, and drops, leave it alone.
 
 use std::any::Any;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys::{
     self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUresult, CUstream,
-    CUstream_flags, CUstreamCaptureMode, CUstreamWaitValue_flags,
+    CUstream_flags, CUstreamCaptureMode, CUstreamCaptureStatus, CUstreamWaitValue_flags,
 };
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
@@ -113,6 +113,20 @@ impl Stream {
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
         self.shared.load(Ordering::Acquire)
+    }
+
+    /// Whether another library captures it: then the driver has a question fail, and the capture with it. It does not with this one.
+    pub(crate) fn is_captured(&self) -> bool {
+        if !self.is_shared() || self.bind().is_err() {
+            return false;
+        }
+        let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // Safety: the stream is live; writes one number.
+        match unsafe { sys::cuStreamIsCapturing(self.raw, &mut status) } {
+            CUresult::CUDA_SUCCESS => status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
+            // Of the legacy default stream, while one that is ordered against it is captured.
+            failed => failed == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+        }
     }
 
     /// Its handle, for others.

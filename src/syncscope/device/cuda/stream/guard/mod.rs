@@ -256,6 +256,11 @@ impl StreamInner {
         self.raw.is(other)
     }
 
+    /// As [`Stream::is_captured`].
+    pub(crate) fn is_captured(&self) -> bool {
+        self.raw.is_captured()
+    }
+
     /// As [`Stream::lend`].
     pub(crate) fn lend(&self) -> Result<Arc<CudaStream>> {
         self.device.check()?;
