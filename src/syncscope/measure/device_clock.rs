@@ -179,8 +179,7 @@ impl DeviceClock {
             let before = enqueued();
             let result = region()?;
             if before.is_some() && before == enqueued() {
-                let reason = "the device did nothing: the region enqueues nothing on the streams that are timed";
-                return Err(DeviceError::EventNotReady { reason }.into());
+                return Err(nothing().into());
             }
             Ok(result)
         }
@@ -274,6 +273,12 @@ impl DeviceClock {
         self.end.synchronize()?;
         Ok(self.end.elapsed_since(&self.start)?.as_secs_f64())
     }
+}
+
+/// A region has no time.
+pub(super) fn nothing() -> DeviceError {
+    let reason = "the device did nothing: the region enqueues nothing on the streams that are timed";
+    DeviceError::EventNotReady { reason }
 }
 
 /// What times a case on a device: a clock, or a stream, for a clock of it by events.
