@@ -4,7 +4,9 @@
 //! The device begins each launch some time after the end of the one before it. Behind a gate that pause is in the time of every
 //! kernel, and in no record of one. It is measured in the same rounds: a kernel that reads and writes 4,096 numbers, timed behind a
 //! gate less its record. The last row is the time behind the gate less as many pauses as the region launches kernels. What it does
-//! not cover: the pause of a large grid is longer, as its last writes take time that its record leaves out.
+//! not cover: the pause of a large grid is longer, as its last writes take time that its record leaves out. Events that the region
+//! records or has a stream wait for, as `cudarc` does for its memory, take time behind a gate, too, and have no record. Launches of
+//! other threads meanwhile are counted with the region's.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -3,7 +3,11 @@
 //!
 //! A wrapped stream is used as any other: gates hold it, captures and recordings take in what is called through it, and drops
 //! wait for nothing. What its owner enqueues by other ways is in the stream's order like all else. A wrapped stream and others
-//! are put in order as any two are: by an [`Event`](crate::device::Event).
+//! are put in order as any two are: by an [`Event`](crate::device::Event). The driver itself orders the legacy default stream alone, and
+//! that against all streams that were created as blocking: a gate on it holds them, too, and one on any of them holds it.
+//!
+//! A call makes the context of its GPU current on the thread that calls, and leaves it so: who calls the driver beside it, in another
+//! context, makes that current again.
 //!
 //! # Beside candle
 //! Both crates go into one program as they are; `examples/others` in the repository has one. This library has `cudarc` load CUDA's
