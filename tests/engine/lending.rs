@@ -6,6 +6,7 @@ mod cuda {
     use std::sync::Arc;
     use std::time::Duration;
 
+    use cudarc::driver::result::stream;
     use cudarc::driver::sys::{CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode};
     use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DriverError};
     use libtest_mimic::Failed;
@@ -26,6 +27,7 @@ mod cuda {
         ("memory_goes_to_no_library_whose_last_drop_failed", after_a_failed_drop),
         ("memory_of_another_library_outlives_its_use_on_held_streams", guests),
         ("calls_of_another_library_are_recorded_with_their_waits_and_lines", audited),
+        ("a_stream_may_be_ended_by_its_owner_behind_a_wait_for_the_device", ended_by_its_owner),
         ("a_stream_that_another_library_captures_is_left_alone", captured_elsewhere),
         ("a_wrapped_stream_that_is_dropped_with_work_pending_ends_it", dropped),
         ("a_wrapped_stream_that_is_dropped_beside_a_held_one_waits_for_no_gate", dropped_beside_a_gate),
@@ -300,6 +302,39 @@ mod cuda {
         })?;
         let names: Vec<&str> = audit.sync_points.iter().map(|point| point.name.as_str()).collect();
         ensure(names == ["Stream::synchronize"], || audit.to_string())
+    }
+
+    /// The driver's stream is not used any more, also where a guest used its memory.
+    fn ended_by_its_owner(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let (guest, context) = (device.stream()?, CudaContext::new(0)?);
+        device.synchronize()?;
+        let before = device.footprint().streams;
+        for _ in 0..3 {
+            context.bind_to_thread()?;
+            let raw = stream::create(stream::StreamKind::NonBlocking)?;
+            let y = {
+                // Safety: it is ended after the wait for the device.
+                let theirs = unsafe { device.wrap_raw(raw) }?;
+                let x = theirs.ones::<f32>([4096])?;
+                let of = Tensor::of_slice(&theirs, theirs.lend()?.clone_htod(&[1.0_f32; 4096])?, [4096])?;
+                let event = device.event()?;
+                theirs.record(&event)?;
+                guest.wait(&event)?;
+                x.on(&guest)?.add(&of.on(&guest)?)?
+            };
+            device.synchronize()?;
+            let now = device.footprint().streams;
+            ensure(now == before, || format!("{now} streams are kept in place of {before}"))?;
+            // Safety: nobody uses it any more.
+            unsafe { stream::destroy(raw) }?;
+            ensure(y.sum()?.item()? == 8192.0, || "what the guest computed".to_owned())?;
+            guest.ones::<f32>([70_000])?;
+            device.trim()?;
+        }
+        Ok(())
     }
 
     /// What is dropped, and calls on other streams, ask nothing of a stream that another library captures.

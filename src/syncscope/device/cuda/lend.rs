@@ -66,7 +66,8 @@ impl Device {
     ///
     /// # Safety
     /// The handle is that of a stream, which its owner keeps until nobody has a handle of the [`Stream`], nor of a tensor or
-    /// graph of it, and [`Device::synchronize`] has returned after that.
+    /// graph of it or of its memory, and [`Device::synchronize`] has returned after that, beside which no other thread was in a call on
+    /// the stream or the device: such a call may look at all streams. Where that is not known it is kept as long as the process.
     ///
     /// # Errors
     /// As [`wrap`](Self::wrap).
