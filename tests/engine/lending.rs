@@ -6,7 +6,9 @@ mod cuda {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use cudarc::driver::{CudaContext, CudaStream, DevicePtr};
+    use cudarc::driver::result::stream;
+    use cudarc::driver::sys::{CUgraphInstantiate_flags, CUresult, CUstreamCaptureMode};
+    use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DriverError};
     use libtest_mimic::Failed;
     use syncscope::device::{Code, Device, Launch};
     use syncscope::error::DeviceError;
@@ -17,11 +19,16 @@ mod cuda {
 
     pub(crate) const CHECKS: &[(&str, Check)] = &[
         ("a_stream_of_another_library_is_used_as_any_other", wrapped),
+        ("a_default_stream_of_another_context_is_refused_with_its_memory", of_another_context),
         ("a_stream_that_is_lent_knows_the_work_of_others", lent),
         ("memory_goes_to_another_library_and_back_without_a_copy", slices),
         ("memory_for_another_library_carries_what_is_pending", carried),
+        ("memory_that_another_stream_has_yet_to_read_is_not_written", read_elsewhere),
+        ("memory_goes_to_no_library_whose_last_drop_failed", after_a_failed_drop),
         ("memory_of_another_library_outlives_its_use_on_held_streams", guests),
         ("calls_of_another_library_are_recorded_with_their_waits_and_lines", audited),
+        ("a_stream_may_be_ended_by_its_owner_behind_a_wait_for_the_device", ended_by_its_owner),
+        ("a_stream_that_another_library_captures_is_left_alone", captured_elsewhere),
         ("a_wrapped_stream_that_is_dropped_with_work_pending_ends_it", dropped),
         ("a_wrapped_stream_that_is_dropped_beside_a_held_one_waits_for_no_gate", dropped_beside_a_gate),
     ];
@@ -63,6 +70,21 @@ mod cuda {
             ensure(stream.is_complete()?, || "it is complete behind a wait".to_owned())?;
         }
         Ok(())
+    }
+
+    /// Default streams have one handle in all contexts.
+    fn of_another_context(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let other = CudaContext::new_non_primary(0, 0)?;
+        for theirs in [other.default_stream(), other.new_stream()?] {
+            let refused = device.wrap(&theirs);
+            ensure(matches!(refused, Err(DeviceError::ForeignObject { .. })), || format!("{refused:?}"))?;
+        }
+        let stream = device.wrap(&CudaContext::new(0)?.default_stream())?;
+        let refused = Tensor::of_slice(&stream, other.default_stream().clone_htod(&[1.0_f32])?, [1]);
+        ensure(matches!(refused, Err(DeviceError::InvalidArgument { .. })), || format!("{refused:?}"))
     }
 
     fn lent(device: &Device) -> Result<(), Failed> {
@@ -136,6 +158,49 @@ mod cuda {
             reader.synchronize()?;
         }
         Ok(())
+    }
+
+    /// A write waits for what another stream has yet to read.
+    fn read_elsewhere(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        const LEN: usize = 1 << 10;
+        let context = CudaContext::new(0)?;
+        let (theirs, reader) = (context.new_stream()?, context.new_stream()?);
+        let (stream, held) = (device.wrap(&theirs)?, device.wrap(&reader)?);
+        let slice = theirs.clone_htod(&[1.0_f32; LEN])?;
+        let mut copy = reader.alloc_zeros::<f32>(LEN)?;
+        let gate = device.gate()?;
+        held.wait_gate(&gate)?;
+        reader.memcpy_dtod(&slice, &mut copy)?;
+        let x = Tensor::of_slice(&stream, slice, [LEN])?;
+        x.affine_in_place(0.0, 5.0)?;
+        std::thread::sleep(Duration::from_millis(20));
+        ensure(!stream.is_complete()?, || "the write waits for the read".to_owned())?;
+        gate.open();
+        ensure(reader.clone_dtoh(&copy)? == [1.0; LEN] && x.to_vec()? == [5.0; LEN], || "both are right".to_owned())
+    }
+
+    /// What `cudarc` keeps of a drop that failed is an error of the next call, and no panic.
+    fn after_a_failed_drop(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let theirs = CudaContext::new(0)?.new_stream()?;
+        let stream = device.wrap(&theirs)?;
+        let fails = || theirs.context().record_err::<()>(Err(DriverError(CUresult::CUDA_ERROR_INVALID_VALUE)));
+        let slice = theirs.clone_htod(&[1.0_f32; 3])?;
+        let (one, other) = (stream.ones::<f32>([3])?, stream.ones::<f32>([3])?);
+        fails();
+        let taken = one.into_slice().map(drop);
+        fails();
+        let given = Tensor::of_slice(&stream, slice, [3]).map(drop);
+        for outcome in [taken, given] {
+            let said = outcome.err().map(|error| error.to_string()).unwrap_or_default();
+            ensure(said.contains("CUDA_ERROR_INVALID_VALUE"), || format!("{said:?} does not name the failure"))?;
+        }
+        ensure(theirs.clone_dtoh(&other.into_slice()?)? == [1.0; 3], || "the next goes through".to_owned())
     }
 
     fn guests(device: &Device) -> Result<(), Failed> {
@@ -237,6 +302,69 @@ mod cuda {
         })?;
         let names: Vec<&str> = audit.sync_points.iter().map(|point| point.name.as_str()).collect();
         ensure(names == ["Stream::synchronize"], || audit.to_string())
+    }
+
+    /// The driver's stream is not used any more, also where a guest used its memory.
+    fn ended_by_its_owner(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let (guest, context) = (device.stream()?, CudaContext::new(0)?);
+        device.synchronize()?;
+        let before = device.footprint().streams;
+        for _ in 0..3 {
+            context.bind_to_thread()?;
+            let raw = stream::create(stream::StreamKind::NonBlocking)?;
+            let y = {
+                // Safety: it is ended after the wait for the device.
+                let theirs = unsafe { device.wrap_raw(raw) }?;
+                let x = theirs.ones::<f32>([4096])?;
+                let of = Tensor::of_slice(&theirs, theirs.lend()?.clone_htod(&[1.0_f32; 4096])?, [4096])?;
+                let event = device.event()?;
+                theirs.record(&event)?;
+                guest.wait(&event)?;
+                x.on(&guest)?.add(&of.on(&guest)?)?
+            };
+            device.synchronize()?;
+            let now = device.footprint().streams;
+            ensure(now == before, || format!("{now} streams are kept in place of {before}"))?;
+            // Safety: nobody uses it any more.
+            unsafe { stream::destroy(raw) }?;
+            ensure(y.sum()?.item()? == 8192.0, || "what the guest computed".to_owned())?;
+            guest.ones::<f32>([70_000])?;
+            device.trim()?;
+        }
+        Ok(())
+    }
+
+    /// What is dropped, and calls on other streams, ask nothing of a stream that another library captures.
+    fn captured_elsewhere(device: &Device) -> Result<(), Failed> {
+        if !wraps(device)? {
+            return Ok(());
+        }
+        let (own, context) = (device.stream()?, CudaContext::new(0)?);
+        let theirs = context.new_stream()?;
+        let (stream, again) = (device.wrap(&theirs)?, device.wrap(&theirs)?);
+        let x = stream.ones::<f32>([1000])?;
+        x.sum()?.item()?;
+        again.ones::<f32>([10])?.sum()?.item()?;
+        let of = Tensor::of_slice(&stream, theirs.clone_htod(&[1.0_f32; 100])?, [100])?;
+        stream.synchronize()?;
+        // Safety: one stream uses it.
+        unsafe { context.disable_event_tracking() };
+        let mut slice = theirs.alloc_zeros::<f32>(1000)?;
+        theirs.synchronize()?;
+        theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED)?;
+        theirs.memset_zeros(&mut slice)?;
+        drop((x, again, of));
+        for size in [33_333, 77_777, 200_001] {
+            own.ones::<f32>([size])?;
+        }
+        ensure(device.stream()?.ones::<f32>([10])?.sum()?.item()? == 10.0, || "another stream".to_owned())?;
+        device.trim()?;
+        let graph = theirs.end_capture(CUgraphInstantiate_flags(0))?;
+        ensure(graph.is_some(), || "the capture goes on".to_owned())?;
+        ensure(stream.ones::<f32>([1000])?.sum()?.item()? == 1000.0, || "and the stream behind it".to_owned())
     }
 
     /// Its owner ends it by a call that may wait for all streams.

@@ -319,6 +319,12 @@ API int cuStreamEndCapture(Stream *stream, Graph **graph) {
     *graph = captured.release();
     return OK;
 }
+API int cuStreamIsCapturing(Stream *stream, int *status) {
+    stream = of(stream);
+    std::lock_guard<std::mutex> lock(stream->mutex);
+    *status = stream->capture ? 1 : 0;
+    return OK;
+}
 API int cuCtxSynchronize() {
     {
         std::lock_guard<std::mutex> among(captures_mutex);

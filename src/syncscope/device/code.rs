@@ -114,8 +114,8 @@ impl Device {
     ///
     /// # Errors
     /// [`DeviceError::NotApplicable`] on an engine that runs no code of one's own; [`DeviceError::KernelBuild`] with file, line
-    /// and the line itself for a source that does not compile; [`DeviceError::EngineUnavailable`] where there is no compiler;
-    /// [`DeviceError::CallFailed`] for an image that the driver refuses.
+    /// and the line itself for a source that does not compile, and for an image that is cut off; [`DeviceError::EngineUnavailable`]
+    /// where there is no compiler; [`DeviceError::CallFailed`] for an image that the driver refuses.
     pub fn load(&self, code: &Code) -> Result<Module> {
         Ok(Module { raw: self.engine().load(code)?, name: code.name.clone().into() })
     }
@@ -216,7 +216,7 @@ impl Launch {
         Self { grid, block, shared_bytes: 0 }
     }
 
-    /// As many blocks of `threads` as have a thread for each of `elements`.
+    /// As many blocks of `threads` as have a thread for each of `elements`: for none it is a launch of nothing, which is refused.
     #[inline]
     pub fn over(elements: usize, threads: u32) -> Self {
         let blocks = elements.div_ceil(threads.max(1) as usize);

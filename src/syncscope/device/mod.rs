@@ -213,7 +213,7 @@ impl Device {
     }
 
     /// Whether the device is lost, as after an access outside of its memory: every further call fails with the first cause, in
-    /// this process.
+    /// this process. This asks the device for nothing: of what another library was told, the first call that asks knows.
     pub fn is_lost(&self) -> bool {
         self.engine.check().is_err()
     }

@@ -140,7 +140,8 @@ impl Stream {
         self.enqueue(&Operation::Spin { duration })
     }
 
-    /// Whether everything enqueued so far has completed. Never blocks.
+    /// Whether everything enqueued so far has completed. Never blocks, but on a stream that another library uses: while that waits for
+    /// room in the stream's full queue, the driver has the question wait with it.
     ///
     /// So it has after a read, such as [`item`](crate::tensor::Tensor::item), until more is enqueued. The driver's own query
     /// (`cuStreamQuery`) can say otherwise for some microseconds: it counts the copy's end, the read its value.
@@ -167,7 +168,8 @@ impl Stream {
         self.shared.number
     }
 
-    /// Whether both handles are the same stream.
+    /// Whether both handles are the same stream: clones of one. Two that were made of one stream of another library are not, though
+    /// that puts their work in order: a tensor of the one is used on the other by [`on`](crate::tensor::Tensor::on), without an event.
     #[inline]
     pub fn is_same(&self, other: &Stream) -> bool {
         Arc::ptr_eq(&self.raw, &other.raw)

@@ -35,6 +35,9 @@ const THREAD_BYTES: usize = 4 * (size_of::<ThreadId>() + size_of::<Thread>());
 /// What a stack takes until its line is looked up: that of a deep one.
 const STACK_BYTES: usize = 8 << 10;
 
+/// Why a recording knows no calls of other libraries that it would know otherwise.
+pub(crate) const BEHIND_A_GATE: &str = "a closed gate holds a stream";
+
 /// A device's tracer.
 #[derive(Default)]
 pub(crate) struct Tracer {

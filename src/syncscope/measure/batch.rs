@@ -24,7 +24,7 @@ use std::hint::black_box;
 use std::mem::needs_drop;
 
 use super::clock::{Timer, mean_cost, step};
-use super::device_clock::DeviceClock;
+use super::device_clock::{DeviceClock, nothing};
 use crate::error::CaseError;
 
 /// The most of a sample that is the clock's: its cost and its step.
@@ -34,6 +34,8 @@ const SHARE: f64 = 0.01;
 const OF_DEVICE: f64 = 500e-6;
 /// The most calls in a sample: of a function that takes no time at all.
 const MOST: usize = 1 << 24;
+/// The same behind a gate: where so many are not enough, they enqueue nothing.
+const MOST_OF_DEVICE: usize = 1 << 16;
 /// The longest that the inputs of a sample may take to make, in seconds.
 const MAKING: f64 = 0.1;
 /// The tries of which the shortest counts.
@@ -77,6 +79,9 @@ impl<'a> Batch<'a> {
     /// `region` is called behind a closed gate.
     pub(super) fn of_device<R>(clock: DeviceClock, mut region: impl FnMut() -> Result<R, CaseError> + 'a) -> Self {
         let time = Box::new(move |calls| {
+            if calls > MOST_OF_DEVICE {
+                return Err(nothing().into());
+            }
             let seconds = clock.time_batch(calls, &mut region)?;
             Ok(Seconds { inputs: 0.0, calls: seconds })
         });
@@ -183,6 +188,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
+    use crate::device::Device;
     use crate::error::DeviceError;
 
     /// A clock of the test's own: time passes where the test says so.
@@ -307,6 +313,15 @@ mod tests {
         let sample = batch.measure().unwrap();
         assert!((sample / 1e-6 - 1.0).abs() < 0.02, "{sample}");
         assert_eq!((inputs.get(), seen.get()), (10, 10));
+    }
+
+    #[test]
+    fn calls_that_enqueue_nothing_have_no_time_behind_a_gate() {
+        let stream = Device::open("cpu:0").unwrap().stream().unwrap();
+        // As of a stream on which others enqueue, too: nobody counts what they do.
+        let clock = DeviceClock::new(&stream).unwrap().behind_gate();
+        let refused = Batch::of_device(clock, || Ok(())).prepare().unwrap_err();
+        assert!(refused.to_string().contains("the device did nothing"), "{refused}");
     }
 
     #[test]

@@ -269,7 +269,9 @@ impl<'a> Case<'a> {
     }
 
     /// A case timed on a device, of whatever the region enqueues there: by a [`DeviceClock`](super::DeviceClock), or by two events on
-    /// a `&stream`. A region that enqueues nothing on the clock's streams is an error.
+    /// a `&stream`. A region that enqueues nothing on the clock's streams is an error. On a stream of another library, and on one that
+    /// was lent, nobody counts what others enqueue: there two events show for nothing what they always do, which
+    /// [findings](super::Samples::near_floor) say of the samples.
     ///
     /// # Errors
     /// Where the device gives no event.

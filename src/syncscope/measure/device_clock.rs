@@ -4,7 +4,7 @@
 //! |---|---|
 //! | events ([`DeviceClock::new`]) | from the start of the region to the end of its work: also the time in which the device waited for launches |
 //! | behind a gate ([`DeviceClock::behind_gate`]) | the work of the region, all launched before the first of it ran, in a batch of calls; with each launch the device's own pause before the next |
-//! | records ([`DeviceClock::by_records`]) | what the device's own records say, CUPTI's on CUDA: from the start of the first work to the end of the last |
+//! | records ([`DeviceClock::by_records`]) | what the device's own records say, CUPTI's on CUDA: from the start of the first work to the end of the last, on whichever stream |
 //!
 //! # Method
 //! Events: one is recorded before the region and one behind it; times between events of CUDA have a resolution of about 0.5 µs.
@@ -17,9 +17,11 @@
 //!
 //! # What it does not cover
 //! A short kernel takes longer behind a gate than by its record: the device begins each launch some time after the end of the one
-//! before, about a microsecond. Two stopwatches that disagree by more than their intervals measure two things, and their mean is
-//! neither.
+//! before, about a microsecond. Records are of all that this process does on the device meanwhile: let no other thread use it.
+//!
+//! Two stopwatches that disagree by more than their intervals measure two things, and their mean is neither.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::blocking::hold_for;
@@ -65,7 +67,7 @@ impl DeviceClock {
             return Err(DeviceError::invalid("DeviceClock::of", "there is no stream to time"));
         };
         let device = first.device();
-        if streams.iter().any(|stream| stream.device().name() != device.name()) {
+        if streams.iter().any(|stream| !Arc::ptr_eq(stream.device().engine(), device.engine())) {
             return Err(DeviceError::ForeignObject { what: "a stream", device: device.name().to_owned() });
         }
         Ok(Self {
@@ -90,7 +92,8 @@ impl DeviceClock {
         Self { way: Clock::DeviceBatch, ..self }
     }
 
-    /// The same, by the device's own records. Each time makes a recording of the device, which takes some milliseconds.
+    /// The same, by the device's own records, of all its streams. Each time makes a recording of the device, which takes some
+    /// milliseconds.
     #[must_use]
     pub fn by_records(self) -> Self {
         Self { way: Clock::DeviceRecords, ..self }
@@ -122,7 +125,7 @@ impl DeviceClock {
         &self.streams[0]
     }
 
-    /// What `region` gives, and how many works it enqueues.
+    /// What `region` gives, and how many works the device has records of meanwhile.
     pub(super) fn count_works<R, E: From<DeviceError>>(
         &self,
         region: impl FnOnce() -> Result<R, E>,
@@ -178,8 +181,7 @@ impl DeviceClock {
             let before = enqueued();
             let result = region()?;
             if before.is_some() && before == enqueued() {
-                let reason = "the device did nothing: the region enqueues nothing on the streams that are timed";
-                return Err(DeviceError::EventNotReady { reason }.into());
+                return Err(nothing().into());
             }
             Ok(result)
         }
@@ -275,6 +277,12 @@ impl DeviceClock {
     }
 }
 
+/// A region has no time.
+pub(super) fn nothing() -> DeviceError {
+    let reason = "the device did nothing: the region enqueues nothing on the streams that are timed";
+    DeviceError::EventNotReady { reason }
+}
+
 /// What times a case on a device: a clock, or a stream, for a clock of it by events.
 pub trait IntoDeviceClock {
     /// The clock.
@@ -331,6 +339,14 @@ mod tests {
             let sampled = Sampler::new(Protocol::samples(3)).sample(vec![case])?;
             assert!(sampled.sets[0].values().iter().all(|seconds| *seconds >= SPIN.as_secs_f64()), "{clock:?}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn streams_of_two_openings_of_a_device_have_no_clock() -> Result<(), CaseError> {
+        let (one, other) = (Device::open("cpu:0")?.stream()?, Device::open("cpu:0")?.stream()?);
+        let refused = DeviceClock::of(&[&one, &other]).map(drop);
+        assert!(matches!(refused, Err(DeviceError::ForeignObject { .. })), "{refused:?}");
         Ok(())
     }
 

@@ -8,7 +8,8 @@
 //! # What it does not cover
 //! Each kernel has a pause of its own. That of a large grid is longer, as its last writes take time that its record leaves out. On an
 //! H200 it is 0.7 to 0.8 µs behind a kernel of one block, which so comes out up to 0.3 µs too short, and 1.0 to 1.1 µs behind one of
-//! many blocks.
+//! many blocks. Events that the region records or has a stream wait for, as `cudarc` does for its memory, take time behind a
+//! gate, too, and have no record. Launches of other threads meanwhile are counted with the region's.
 
 use std::cell::RefCell;
 use std::fmt;

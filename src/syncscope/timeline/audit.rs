@@ -10,6 +10,7 @@ use super::analysis::Work;
 use super::span::Timeline;
 use crate::device::Device;
 use crate::device::kind::{Kind, SyncKind};
+use crate::device::tracer::BEHIND_A_GATE;
 use crate::error::DeviceError;
 use crate::units::{Scale, Unit, counted};
 
@@ -99,12 +100,17 @@ impl Audit {
     }
 
     /// The message for a region that has synchronization points whose names are not in `allowed`, whether or not work was
-    /// pending: each with its place. Where records were lost nothing can be said, which is an error, too. For
-    /// [`assert_no_sync!`](crate::assert_no_sync).
+    /// pending: each with its place. Where records were lost, or a closed gate kept calls of other libraries out of the recording,
+    /// nothing can be said, which is an error, too. For [`assert_no_sync!`](crate::assert_no_sync).
     pub fn complaint(&self, allowed: &[&str]) -> Option<String> {
         if self.dropped > 0 {
             let lost = counted(self.dropped, "record");
             return Some(format!("the recording of the region lost {lost}: synchronization points may be missing"));
+        }
+        if self.source.contains(BEHIND_A_GATE) {
+            let why =
+                "where synchronization points of other libraries are not recorded: open it before the region begins";
+            return Some(format!("{BEHIND_A_GATE}, {why}"));
         }
         let points = self.sync_points.iter().filter(|point| !allowed.contains(&point.name.as_str()));
         let points: Vec<String> = points.map(|point| format!("\n  {point}")).collect();
@@ -142,9 +148,11 @@ impl fmt::Display for Audit {
 ///
 /// A call that can wait for the device is one, whether or not something was pending, so that the assertion says the same on a
 /// fast device. This is also so for calls that other libraries make of the driver: synchronizations, copies into pageable
-/// memory, and calls that free memory, by the same rule as in no-wait tests of Python and C. A call that makes something
-/// ready, as the first launch of a kernel does, and an upload from pageable memory count only where they waited. Run the block once
-/// before.
+/// memory, and calls that free memory, by the same rule as in no-wait tests of Python and C. They are seen where a
+/// [recording](crate::device::Device::record) takes them in. Where it would but for a closed gate, that is a panic, too.
+///
+/// A call that makes something ready, as the first launch of a kernel does, and an upload from pageable memory count only where they
+/// waited. Run the block once before.
 ///
 /// The block is the body of a closure that returns a `Result<_, DeviceError>`: `?` leaves the block, and its error is a
 /// panic here.
@@ -225,6 +233,16 @@ mod tests {
         let complaint = audit().complaint(&[]).unwrap();
         assert!(complaint.starts_with("1 synchronization point within the region:\n  "), "{complaint}");
         assert_eq!(audit().complaint(&["Stream::synchronize"]), None);
+    }
+
+    #[test]
+    fn an_assertion_says_nothing_of_a_region_whose_other_libraries_it_does_not_see() {
+        let device = Device::open("cpu:0").unwrap();
+        let seen = device.audit(|| Ok::<_, DeviceError>(())).unwrap().1;
+        let source = format!("events around each call ({BEHIND_A_GATE})");
+        let unseen = Audit { source, ..seen.clone() };
+        assert_eq!(seen.complaint(&[]), None);
+        assert!(unseen.complaint(&[]).is_some_and(|said| said.contains("open it before")));
     }
 
     #[test]

@@ -20,6 +20,8 @@ use crate::device::engine::{
     Engine, EngineEvent, EngineGate, EngineModule, EngineStream, Footprint, HostKind, HostMemory, Result,
 };
 use crate::device::injection::Injection;
+#[cfg(feature = "cupti")]
+use crate::device::tracer::BEHIND_A_GATE;
 use crate::device::tracer::{TraceSource, Tracer};
 use crate::device::{DType, Properties, Telemetry};
 
@@ -127,16 +129,18 @@ impl Engine for CudaEngine {
 
     /// To begin and end CUPTI's records can wait for the whole GPU.
     fn source(&self) -> TraceSource {
-        // Until they are on no gate begins to hold.
-        let Some(_making) = self.device.gpu.may_make() else {
-            return TraceSource::Events("a closed gate holds a stream".to_owned());
-        };
         #[cfg(not(feature = "cupti"))]
         return TraceSource::Events("this build has no CUPTI: the feature `cupti` is off".to_owned());
         #[cfg(feature = "cupti")]
-        match Cupti::begin(&self.device.gpu, &self.tracer) {
-            Ok((cupti, label)) => TraceSource::Recorder(Arc::new(cupti), label),
-            Err(reason) => TraceSource::Events(reason),
+        {
+            // Until they are on no gate begins to hold.
+            let Some(_making) = self.device.gpu.may_make() else {
+                return TraceSource::Events(BEHIND_A_GATE.to_owned());
+            };
+            match Cupti::begin(&self.device.gpu, &self.tracer) {
+                Ok((cupti, label)) => TraceSource::Recorder(Arc::new(cupti), label),
+                Err(reason) => TraceSource::Events(reason),
+            }
         }
     }
 

@@ -293,10 +293,12 @@ impl Gpu {
         self.held.load(Ordering::SeqCst) > 0
     }
 
-    /// All streams. To be used without the lock: the last handle of one may be dropped with it. There is a handle of one at a time:
-    /// who looks at all of them, and there may always be one who does, must not keep all from being [swept](Self::sweep).
+    /// All streams, but those that another library captures, of which it is not known: their turn comes later. To be used without the
+    /// lock: the last handle of one may be dropped with it. There is a handle of one at a time: who looks at all of them, and there
+    /// may always be one who does, must not keep all from being [swept](Self::sweep).
     fn all_streams(&self) -> impl Iterator<Item = Arc<StreamInner>> + use<> {
-        self.listed_streams().into_iter().filter_map(|stream| stream.upgrade())
+        let listed = self.listed_streams().into_iter().filter_map(|stream| stream.upgrade());
+        listed.filter(|stream| !stream.is_captured())
     }
 
     /// As [`all_streams`](Self::all_streams), to look at more than once.

@@ -3,7 +3,11 @@
 //!
 //! A wrapped stream is used as any other: gates hold it, captures and recordings take in what is called through it, and drops
 //! wait for nothing. What its owner enqueues by other ways is in the stream's order like all else. A wrapped stream and others
-//! are put in order as any two are: by an [`Event`](crate::device::Event).
+//! are put in order as any two are: by an [`Event`](crate::device::Event). The driver itself orders the legacy default stream alone, and
+//! that against all streams that were created as blocking: a gate on it holds them, too, and one on any of them holds it.
+//!
+//! A call makes the context of its GPU current on the thread that calls, and leaves it so: who calls the driver beside it, in another
+//! context, makes that current again.
 //!
 //! # Beside candle
 //! Both crates go into one program as they are; `examples/others` in the repository has one. This library has `cudarc` load CUDA's
@@ -16,13 +20,14 @@
 //! is another one on each thread: [`Device::wrap`] refuses it.
 //!
 //! While one library captures a stream ([`Stream::capture`] captures apart, and leaves the stream itself alone), the others must
-//! not use it: the driver has their calls fail, and the capture with them.
+//! not use it: what they enqueue becomes a part of the capture without a word, and the driver has their questions and waits fail, also
+//! those for the device, and the capture with them. Calls on other streams, and drops, leave it alone.
 
 use std::any::Any;
 use std::sync::Arc;
 
 use cudarc::driver::sys::{CUdeviceptr, CUstream};
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+use cudarc::driver::{CudaSlice, CudaStream};
 
 use super::driver::Foreign;
 use super::engine::CudaEngine;
@@ -57,11 +62,12 @@ impl Device {
         wrap(self, Foreign::of(stream)?)
     }
 
-    /// A stream of the driver as one of this device; the null stream is the legacy default one.
+    /// A stream of the driver as one of this device; the null stream is the legacy default one of the device's GPU.
     ///
     /// # Safety
     /// The handle is that of a stream, which its owner keeps until nobody has a handle of the [`Stream`], nor of a tensor or
-    /// graph of it, and [`Device::synchronize`] has returned after that.
+    /// graph of it or of its memory, and [`Device::synchronize`] has returned after that, beside which no other thread was in a call on
+    /// the stream or the device: such a call may look at all streams. Where that is not known it is kept as long as the process.
     ///
     /// # Errors
     /// As [`wrap`](Self::wrap).
@@ -112,18 +118,20 @@ impl Stream {
 /// Memory of other libraries.
 impl<T: Element> Tensor<T> {
     /// A tensor of `cudarc`'s memory, without a copy: of the stream on which that was allocated, [wrapped](Device::wrap) or
-    /// [lent](Stream::lend).
+    /// [lent](Stream::lend). The stream waits for what other streams of `cudarc` have yet to read or write there, by the events that
+    /// the memory carries, if it does: see [`into_slice`](Self::into_slice).
     ///
     /// # Errors
     /// [`DeviceError::InvalidArgument`] where it was allocated on another stream, or has another number of elements than the
-    /// shape.
+    /// shape; the driver's, also one that `cudarc` kept of an earlier call, as of a drop, for its next.
     pub fn of_slice(stream: &Stream, slice: CudaSlice<T>, shape: impl Into<Vec<usize>>) -> Result<Self> {
         let inner = stream.inner()?;
-        if slice.stream().cu_stream() != inner.handle() {
+        if !inner.is(slice.stream()) {
             let reason = "the memory was allocated on another stream: wrap that one";
             return Err(DeviceError::invalid("of_slice", reason));
         }
-        let (len, address) = (slice.len(), slice.device_ptr(slice.stream()).0);
+        let (slice, address) = inner.device.gpu.context.written(slice)?;
+        let len = slice.len();
         let memory = CudaMemory::of_other(inner.clone(), T::DTYPE, len, address, Box::new(slice));
         Self::of_memory(stream, Arc::new(memory), len, shape.into())
     }
@@ -136,7 +144,7 @@ impl<T: Element> Tensor<T> {
     ///
     /// # Errors
     /// [`DeviceError::InvalidArgument`] where something else uses the memory: another handle of the tensor, a part of it, or another
-    /// stream; a failure of the stream.
+    /// stream; a failure of the stream; the driver's, as in [`of_slice`](Self::of_slice).
     pub fn into_slice(self) -> Result<CudaSlice<T>> {
         let stream = self.stream().lend()?;
         let shared = || DeviceError::invalid("into_slice", "another tensor or stream uses the memory, too");

@@ -204,49 +204,58 @@ impl CudaKernel {
     /// Whether the device and the kernel take such a launch.
     #[inline]
     fn check(&self, launch: &Launch) -> Result<()> {
-        let (limits, [x, y, z]) = (&self.limits, launch.block);
-        let threads = u64::from(x) * u64::from(y) * u64::from(z);
-        let within = |all: &[u32; 3], most: &[u32; 3]| all[0] <= most[0] && all[1] <= most[1] && all[2] <= most[2];
-        let fits = threads > 0
-            && !launch.grid.contains(&0)
-            && threads <= u64::from(limits.threads)
-            && within(&launch.grid, &limits.grid)
-            && within(&launch.block, &limits.block)
-            && launch.shared_bytes <= limits.shared_bytes;
-        if fits { Ok(()) } else { Err(self.refused(launch, threads)) }
+        if fits(&self.limits, launch) { Ok(()) } else { Err(self.refused(launch)) }
     }
 
-    /// Which bound a launch is beyond.
     #[cold]
-    fn refused(&self, launch: &Launch, threads: u64) -> DeviceError {
-        let (limits, Launch { grid, block, shared_bytes }) = (&self.limits, *launch);
-        let beyond = if threads == 0 || grid.contains(&0) {
-            format!("a grid of {grid:?} blocks of {block:?} threads has nothing to run")
-        } else if threads > u64::from(limits.threads) {
-            format!(
-                "a block of {block:?} has {threads} threads, and this kernel takes {} on this device",
-                limits.threads
-            )
-        } else if shared_bytes > limits.shared_bytes {
-            format!("{shared_bytes} bytes of shared memory are asked for, and {} are left for it", limits.shared_bytes)
-        } else {
-            format!(
-                "the device takes grids up to {:?} and blocks up to {:?}: not {grid:?} of {block:?}",
-                limits.grid, limits.block
-            )
-        };
-        DeviceError::invalid("launch", format!("`{}`: {beyond}", self.name))
+    fn refused(&self, launch: &Launch) -> DeviceError {
+        DeviceError::invalid("launch", format!("`{}`: {}", self.name, beyond(&self.limits, launch)))
     }
 
-    /// Tells the driver of more shared memory than is usual, once.
+    /// Tells the driver of more shared memory than is usual, once: of all that there is, as what it is told last holds for all who
+    /// have the kernel.
     #[inline]
     fn allow(&self, shared_bytes: u32) -> Result<()> {
         if shared_bytes <= self.shared.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.device.gpu.context.allow_shared(self.function, shared_bytes)?;
-        self.shared.fetch_max(shared_bytes, Ordering::Relaxed);
+        let most = self.limits.shared_bytes;
+        self.device.gpu.context.allow_shared(self.function, most)?;
+        self.shared.store(most, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+/// Whether a launch is within all bounds.
+#[inline]
+fn fits(limits: &Limits, launch: &Launch) -> bool {
+    let [x, y, z] = launch.block;
+    // Where it wraps around, one of the three is beyond its own bound.
+    let threads = (u64::from(x) * u64::from(y)).wrapping_mul(z.into());
+    let within = |all: &[u32; 3], most: &[u32; 3]| all[0] <= most[0] && all[1] <= most[1] && all[2] <= most[2];
+    threads > 0
+        && !launch.grid.contains(&0)
+        && threads <= u64::from(limits.threads)
+        && within(&launch.grid, &limits.grid)
+        && within(&launch.block, &limits.block)
+        && launch.shared_bytes <= limits.shared_bytes
+}
+
+/// Which bound a launch is beyond.
+fn beyond(limits: &Limits, launch: &Launch) -> String {
+    let Launch { grid, block, shared_bytes } = *launch;
+    let threads: u128 = block.map(u128::from).iter().product();
+    if threads == 0 || grid.contains(&0) {
+        format!("a grid of {grid:?} blocks of {block:?} threads has nothing to run")
+    } else if threads > limits.threads.into() {
+        format!("a block of {block:?} has {threads} threads, and this kernel takes {} on this device", limits.threads)
+    } else if shared_bytes > limits.shared_bytes {
+        format!("{shared_bytes} bytes of shared memory are asked for, and {} are left for it", limits.shared_bytes)
+    } else {
+        format!(
+            "the device takes grids up to {:?} and blocks up to {:?}: not {grid:?} of {block:?}",
+            limits.grid, limits.block
+        )
     }
 }
 
@@ -284,6 +293,22 @@ mod tests {
         entry[0x20..0x28].copy_from_slice(&(section.len() as u64).to_le_bytes());
         image.extend(entry);
         image
+    }
+
+    #[test]
+    fn a_block_of_more_threads_than_a_number_says_is_refused_with_how_many_they_are() {
+        let limits =
+            Limits { grid: [u32::MAX >> 1, 65_535, 65_535], block: [1024, 1024, 64], threads: 1024, shared_bytes: 100 };
+        let launch = |block| Launch::new([1; 3], block);
+        assert!(fits(&limits, &launch([1024, 1, 1])) && !fits(&limits, &launch([1024, 2, 1])));
+        // Around 64 bits the second has none.
+        for (block, threads) in
+            [([u32::MAX; 3], "79228162458924105385300197375"), ([1 << 22, 1 << 21, 1 << 21], "18446744073709551616")]
+        {
+            assert!(!fits(&limits, &launch(block)));
+            let said = beyond(&limits, &launch(block));
+            assert!(said.contains(&format!("has {threads} threads")), "{said}");
+        }
     }
 
     #[test]

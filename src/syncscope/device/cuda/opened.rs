@@ -61,9 +61,13 @@ impl Opened {
             streams.filter(|stream| std::ptr::eq(&*stream.device, self))
         };
         // All are waited for before a failure is reported: nothing may still run after this.
-        let waited: Vec<_> = own().map(|stream| stream.wait_unless_idle()).collect();
+        let waited: Vec<_> = own().map(|stream| stream.wait_and_let_go()).collect();
         let (gone, living): (Vec<_>, Vec<_>) = own().partition(|stream| stream.is_closed());
-        gone.iter().for_each(|stream| stream.leave_failure());
+        for stream in &gone {
+            stream.leave_failure();
+            // Memory of another library that came home has just been freed there. What failed was told of above.
+            let _ = stream.wait_unless_idle();
+        }
         drop(gone);
         self.gpu.sweep();
         waited.into_iter().collect::<Result<()>>()?;

@@ -10,10 +10,10 @@ use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{
     self, CUcontext, CUctx_flags, CUdevice, CUdevice_attribute, CUevent, CUgraphExec, CUresult, CUstream,
 };
+use cudarc::driver::{CudaStream, DriverError};
 
 use super::apart::Apart;
 use super::exit;
@@ -195,6 +195,11 @@ impl Context {
     fn failed(&self, call: &'static str, status: CUresult) -> DeviceError {
         let error = failed(&self.name, call, status);
         if is_sticky(status) { self.lost.get_or_init(|| error).clone() } else { error }
+    }
+
+    /// What a call of `cudarc` came to.
+    pub(super) fn checked<T>(&self, call: &'static str, outcome: std::result::Result<T, DriverError>) -> Result<T> {
+        outcome.map_err(|DriverError(status)| self.failed(call, status))
     }
 
     /// Fails with the first cause once the context is lost.

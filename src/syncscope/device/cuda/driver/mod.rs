@@ -47,5 +47,5 @@ pub(crate) use event::Event;
 pub(crate) use graph::Executable;
 pub(crate) use host::{HostBlock, HostPiece, filled_vec, no_room};
 pub(crate) use module::{Argument, Function, Limits, Module, arguments};
-pub(crate) use pool::{Allocation, Pool, PoolSpan, written};
+pub(crate) use pool::{Allocation, Pool, PoolSpan};
 pub(crate) use stream::{Capture, Foreign, Stream};

@@ -79,12 +79,26 @@ impl Allocation {
     }
 }
 
-/// Has `cudarc` put an event behind what is pending on the stream of its memory, for which it has other streams wait.
-pub(crate) fn written<T>(mut slice: CudaSlice<T>) -> CudaSlice<T> {
-    let own = slice.stream().clone();
-    // `cudarc` takes this for a use that writes: it records the event where the use ends.
-    drop(slice.device_ptr_mut(&own));
-    slice
+impl Context {
+    /// Has `cudarc` order the stream of its memory behind whoever still uses that, and put an event behind what is pending there, for
+    /// which it has other streams wait: the memory, and its address.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(crate) fn written<T>(&self, mut slice: CudaSlice<T>) -> Result<(CudaSlice<T>, CUdeviceptr)> {
+        let own = slice.stream().clone();
+        // `cudarc` keeps the error of a drop for its next call, which then does nothing.
+        self.checked("an earlier call of `cudarc`", own.context().check_err())?;
+        // It takes this for a use that writes: it records the event where the use ends, and keeps what fails.
+        let (address, written) = slice.device_ptr_mut(&own);
+        drop(written);
+        self.checked("cuStreamWaitEvent", own.context().check_err()).map(|()| (slice, address))
+    }
+
+    /// Whether `cudarc` makes events: where it cannot, and takes memory, it panics.
+    pub(crate) fn check_lent(&self, stream: &CudaStream) -> Result<()> {
+        self.checked("cuEventCreate", stream.context().new_event(None)).map(drop)
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys::{
     self, CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUresult, CUstream,
-    CUstream_flags, CUstreamCaptureMode, CUstreamWaitValue_flags,
+    CUstream_flags, CUstreamCaptureMode, CUstreamCaptureStatus, CUstreamWaitValue_flags,
 };
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
@@ -87,21 +87,46 @@ impl Stream {
     /// # Errors
     /// It is one of another context.
     pub(crate) fn wrap(context: &Arc<Context>, Foreign { raw, owner }: Foreign) -> Result<Self> {
-        context.bind()?;
-        let mut of = ptr::null_mut();
-        // Safety: the stream is live, as its owner is kept or the caller of `wrap_raw` has promised; the null stream is that of the
-        // current context.
-        context.check("cuStreamGetCtx", unsafe { sys::cuStreamGetCtx(raw, &mut of) })?;
+        let of = match &owner {
+            // Of a default stream the driver tells the context that is current, whichever it was made for.
+            Some(owner) => owner.context().cu_ctx(),
+            None => {
+                context.bind()?;
+                let mut of = ptr::null_mut();
+                // Safety: the stream is live, as the caller of `wrap_raw` has promised.
+                context.check("cuStreamGetCtx", unsafe { sys::cuStreamGetCtx(raw, &mut of) })?;
+                of
+            }
+        };
         if of != context.raw() {
             return Err(DeviceError::ForeignObject { what: "a stream", device: context.name().to_owned() });
         }
         Ok(Self { raw, context: context.clone(), shared: AtomicBool::new(true), owner })
     }
 
+    /// Whether `cudarc` has it as `other`: the default streams of all contexts have one handle.
+    pub(crate) fn is(&self, other: &CudaStream) -> bool {
+        other.cu_stream() == self.raw && other.context().cu_ctx() == self.context.raw()
+    }
+
     /// Whether others enqueue on it, too.
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
         self.shared.load(Ordering::Acquire)
+    }
+
+    /// Whether another library captures it: then the driver has a question fail, and the capture with it. It does not with this one.
+    pub(crate) fn is_captured(&self) -> bool {
+        if !self.is_shared() || self.bind().is_err() {
+            return false;
+        }
+        let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // Safety: the stream is live; writes one number.
+        match unsafe { sys::cuStreamIsCapturing(self.raw, &mut status) } {
+            CUresult::CUDA_SUCCESS => status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
+            // Of the legacy default stream, while one that is ordered against it is captured.
+            failed => failed == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+        }
     }
 
     /// Its handle, for others.
@@ -133,7 +158,7 @@ impl Stream {
     }
 
     #[inline]
-    pub(crate) fn raw(&self) -> CUstream {
+    pub(super) fn raw(&self) -> CUstream {
         self.raw
     }
 
@@ -375,10 +400,7 @@ impl Context {
     /// from the first that a context makes. That can wait for a closed gate, so one is made before any closes.
     pub(crate) fn lending(&self) -> Result<&Arc<CudaContext>> {
         if self.lending.get().is_none() {
-            let made = self.new_lending().map_err(|error| {
-                let failed = self.check("cuDevicePrimaryCtxRetain", error.0).err();
-                failed.unwrap_or_else(|| DeviceError::call_failed(self.name(), "cuStreamCreate", error.to_string()))
-            })?;
+            let made = self.checked("cuDevicePrimaryCtxRetain", self.new_lending())?;
             let _ = self.lending.set(made);
         }
         let made = self.lending.get().map(|stream| stream.context());

@@ -9,7 +9,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::device::DType;
-use crate::device::cuda::driver::{self, CudaSlice, CudaStream, PoolSpan};
+use crate::device::cuda::driver::{CudaSlice, CudaStream, PoolSpan};
 use crate::device::cuda::stream::guard::StreamInner;
 use crate::device::cuda::stream::limbo::{Content, Kept, LimboState};
 use crate::device::engine::{DeviceMemory, Result};
@@ -66,23 +66,26 @@ impl CudaMemory {
     /// its home use it.
     ///
     /// # Errors
-    /// Work of its home has failed.
+    /// Work of its home has failed; the driver's.
     pub(crate) fn into_slice<T: 'static>(
         mut self,
         stream: &Arc<CudaStream>,
         len: usize,
     ) -> Result<Option<CudaSlice<T>>> {
-        if len != self.len || !lock(&self.guests).is_empty() || stream.cu_stream() != self.home.handle() {
+        if len != self.len || !lock(&self.guests).is_empty() || !self.home.is(stream) {
             return Ok(None);
         }
         let home = self.home.clone();
         let _guard = home.enter()?;
+        let context = &home.device.gpu.context;
+        // Before the content is taken, which a failure then frees.
+        context.check_lent(stream)?;
         let slice = match self.content.take() {
             Some(Content::Own(allocation)) => Some(allocation.into_slice(stream, len)),
             Some(Content::Other(owner)) => owner.downcast().ok().map(|slice| *slice),
             None => stream.null().ok(),
         };
-        Ok(slice.map(driver::written))
+        slice.map(|slice| context.written(slice).map(|(slice, _)| slice)).transpose()
     }
 
     /// Where a region lies, for work on `stream`, which is remembered as a user. An empty region lies nowhere.

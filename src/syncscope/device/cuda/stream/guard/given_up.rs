@@ -4,6 +4,7 @@ use super::StreamInner;
 use crate::device::cuda::driver::{Allocation, Event};
 use crate::device::cuda::gpu::PAUSE;
 use crate::device::cuda::stream::limbo::Kept;
+use crate::device::engine::Result;
 use crate::device::lock;
 
 impl StreamInner {
@@ -40,6 +41,19 @@ impl StreamInner {
         past.extend(lock(&self.limbo).reached());
         // Without a lock.
         drop(past);
+    }
+
+    /// Waits as [`wait_unless_idle`](Self::wait_unless_idle), and lets go of what was given up before: a stream whose memory others used
+    /// is not held on to by them.
+    pub(crate) fn wait_and_let_go(&self) -> Result<()> {
+        let kept = lock(&self.limbo).all();
+        let waited = self.wait_unless_idle();
+        match waited {
+            // Without a lock.
+            Ok(()) => drop(kept),
+            Err(_) => lock(&self.limbo).still_unmarked(kept),
+        }
+        waited
     }
 
     /// Puts a mark behind what was given up; the caller holds the state. The list is not locked over the driver's call, which

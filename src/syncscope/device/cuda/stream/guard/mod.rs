@@ -251,9 +251,14 @@ impl StreamInner {
         !self.raw.is_shared() && self.left() - self.idle_since.load(Ordering::Acquire) <= ROOM
     }
 
-    /// The driver's handle of it.
-    pub(crate) fn handle(&self) -> CUstream {
-        self.raw.raw()
+    /// As [`Stream::is`].
+    pub(crate) fn is(&self, other: &CudaStream) -> bool {
+        self.raw.is(other)
+    }
+
+    /// As [`Stream::is_captured`].
+    pub(crate) fn is_captured(&self) -> bool {
+        self.raw.is_captured()
     }
 
     /// As [`Stream::lend`].
