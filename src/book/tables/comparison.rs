@@ -7,7 +7,7 @@ use crate::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
 use crate::measure::{Estimate, Ratio};
 use crate::present::{Cell, Column, Missing, Precision, Role, Sampled, Share, Table, TableGroup, TableRow, Value};
 use crate::results::{
-    Derivation, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program, Provenance, Results, Run,
+    Derivation, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program, Provenance, Results, Row, Run,
 };
 use crate::units::{Unit, counted};
 
@@ -199,14 +199,19 @@ fn published_cell(entry: TableEntry<'_>) -> Cell {
     Cell::Value(Box::new(Value { terms: figure.terms.clone(), share, notes, ..plain }))
 }
 
-/// A measured value with the names of what is odd about its samples; the data of the page on the machine say more.
+/// A measured value with the names of what is odd about it; the data of the page on the machine say more.
 fn marked_value(measured: &Measured<'_>, lookup: &Lookup<'_>) -> Value {
     let mut value = measured_value(measured);
     let spec = measured.metric.spec;
     let row = lookup.at(&spec.id, &spec.parameters);
-    let diagnoses = row.map_or(&[][..], |row| lookup.diagnoses(row));
-    value.notes.extend(diagnoses.iter().map(|diagnosis| format!("⚠ {}", diagnosis.name())));
+    value.notes.extend(row.into_iter().flat_map(|row| oddities(row, lookup)).map(|oddity| format!("⚠ {oddity}")));
     value
+}
+
+/// What is odd about a row: its samples, and what held the clocks of the device back.
+pub(crate) fn oddities<'a>(row: &Row, lookup: &'a Lookup<'_>) -> impl Iterator<Item = &'a str> {
+    let of_samples = lookup.diagnoses(row).iter().map(|diagnosis| -> &'a str { diagnosis.name() });
+    of_samples.chain(lookup.held_back(row))
 }
 
 /// What was measured, as a table shows it.
