@@ -113,7 +113,7 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
             continue;
         }
         let table = document.table(&panel.table);
-        let mut systems: Vec<&str> = pictures(table, panel, results).concat();
+        let mut systems: Vec<&str> = pictures(panel, results).concat();
         systems.dedup();
         for system in systems {
             let lookup = results.lookup_of(system);
@@ -129,7 +129,7 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
             };
             let record = |(id, case): (&String, TableCase)| {
                 let row = table.row(id)?;
-                let found = (TableEntry { table, row, case: &case }).measured(&lookup);
+                let found = (TableEntry { table, row, case: &case }).drawn(&lookup, system == results.run().system);
                 Some(record((id, &row.label, system), &case.select, found.map(|found| found.metric), &lookup))
             };
             records.extend(drawn_cases(table, panel, results, &lookup).into_iter().filter_map(record));

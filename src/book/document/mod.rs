@@ -25,7 +25,7 @@ pub use figure::Figure;
 pub use lesson::{Advice, AdviceRow, Lesson, Prediction, Question, QuizChoice};
 pub(super) use measured::values_of;
 pub use measured::{Measured, TableCase, TableEntry};
-pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows, Systems};
+pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows};
 pub use sentence::{Effect, Exercise, Headline, Number, Piece, Said, Sentence, SentenceForm, Text};
 pub use text::{Chip, Hardware};
 pub use text::{PrintedText, TextPlace, Texts};
