@@ -71,10 +71,17 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
     if published {
         columns.push(Column { detail: document.gpu.clone(), ..Column::new(Role::Published, "published") });
     }
-    let shown: Vec<Vec<&SystemRows<'_>>> =
-        (0..machines.results.len()).map(|place| shown(table, machines, place)).collect();
-    for ((results, label), shown) in machines.named().zip(&shown) {
-        columns.extend(system_columns(shown, &results.run().system, label, published));
+    let cases = table.cases_in(machines.results);
+    let of_machine = |place: usize| (place, shown(table, machines, place));
+    let mut shown: Vec<(usize, Vec<&SystemRows<'_>>)> = (0..machines.results.len()).map(of_machine).collect();
+    // A reader sees the first columns first: those of a machine that measured nothing of the table stand last.
+    shown.sort_by_key(|(_, systems)| {
+        let is_measured = |entry: TableEntry<'_>| systems.iter().any(|(_, lookup)| entry.measured(lookup).is_ok());
+        !TableEntry::all(table, &cases).any(is_measured)
+    });
+    for (place, shown) in &shown {
+        let system = &machines.results[*place].run().system;
+        columns.extend(system_columns(shown, system, &machines.labels[*place], published));
     }
     let group = |case: &TableCase| {
         let entries = table.rows.iter().map(|row| TableEntry { table, row, case });
@@ -82,7 +89,7 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
         let rows: Vec<TableRow> = entries.map(|entry| entry_row(entry, published, machines, &shown)).collect();
         (!rows.is_empty()).then(|| TableGroup { label: case.heading().map(str::to_owned), rows })
     };
-    let groups = table.cases_in(machines.results).iter().filter_map(group).collect();
+    let groups = cases.iter().filter_map(group).collect();
     Table { title: table.title.clone(), columns, groups }
 }
 
@@ -140,15 +147,16 @@ fn entry_row(
     entry: TableEntry<'_>,
     published: bool,
     machines: &Machines<'_>,
-    shown: &[Vec<&SystemRows<'_>>],
+    shown: &[(usize, Vec<&SystemRows<'_>>)],
 ) -> TableRow {
     let mut cells = Vec::new();
     if published {
         cells.push(published_cell(entry));
     }
-    for ((place, results), shown) in machines.results.iter().enumerate().zip(shown) {
+    for (place, shown) in shown {
+        let results = &machines.results[*place];
         let system = results.run().system.as_str();
-        let own = entry.measured(&machines.systems[place][0].1);
+        let own = entry.measured(&machines.systems[*place][0].1);
         let mut found: Vec<Option<Result<Measured<'_>, MissingReason>>> = Vec::new();
         for (run, lookup) in shown {
             let is_own = run.system == system;
