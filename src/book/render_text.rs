@@ -183,7 +183,7 @@ pub(crate) fn filled(text: &Text, document: &Document, machines: &Machines<'_>) 
     let all: Vec<(&Results, &str, &str)> = machines.named().flat_map(of_machine).collect();
     let named = |(results, machine, system): (&Results, &str, &str), words: String| match all.len() {
         1 => words,
-        _ => format!("*On {}:* {words}", heading(results, machine, system)),
+        _ => format!("*On {}:* {words}", escape(&heading(results, machine, system))),
     };
     let found = all.iter().map(|one| of_system(text, document, one.0, one.2).map(|words| (*one, words)));
     let words = match found.reduce(|first, next| first.or(next)) {
