@@ -1,11 +1,11 @@
 // Opens every page of a site in Chromium and holds it to what a reader relies on: node site.mjs SITE [SLIDES [AUDITS]]
 //
 // Seen: no console error, no failed request, nothing requested from elsewhere; every internal link, anchor and download
-// leads somewhere; nothing is wider than a phone, and no chapter of the
-// course longer than four of its screens; plots follow the theme, on paper, too; search finds; a timeline is
-// zoomed by keys; no serious or critical violation of accessibility (axe-core); valid HTML (html-validate); weight, and
-// the time until a page can be used; the pages of the course on paper. Of slides: that keys and buttons turn them, that
-// each is whole and a page on paper. Of the pages of audits: the same as of a site's pages, on a narrow phone, too.
+// leads somewhere; nothing is wider than a phone, and no chapter of the course longer than four of its screens; plots
+// follow the theme, on paper, too; search finds; a timeline is zoomed by keys; no serious or critical violation of
+// accessibility (axe-core); valid HTML (html-validate); weight, and the time until a page can be used; the pages of the
+// course on paper. Of slides: that keys and buttons turn them, that each is whole and a page on paper. Of the pages of
+// audits: the same as of a site's pages, on a narrow phone, too.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
