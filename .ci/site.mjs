@@ -1,10 +1,11 @@
 // Opens every page of a site in Chromium and holds it to what a reader relies on: node site.mjs SITE [SLIDES [AUDITS]]
 //
 // Seen: no console error, no failed request, nothing requested from elsewhere; every internal link, anchor and download
-// leads somewhere; nothing is wider than a phone; plots follow the theme, on paper, too; search finds; a timeline is
-// zoomed by keys; no serious or critical violation of accessibility (axe-core); valid HTML (html-validate); weight, and
-// the time until a page can be used; the pages of the course on paper. Of slides: that keys and buttons turn them, that
-// each is whole and a page on paper. Of the pages of audits: the same as of a site's pages, on a narrow phone, too.
+// leads somewhere; nothing is wider than a phone, and no chapter of the course longer than four of its screens; plots
+// follow the theme, on paper, too; search finds; a timeline is zoomed by keys; no serious or critical violation of
+// accessibility (axe-core); valid HTML (html-validate); weight, and the time until a page can be used; the pages of the
+// course on paper. Of slides: that keys and buttons turn them, that each is whole and a page on paper. Of the pages of
+// audits: the same as of a site's pages, on a narrow phone, too.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -16,6 +17,7 @@ const SITE_BYTES = 10e6;
 const PAGE_BYTES = 500e3;
 const USABLE_MS = 1000;
 const PRINT_PAGES = 80;
+const COURSE_SCREENS = 4;
 
 const site = resolve(process.argv[2]);
 const pages = readdirSync(site, { recursive: true }).filter((name) => name.endsWith('.html') && name !== 'toc.html');
@@ -124,6 +126,12 @@ for (const [colorScheme, width] of [['light', 1280], ['light', 360], ['dark', 12
     await page.goto(url(name), { waitUntil: 'load' });
     const { cut, ...room } = await page.evaluate(measured);
     holdToWidth(room);
+    if (width === 360 && name !== 'print.html' && await page.locator('.predict').count() > 0) {
+      await page.setViewportSize({ width: 390, height: 844 });
+      const screens = await page.evaluate(() => document.querySelector('main').getBoundingClientRect().height / innerHeight);
+      if (screens > COURSE_SCREENS) fault(where, `${screens.toFixed(2)} screens of a phone, with what is folded closed`);
+      await page.setViewportSize({ width, height: 800 });
+    }
     const seen = await page.evaluate(() => ({
       ids: [...document.querySelectorAll('[id]')].map((element) => element.id),
       links: [...document.querySelectorAll('a[href]')].map((link) => link.href),

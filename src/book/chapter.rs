@@ -128,8 +128,11 @@ fn figure_context(document: &Document, figure: &DocumentFigure, machines: &Machi
         // Which calls wait is up to the driver, so that a matrix names it.
         let has_matrix = figure.panels.iter().any(|panel| panel.matrix.is_some());
         let driver = results.environment().device.fact("driver").filter(|_| has_matrix);
-        shown.push(context! { machine, driver, panels, data, left_out => left_out.join(" ") });
+        shown.push((panels.is_empty(), context! { machine, driver, panels, data, left_out => left_out.join(" ") }));
     }
+    // The first is open.
+    shown.sort_by_key(|(is_empty, _)| *is_empty);
+    let shown: Vec<Value> = shown.into_iter().map(|(_, entry)| entry).collect();
     context! {
         anchor => anchor(&figure.id),
         title => figure.title.as_str(),

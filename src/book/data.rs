@@ -5,7 +5,7 @@ use csv::Writer;
 
 use super::document::{Document, DocumentFigure, Panel, TableCase, TableEntry};
 use super::in_order::each_once;
-use super::tables::{drawn_cases, found_value, matrix_system, pictures, shown_rows};
+use super::tables::{drawn_cases, found_value, matrix_system, oddities, pictures, shown_rows};
 use crate::clean;
 use crate::error::{BookError, FileError};
 use crate::measure::median;
@@ -113,7 +113,7 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
             continue;
         }
         let table = document.table(&panel.table);
-        let mut systems: Vec<&str> = pictures(table, panel, results).concat();
+        let mut systems: Vec<&str> = pictures(panel, results).concat();
         systems.dedup();
         for system in systems {
             let lookup = results.lookup_of(system);
@@ -129,7 +129,7 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
             };
             let record = |(id, case): (&String, TableCase)| {
                 let row = table.row(id)?;
-                let found = (TableEntry { table, row, case: &case }).measured(&lookup);
+                let found = (TableEntry { table, row, case: &case }).drawn(&lookup, system == results.run().system);
                 Some(record((id, &row.label, system), &case.select, found.map(|found| found.metric), &lookup))
             };
             records.extend(drawn_cases(table, panel, results, &lookup).into_iter().filter_map(record));
@@ -154,8 +154,9 @@ fn record(
             let spread = |of: fn(&Spread) -> f64| estimate.spread.as_ref().map(|spread| few(of(spread)));
             let peak = share_of_peak(lookup, &metric, &estimate);
             let value = found_value(&metric, &estimate);
-            let diagnoses = lookup.at(&spec.id, &spec.parameters).map_or(&[][..], |row| lookup.diagnoses(row));
-            let notes = value.notes.into_iter().chain(diagnoses.iter().map(|found| found.name().to_owned()));
+            let row_of = lookup.at(&spec.id, &spec.parameters);
+            let odd = row_of.into_iter().flat_map(|row| oddities(row, lookup)).map(str::to_owned);
+            let notes = value.notes.into_iter().chain(odd);
             let details = [
                 Some(estimate.runs.to_string()),
                 spread(|spread| spread.between),

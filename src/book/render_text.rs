@@ -175,27 +175,24 @@ pub fn takeaways(documents: &[Document], results: &Results) -> Vec<String> {
     each_once(sentences)
 }
 
-/// A text of a document, once where it has no values, with values for each system of each run.
-pub(crate) fn versions(text: &Text, document: &Document, machines: &Machines<'_>) -> Vec<Value> {
-    if !text.is_measured() {
-        return vec![context! { machine => None::<String>, words => safe_html(text.source().trim()) }];
-    }
-    let mut versions = Vec::new();
-    for (results, machine) in machines.named() {
-        let systems = readers_order(results);
-        let is_named = machines.results.len() > 1 || systems.len() > 1;
-        let said: Vec<(&str, Result<String, String>)> =
-            systems.into_iter().map(|system| (system, of_system(text, document, results, system))).collect();
-        let is_said = said.iter().any(|(_, words)| words.is_ok());
-        // Where no system says it, the one that the file is about says why.
-        for (system, words) in said {
-            if words.is_ok() || system == results.run().system && !is_said {
-                let machine = is_named.then(|| heading(results, machine, system));
-                versions.push(context! { machine, words => safe_html(words.unwrap_or_else(not_here)) });
-            }
-        }
-    }
-    versions
+/// A text of a document with its values: those of the first system of the first machine that measured them, by its name where
+/// there are several.
+pub(crate) fn filled(text: &Text, document: &Document, machines: &Machines<'_>) -> Value {
+    let of_machine =
+        |(results, machine)| readers_order(results).into_iter().map(move |system| (results, machine, system));
+    let all: Vec<(&Results, &str, &str)> = machines.named().flat_map(of_machine).collect();
+    let named = |(results, machine, system): (&Results, &str, &str), words: String| match all.len() {
+        1 => words,
+        _ => format!("*On {}:* {words}", escape(&heading(results, machine, system))),
+    };
+    let found = all.iter().map(|one| of_system(text, document, one.0, one.2).map(|words| (*one, words)));
+    let words = match found.reduce(|first, next| first.or(next)) {
+        _ if !text.is_measured() => text.source().trim().to_owned(),
+        Some(Ok((one, words))) => named(one, words),
+        Some(Err(reason)) => not_here(reason),
+        None => String::new(),
+    };
+    safe_html(words)
 }
 
 fn of_system(text: &Text, document: &Document, results: &Results, system: &str) -> Result<String, String> {
@@ -208,7 +205,7 @@ fn not_here(reason: String) -> String {
 
 /// The exercises of a document.
 pub(super) fn exercises(document: &Document, machines: &Machines<'_>) -> Vec<Value> {
-    let filled = |text: &Text| versions(text, document, machines);
+    let filled = |text: &Text| filled(text, document, machines);
     let exercise =
         |exercise: &Exercise| context! { task => filled(&exercise.task), answer => filled(&exercise.answer) };
     document.exercises.iter().map(exercise).collect()
@@ -218,7 +215,7 @@ pub(super) fn exercises(document: &Document, machines: &Machines<'_>) -> Vec<Val
 /// that this book leaves out is not named.
 pub(super) fn lesson(document: &Document, machines: &Machines<'_>, titles: &BTreeMap<String, String>) -> Option<Value> {
     let Lesson { learn, know, minutes, predict, quiz, takeaways, measured, next } = document.lesson.as_ref()?;
-    let texts = |texts: &[_]| texts.iter().map(|text| versions(text, document, machines)).collect::<Vec<_>>();
+    let texts = |texts: &[_]| texts.iter().map(|text| filled(text, document, machines)).collect::<Vec<_>>();
     let next = next.iter().filter_map(|id| Some(context! { id => safe_html(id.as_str()), title => titles.get(id)? }));
     Some(context! {
         id => safe_html(document.id.as_str()),
@@ -226,7 +223,7 @@ pub(super) fn lesson(document: &Document, machines: &Machines<'_>, titles: &BTre
         know => texts(know),
         minutes => minutes.get(),
         predict => context! {
-            ask => versions(&predict.ask, document, machines),
+            ask => filled(&predict.ask, document, machines),
             choices => predict.choices.iter().map(of_a_label).collect::<Vec<Value>>(),
             answers => by_machine(std::slice::from_ref(&predict.answer), document, machines),
         },
@@ -239,9 +236,9 @@ pub(super) fn lesson(document: &Document, machines: &Machines<'_>, titles: &BTre
 
 fn question(Question { ask, choices }: &Question, document: &Document, machines: &Machines<'_>) -> Value {
     let choice = |QuizChoice { say, right, rationale }: &QuizChoice| {
-        context! { say => of_a_label(say), right, rationale => versions(rationale, document, machines) }
+        context! { say => of_a_label(say), right, rationale => filled(rationale, document, machines) }
     };
-    context! { ask => versions(ask, document, machines), choices => choices.iter().map(choice).collect::<Vec<Value>>() }
+    context! { ask => filled(ask, document, machines), choices => choices.iter().map(choice).collect::<Vec<Value>>() }
 }
 
 /// A text that stands within an element of HTML, where Markdown is not read: its words, with the marks of code as elements.

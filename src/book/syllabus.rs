@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::document::Document;
 use super::project::BookProject;
-use super::render_text::versions;
+use super::render_text::filled;
 use super::source::Book;
 use super::templates::safe_html;
 use crate::error::{BookError, FileError};
@@ -80,7 +80,7 @@ pub(super) fn render(book: &Book<'_>) -> Result<String, BookError> {
         context! {
             id => safe_html(document.id.as_str()),
             title => document.title.as_str(),
-            learn => learn.map(|text| versions(text, document, &book.machines)).collect::<Vec<Vec<Value>>>(),
+            learn => learn.map(|text| filled(text, document, &book.machines)).collect::<Vec<Value>>(),
         }
     };
     let lesson = |lesson: &CourseLesson| {

@@ -1,11 +1,11 @@
 //! What a reader should know before trusting a run's figures.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use crate::results::{
     Catalog, ExperimentRun, MEASURING_CODE, Recomputation, Results, Row, Run, RunOutcome, TelemetrySample, code_of,
-    code_of_system, in_another_unit, throttle_reasons,
+    code_of_system, in_another_unit,
 };
 use crate::units::counted;
 
@@ -109,9 +109,12 @@ impl Warning {
             }
         }
         let engine = &results.environment().device.engine;
+        let (lookup, mut held) = (results.lookup(), HashMap::<&str, BTreeSet<&str>>::new());
+        lookup.rows().for_each(|row| held.entry(row.spec.experiment()).or_default().extend(lookup.held_back(row)));
         let about = |name: &str| {
             let (ran, sensed) = (ran.get(name), sensed.get(name));
-            Self::about((name, engine), ran.map_or(&[], Vec::as_slice), sensed.map_or(&[], Vec::as_slice))
+            let held: Vec<&str> = held.get(name).into_iter().flatten().copied().collect();
+            Self::about((name, engine), ran.map_or(&[], Vec::as_slice), sensed.map_or(&[], Vec::as_slice), &held)
         };
         // What holds for several experiments is said once.
         let mut found: Vec<(WarningSubject, [String; 2], Vec<&str>)> = Vec::new();
@@ -129,12 +132,13 @@ impl Warning {
         found.into_iter().map(said).collect()
     }
 
-    /// What the runs say of one experiment, in the words before and behind its name: those in which it ran, and what the sensors
-    /// said in each run.
+    /// What the runs say of one experiment, in the words before and behind its name: those in which it ran, what the sensors
+    /// said in each run, and what held back the clocks while a row was measured.
     fn about(
         (name, engine): (&str, &str),
         ran: &[&ExperimentRun],
         sensed: &[Sensed<'_>],
+        held: &[&str],
     ) -> Vec<(WarningSubject, [String; 2])> {
         use WarningSubject::{Code, Run, Sharing};
         let mut warnings = Vec::new();
@@ -146,10 +150,12 @@ impl Warning {
         if code_of(name, engine).is_some_and(|now| codes.any(|then| then != now)) {
             warn(Code, OUTDATED[0], OUTDATED[1].to_owned());
         }
-        let reasons = throttle_reasons(sensed.iter().flatten().copied()).join(", ");
-        if !reasons.is_empty() {
-            let held = format!(" ({reasons}): times may be too long. Let it cool, or lock its clocks, and run again.");
-            warn(Run, "The device held its clocks back around ", held);
+        if !held.is_empty() {
+            let marked = format!(
+                " ({}): their times may be too long, and each is marked. Let it cool, or lock its clocks, and run again.",
+                held.join(", ")
+            );
+            warn(Run, "The device held its clocks back within rows of ", marked);
         }
         let others = sensed.iter().flatten().filter_map(|sample| sample.sensors.other_processes).max().unwrap_or(0);
         // What an experiment has the driver manage is listed as nobody's, too, and is gone when it ends.

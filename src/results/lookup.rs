@@ -9,7 +9,7 @@
 //! observations of yes and no, take no time of the host, and stay.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use super::metric::{Metric, are_yes_or_no};
@@ -17,6 +17,7 @@ use super::missing::{Lacking, MissingReason};
 use super::roofline::Peaks;
 use super::row::{MetricSpec, Outcome, Parameter, Parameters, Provenance, Row, Sample};
 use super::rows::Rows;
+use super::run::{Run, TelemetrySample};
 use super::sources::Sources;
 use crate::measure::{Clock, Diagnosis, Estimate};
 use crate::units::Unit;
@@ -31,6 +32,8 @@ pub struct Lookup<'a> {
     runs: Vec<&'a str>,
     /// The place of each run among them.
     places: BTreeMap<&'a str, usize>,
+    /// What the sensors said in each run.
+    pub(super) sensed: HashMap<&'a str, &'a [TelemetrySample]>,
     known: Arc<Known>,
 }
 
@@ -47,7 +50,12 @@ impl<'a> Lookup<'a> {
     pub fn new(rows: &'a Rows, runs: Vec<&'a str>) -> Self {
         let places = runs.iter().enumerate().map(|(place, run)| (*run, place)).collect();
         let known = rows.known(&runs);
-        Self { rows, runs, places, known }
+        Self { rows, runs, places, sensed: HashMap::new(), known }
+    }
+
+    /// With what the sensors said in these runs.
+    pub(super) fn with_sensors(self, runs: impl Iterator<Item = &'a Run>) -> Self {
+        Self { sensed: runs.map(|run| (run.id.as_str(), run.telemetry.as_slice())).collect(), ..self }
     }
 
     /// How many runs it sees.
@@ -156,6 +164,11 @@ impl<'a> Lookup<'a> {
         &self.known.diagnoses.get_or_init(|| self.diagnosed())[self.rows.place(row)]
     }
 
+    /// Why the device held its clocks back within the passes of a row, or of those that it comes of, as its sensors said.
+    pub fn held_back(&self, row: &Row) -> impl Iterator<Item = &str> {
+        self.sources().at(self.rows.place(row)).held.iter().map(|reason| &**reason)
+    }
+
     /// The peak rates of the system.
     pub(super) fn peaks(&self) -> &Peaks {
         self.known.peaks.get_or_init(|| Peaks::of(self))
@@ -220,14 +233,19 @@ impl<'a> Lookup<'a> {
 
 /// The rounds of a measured row in which its sample is of a slowed host. What takes no time of the host has none.
 pub(super) fn slowed_rounds(spec: &MetricSpec, outcome: &Outcome) -> BTreeSet<usize> {
-    let is_observed = matches!(spec.provenance, Provenance::Measured { clock: Clock::Observed, .. });
-    let are_yes_or_no = || outcome.values().is_some_and(|values| are_yes_or_no(&values));
-    if is_observed && (spec.unit == Unit::Number || are_yes_or_no()) {
+    if !takes_time(spec, outcome) {
         return BTreeSet::new();
     }
     let samples = outcome.measured().into_iter().flat_map(|measured| &measured.samples).enumerate();
     let is_slowed = |sample: &Sample| sample.slowdown.is_some_and(|times| times > FULL_SPEED);
     samples.filter(|(_, sample)| is_slowed(sample)).map(|(round, _)| round).collect()
+}
+
+/// Whether what a run left of a measured row depends on how fast the machine is: a count, and yes or no, do not.
+pub(super) fn takes_time(spec: &MetricSpec, outcome: &Outcome) -> bool {
+    let is_observed = matches!(spec.provenance, Provenance::Measured { clock: Clock::Observed, .. });
+    let are_yes_or_no = || outcome.values().is_some_and(|values| are_yes_or_no(&values));
+    !(is_observed && (spec.unit == Unit::Number || are_yes_or_no()))
 }
 
 /// What rows there are to choose from: those that hold all of `prefer`, else those whose numbers are nearest to it; of these

@@ -328,8 +328,8 @@ impl Results {
 
     /// The rows of one system.
     pub fn lookup_of(&self, system: &str) -> Lookup<'_> {
-        let runs = self.runs.iter().filter(|run| run.system == system).map(|run| run.id.as_str()).collect();
-        Lookup::new(&self.rows, runs)
+        let runs = || self.runs.iter().filter(|run| run.system == system);
+        Lookup::new(&self.rows, runs().map(|run| run.id.as_str()).collect()).with_sensors(runs())
     }
 
     /// Ends the run that is not over, because its process ended before its time: the rows that it did not finish fail with

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use super::lookup::{Lookup, slowed_rounds};
-use super::row::{Provenance, Row};
+use super::lookup::{Lookup, slowed_rounds, takes_time};
+use super::row::{Outcome, Provenance, Row};
+use super::run::throttle_reasons;
 
 /// What the rows of a system come of, by the place of each in the file.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(super) struct Source {
     most: usize,
     /// The rounds in which a sample of one is of a slowed host, by the place of the run.
     slowed: BTreeMap<usize, Arc<BTreeSet<usize>>>,
+    /// Why the device held its clocks back within a pass of one.
+    pub(super) held: BTreeSet<Arc<str>>,
 }
 
 /// Why measured rows have no interval, each of which has more samples than the one before: how many, and the reason.
@@ -80,10 +83,18 @@ impl Source {
             let slowed = slowed_rounds(&row.spec, outcome?);
             (!slowed.is_empty()).then(|| (place, Arc::new(slowed)))
         });
+        let held = |(run, outcome): (&str, Option<&Outcome>)| {
+            let outcome = outcome.filter(|outcome| takes_time(&row.spec, outcome));
+            let passes = outcome.map_or(&[][..], Outcome::passes);
+            let is_within = |at: f64| passes.iter().any(|pass| pass.began <= at && at <= pass.ended);
+            let sensed = lookup.sensed.get(run).copied().unwrap_or_default().iter();
+            throttle_reasons(sensed.filter(|sample| sample.at.is_some_and(is_within)))
+        };
         Self {
             observed: metric.as_ref().map(|metric| metric.is_observed()),
             most: metric.map_or(0, |metric| metric.count() + metric.left_out),
             slowed: slowed.collect(),
+            held: lookup.outcomes(row).flat_map(held).map(Arc::from).collect(),
         }
     }
 
@@ -95,7 +106,8 @@ impl Source {
             }
         }
         let observed = self.observed.into_iter().chain(other.observed).reduce(|one, other| one && other);
-        Self { observed, most: self.most.max(other.most), slowed: self.slowed }
+        self.held.extend(other.held.iter().cloned());
+        Self { observed, most: self.most.max(other.most), ..self }
     }
 
     /// The rounds of the run with this place in which a sample is of a slowed host.

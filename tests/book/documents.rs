@@ -3,9 +3,10 @@
 
 use serde::Deserialize;
 use syncscope::device::Device;
-use syncscope_book::document::{ClaimKind, ClaimSubject, Piece};
+use syncscope_book::document::{ClaimKind, ClaimSubject, Piece, SentenceForm};
 use syncscope_book::predicate::ClaimVerdict;
-use syncscope_results::{Recorded, Selection};
+use syncscope_present::units::Unit;
+use syncscope_results::{Provenance, Recorded, Selection};
 use syncscope_suite::experiment::record_scenarios;
 use syncscope_suite::runner::Suite;
 
@@ -223,6 +224,31 @@ fn every_claim_has_a_verdict_in_its_chapter_and_on_the_page_of_claims() {
             assert!(row.is_some_and(|row| row.contains(&verdict.name())), "{id} is not on the page of claims: {row:?}");
         }
     }
+}
+
+/// A factor between a call that has returned and work that is complete compares two things that nobody would choose between.
+#[test]
+fn both_sides_of_a_factor_end_with_the_return_of_a_call_or_both_with_complete_work() {
+    let ends_early = |name: &str| {
+        let name = name.replace('_', "-");
+        ["dispatch", "host-free", "enqueue", ".free"].iter().any(|end| name.contains(end))
+    };
+    let documents = documents();
+    let headlines = documents.iter().filter_map(|document| document.headline.as_ref());
+    let mut factors: Vec<(String, String)> = headlines
+        .filter(|headline| headline.form == SentenceForm::Times)
+        .filter_map(|headline| headline.value.split_once(" / "))
+        .map(|(one, other)| (one.to_owned(), other.to_owned()))
+        .collect();
+    for spec in catalog().specs() {
+        let Provenance::Derived { operands, .. } = &spec.provenance else { continue };
+        if let (Unit::Ratio, [one, other]) = (spec.unit, operands.as_slice()) {
+            factors.push((one.id.clone(), other.id.clone()));
+        }
+    }
+    assert!(factors.len() > 10, "{factors:?}");
+    let wrong: Vec<_> = factors.iter().filter(|(one, other)| ends_early(one) != ends_early(other)).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 /// What can be so is refuted by no case, and what is said to be so always is not confirmed by one.

@@ -188,7 +188,7 @@ fn where_a_file_has_several_systems_each_answers_by_its_own_rows_under_its_own_n
         let answers = chapter.split("<div class=\"answers\">").nth(1).unwrap();
         // The first use of a term on a page is a link.
         let answers =
-            answers.split("</div>").next().unwrap().replace("[syncscope](glossary.md#syncscope)", "syncscope");
+            answers.split("\n</div>\n").next().unwrap().replace("[syncscope](glossary.md#syncscope)", "syncscope");
         for system in ["syncscope", "PyTorch"] {
             assert!(answers.contains(&format!(", {system}:**")), "{}: {answers}", document.id);
         }

@@ -54,6 +54,23 @@ fn a_run_that_was_cut_short_and_a_device_that_slowed_down_are_warned_of() {
     }
 }
 
+/// A flag of a whole page would disown values that nothing held back.
+#[test]
+fn a_row_is_marked_where_the_clocks_were_held_back_within_its_passes_and_so_is_what_is_computed_from_it() {
+    let mut results = results();
+    let marked = |results: &Results| {
+        let document = DOCUMENT.replace("- {id: probe.fast,", "- {id: probe.delta}\n      - {id: probe.fast,");
+        let files = source_as(&project(&document), std::slice::from_ref(results));
+        let chapter = read(&files, "probe");
+        let is_marked = |id| row(&chapter, id).contains("⚠ SW power cap");
+        (["probe.fast", "probe.delta", "probe.slow"].map(is_marked), chapter.contains("within rows of probe"))
+    };
+    fixture::hold_clocks(&mut results, "probe.fast", 1.5);
+    assert_eq!(marked(&results), ([false; 3], false));
+    fixture::hold_clocks(&mut results, "probe.fast", 0.5);
+    assert_eq!(marked(&results), ([true, true, false], true));
+}
+
 #[test]
 fn a_difference_that_may_be_0_is_not_written_as_a_number() {
     let mut results = results();

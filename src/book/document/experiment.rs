@@ -125,16 +125,29 @@ fn tables(
     (1..).zip(parts).map(table).collect()
 }
 
-/// The sets of values of the parameters that differ among the rows, each a case; none where none does.
+/// The sets of values of the parameters that differ among the rows, each a case; none where none does. A number that follows
+/// from another one, such as the iterations from the size, tells no cases apart.
 fn selects(rows: &[&MetricSpec]) -> Vec<Parameters> {
-    let values = grouped(each_once(rows.iter().flat_map(|row| &row.parameters)));
-    let differ: HashSet<&String> =
-        values.into_iter().filter(|(_, values)| values.len() > 1).map(|(name, _)| name).collect();
-    let select = |row: &&MetricSpec| -> Parameters {
-        let own = row.parameters.iter().filter(|(name, _)| differ.contains(name));
-        own.map(|(name, value)| (name.clone(), value.clone())).collect()
+    let mut values = grouped(each_once(rows.iter().flat_map(|row| &row.parameters)));
+    values.retain(|(_, values)| values.len() > 1);
+    values.sort_by_key(|(_, values)| values.len());
+    let cases = |names: &[&String]| -> Vec<Parameters> {
+        let select = |row: &&MetricSpec| -> Parameters {
+            let own = row.parameters.iter().filter(|(name, _)| names.contains(name));
+            own.map(|(name, value)| (name.clone(), value.clone())).collect()
+        };
+        each_once(rows.iter().map(select).filter(|select| !select.is_empty()))
     };
-    each_once(rows.iter().map(select).filter(|select| !select.is_empty()))
+    let mut names: Vec<&String> = values.iter().map(|(name, _)| *name).collect();
+    let is_number = |values: &[&Parameter]| values.iter().all(|value| value.number().is_some());
+    for (place, (name, few)) in values.iter().enumerate().filter(|(_, (_, few))| is_number(few)) {
+        let others: Vec<&String> = names.iter().copied().filter(|other| other != name).collect();
+        let has_more = |(_, more): &(&String, Vec<&Parameter>)| more.len() > few.len() && is_number(more);
+        if values[place..].iter().any(has_more) && cases(&others).len() == cases(&names).len() {
+            names = others;
+        }
+    }
+    cases(&names)
 }
 
 /// The plot of a table: of the rows that share the first one's unit, in as many panels as they take.

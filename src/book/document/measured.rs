@@ -94,12 +94,14 @@ impl<'a> TableEntry<'a> {
         Ok(Measured { metric, estimate, relative, mismatches, in_another_unit })
     }
 
-    /// What the run measured, in the unit that the row was declared with: rows of one picture share an axis.
+    /// What the run measured, or one of another system than the `own`, in the unit that the row was declared with: rows of one
+    /// picture share an axis.
     ///
     /// # Errors
     /// As [`measured`](Self::measured); it is in a unit of another kind.
-    pub fn drawn<'r>(&self, lookup: &Lookup<'r>) -> Result<Measured<'r>, MissingReason> {
-        let measured = self.measured(lookup)?;
+    pub fn drawn<'r>(&self, lookup: &Lookup<'r>, own: bool) -> Result<Measured<'r>, MissingReason> {
+        let beside = || self.measured_beside(lookup, None).unwrap_or(Err(MissingReason::NotInRun));
+        let measured = if own { self.measured(lookup)? } else { beside()? };
         match &measured.in_another_unit {
             Some(reason) => Err(MissingReason::Inconsistent(reason.clone())),
             None => Ok(measured),

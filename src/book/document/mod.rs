@@ -25,7 +25,7 @@ pub use figure::Figure;
 pub use lesson::{Advice, AdviceRow, Lesson, Prediction, Question, QuizChoice};
 pub(super) use measured::values_of;
 pub use measured::{Measured, TableCase, TableEntry};
-pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows, Systems};
+pub use panel::{DocumentFigure, Lines, Matrix, MatrixColumn, Panel, PanelSeries, Shows};
 pub use sentence::{Effect, Exercise, Headline, Number, Piece, Said, Sentence, SentenceForm, Text};
 pub use text::{Chip, Hardware};
 pub use text::{PrintedText, TextPlace, Texts};
@@ -245,19 +245,14 @@ impl Document {
         }
     }
 
-    /// Its figures in two parts: those of the main matter, and those of the appendix, which only a lesson has. What a lesson asks
-    /// for stands first in line for the main matter, and then each figure in its order.
+    /// Its figures in two parts: those of the main matter, and those of the appendix, which only a lesson has. The main matter of
+    /// a lesson is what it opens with, or else one figure: the first that shows what it asks for, or the first of all.
     pub(crate) fn divided_figures(&self) -> (Vec<&DocumentFigure>, Vec<&DocumentFigure>) {
-        const MAIN: usize = 1;
-        let most = if self.lesson.is_some() { MAIN } else { self.figures.len() };
+        let opens = self.tables.iter().any(|table| table.opens);
+        let most = if self.lesson.is_some() { usize::from(!opens) } else { self.figures.len() };
         let is_asked = self.asked_figures();
         let (asked, others): (Vec<_>, Vec<_>) = self.figures.iter().partition(|figure| is_asked(figure));
-        // What a chapter opens with needs no picture of the same rows before the others.
-        let repeats = |figure: &&DocumentFigure| {
-            figure.panels.iter().all(|panel| self.table(&panel.table).is_some_and(|table| table.opens))
-        };
-        let main = asked.into_iter().chain(others).take(most).filter(|figure| !repeats(figure));
-        let main = main.map(|figure| figure.id.as_str());
+        let main = asked.into_iter().chain(others).take(most).map(|figure| figure.id.as_str());
         let main: HashSet<&str> = main.collect();
         self.figures.iter().partition(|figure| main.contains(figure.id.as_str()))
     }

@@ -48,8 +48,6 @@ pub struct Panel {
     pub values: Spacing,
     /// The measurements as lines over a parameter.
     pub lines: Option<Lines>,
-    /// Whose measurements are drawn where several systems have some.
-    pub systems: Systems,
     /// In place of a table's rows, the rates of all matmuls of the run below the peak rates measured.
     pub roofline: bool,
     /// In place of a table's rows, all rows of a kind as a matrix of yes and no.
@@ -69,19 +67,6 @@ impl Panel {
     pub fn draws(&self, table: &DocumentTable) -> bool {
         self.table == table.id || self.matrix.iter().flat_map(Matrix::ids).any(|id| table.row(id).is_some())
     }
-}
-
-/// Whose measurements a panel draws.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Systems {
-    /// Those of the system that the results are about.
-    #[default]
-    Own,
-    /// Those of all systems, in one picture.
-    Together,
-    /// Those of all systems, in a picture each.
-    Apart,
 }
 
 /// A matrix of yes and no: all rows of one identifier, by the values of their parameters; further columns can be of other

@@ -7,7 +7,7 @@ use crate::document::{Document, DocumentTable, Measured, TableCase, TableEntry};
 use crate::measure::{Estimate, Ratio};
 use crate::present::{Cell, Column, Missing, Precision, Role, Sampled, Share, Table, TableGroup, TableRow, Value};
 use crate::results::{
-    Derivation, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program, Provenance, Results, Run,
+    Derivation, Lookup, Metric, MetricSpec, MissingReason, Parameters, Program, Provenance, Results, Row, Run,
 };
 use crate::units::{Unit, counted};
 
@@ -71,10 +71,17 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
     if published {
         columns.push(Column { detail: document.gpu.clone(), ..Column::new(Role::Published, "published") });
     }
-    let shown: Vec<Vec<&SystemRows<'_>>> =
-        (0..machines.results.len()).map(|place| shown(table, machines, place)).collect();
-    for ((results, label), shown) in machines.named().zip(&shown) {
-        columns.extend(system_columns(shown, &results.run().system, label, published));
+    let cases = table.cases_in(machines.results);
+    let of_machine = |place: usize| (place, shown(table, machines, place));
+    let mut shown: Vec<(usize, Vec<&SystemRows<'_>>)> = (0..machines.results.len()).map(of_machine).collect();
+    // A reader sees the first columns first: those of a machine that measured nothing of the table stand last.
+    shown.sort_by_key(|(_, systems)| {
+        let is_measured = |entry: TableEntry<'_>| systems.iter().any(|(_, lookup)| entry.measured(lookup).is_ok());
+        !TableEntry::all(table, &cases).any(is_measured)
+    });
+    for (place, shown) in &shown {
+        let system = &machines.results[*place].run().system;
+        columns.extend(system_columns(shown, system, &machines.labels[*place], published));
     }
     let group = |case: &TableCase| {
         let entries = table.rows.iter().map(|row| TableEntry { table, row, case });
@@ -82,7 +89,7 @@ pub fn comparison_table(document: &Document, table: &DocumentTable, machines: &M
         let rows: Vec<TableRow> = entries.map(|entry| entry_row(entry, published, machines, &shown)).collect();
         (!rows.is_empty()).then(|| TableGroup { label: case.heading().map(str::to_owned), rows })
     };
-    let groups = table.cases_in(machines.results).iter().filter_map(group).collect();
+    let groups = cases.iter().filter_map(group).collect();
     Table { title: table.title.clone(), columns, groups }
 }
 
@@ -140,15 +147,16 @@ fn entry_row(
     entry: TableEntry<'_>,
     published: bool,
     machines: &Machines<'_>,
-    shown: &[Vec<&SystemRows<'_>>],
+    shown: &[(usize, Vec<&SystemRows<'_>>)],
 ) -> TableRow {
     let mut cells = Vec::new();
     if published {
         cells.push(published_cell(entry));
     }
-    for ((place, results), shown) in machines.results.iter().enumerate().zip(shown) {
+    for (place, shown) in shown {
+        let results = &machines.results[*place];
         let system = results.run().system.as_str();
-        let own = entry.measured(&machines.systems[place][0].1);
+        let own = entry.measured(&machines.systems[*place][0].1);
         let mut found: Vec<Option<Result<Measured<'_>, MissingReason>>> = Vec::new();
         for (run, lookup) in shown {
             let is_own = run.system == system;
@@ -199,14 +207,19 @@ fn published_cell(entry: TableEntry<'_>) -> Cell {
     Cell::Value(Box::new(Value { terms: figure.terms.clone(), share, notes, ..plain }))
 }
 
-/// A measured value with the names of what is odd about its samples; the data of the page on the machine say more.
+/// A measured value with the names of what is odd about it; the data of the page on the machine say more.
 fn marked_value(measured: &Measured<'_>, lookup: &Lookup<'_>) -> Value {
     let mut value = measured_value(measured);
     let spec = measured.metric.spec;
     let row = lookup.at(&spec.id, &spec.parameters);
-    let diagnoses = row.map_or(&[][..], |row| lookup.diagnoses(row));
-    value.notes.extend(diagnoses.iter().map(|diagnosis| format!("⚠ {}", diagnosis.name())));
+    value.notes.extend(row.into_iter().flat_map(|row| oddities(row, lookup)).map(|oddity| format!("⚠ {oddity}")));
     value
+}
+
+/// What is odd about a row: its samples, and what held the clocks of the device back.
+pub(crate) fn oddities<'a>(row: &Row, lookup: &'a Lookup<'_>) -> impl Iterator<Item = &'a str> {
+    let of_samples = lookup.diagnoses(row).iter().map(|diagnosis| -> &'a str { diagnosis.name() });
+    of_samples.chain(lookup.held_back(row))
 }
 
 /// What was measured, as a table shows it.

@@ -6,7 +6,7 @@
 use super::comparison::measured_value;
 use super::left_out::{self, LeftOut};
 use super::matrix::matrix;
-use crate::document::{DocumentTable, Lines, Panel, PanelSeries, Shows, Systems, TableCase, TableEntry};
+use crate::document::{DocumentTable, Lines, Panel, PanelSeries, Shows, TableCase, TableEntry};
 use crate::in_order::{each_once, grouped};
 use crate::present::{Bar, BarGroup, BarPlot, Line, LinePlot, LineRole, Point, Spacing, Ticks, Value};
 use crate::results::{
@@ -31,7 +31,7 @@ pub fn drawn(table: Option<&DocumentTable>, panel: &Panel, machine: &str, result
         return matrix(rows, panel.title.as_deref().unwrap_or_default(), results);
     }
     let mut drawn = Drawn::default();
-    for (number, systems) in (1..).zip(pictures(table, panel, results)) {
+    for (number, systems) in (1..).zip(pictures(panel, results)) {
         let id = if number == 1 { id.to_owned() } else { format!("{id}-{number}") };
         let mut has_values = true;
         let svg = match (table, &panel.lines) {
@@ -64,7 +64,7 @@ fn unmeasured(table: &DocumentTable, panel: &Panel, results: &Results, systems: 
     let lookup = results.lookup_of(systems.first()?);
     let reasons = drawn_cases(table, panel, results, &lookup).into_iter().filter_map(|(id, case)| {
         let row = table.row(id)?;
-        (TableEntry { table, row, case: &case }).drawn(&lookup).err()
+        (TableEntry { table, row, case: &case }).drawn(&lookup, systems[0] == results.run().system).err()
     });
     let title = title(table, panel) + &of_system(panel, results, systems);
     Some(left_out::unmeasured(&title, reasons))
@@ -88,29 +88,33 @@ pub(crate) fn drawn_cases<'a>(
     bars.chain(points).collect()
 }
 
-/// The systems of each picture of a panel; the one that the results are about stands first.
-pub(crate) fn pictures<'r>(table: Option<&DocumentTable>, panel: &Panel, results: &'r Results) -> Vec<Vec<&'r str>> {
+/// The most lines of a system in one picture with those of another.
+const MAX_LINES: usize = 2;
+/// The most bars that are compared with each other. In a longer list, each is compared with that of another system.
+const MAX_COMPARED: usize = 6;
+
+/// The systems of each picture of a panel: all that measured something of it, others before the one that the results are about.
+pub(crate) fn pictures<'r>(panel: &Panel, results: &'r Results) -> Vec<Vec<&'r str>> {
+    let series = panel.lines.iter().flat_map(|lines| &lines.series).map(|series| &series.id);
+    let ids: Vec<&String> = panel.bars.iter().chain(series).collect();
     let draws = |system: &&str| {
-        let lookup = results.lookup_of(system);
-        let all = Parameters::new();
-        match table {
-            Some(table) => {
-                table.rows.iter().flat_map(|row| lookup.specs_of(&row.id, &all)).any(|spec| lookup.of(spec).is_ok())
-            }
-            None => lookup.metrics().any(|(_, metric)| metric.is_ok()),
-        }
+        let (lookup, all) = (results.lookup_of(system), Parameters::new());
+        let mut specs = ids.iter().flat_map(|id| lookup.specs_of(id, &all));
+        panel.roofline || specs.any(|spec| lookup.of(spec).is_ok())
     };
     let mut all = results.systems();
     let others = all.split_off(1).into_iter().filter(draws);
-    match panel.systems {
-        Systems::Own => vec![all],
-        Systems::Together => vec![others.chain(all).collect()],
-        Systems::Apart => others.chain(all).map(|system| vec![system]).collect(),
-    }
+    let all: Vec<&str> = others.chain(all).collect();
+    if is_apart(panel) { all.into_iter().map(|system| vec![system]).collect() } else { vec![all] }
 }
 
-/// Bars: one for each of the panel's rows, in a group for each case. Of several systems, one for each system in a group for
-/// each case and row.
+/// Whether each system has a picture of its own.
+fn is_apart(panel: &Panel) -> bool {
+    panel.lines.as_ref().is_some_and(|lines| lines.series.len() > MAX_LINES)
+}
+
+/// Bars: one for each of the panel's rows, in a group for each case. Of several systems, in a group for each system and case;
+/// bars that are not compared with each other are one for each system, in a group for each case and row.
 ///
 /// One row over several cases is one group, whose bars have the names of the cases.
 pub fn bar_plot(
@@ -121,38 +125,39 @@ pub fn bar_plot(
 ) -> (BarPlot, Vec<LeftOut>) {
     let lookups: Vec<Lookup<'_>> = systems.iter().map(|system| results.lookup_of(system)).collect();
     let (mut sizes, mut unit, mut left_out) = (Vec::new(), None, Vec::new());
-    let mut groups: Vec<BarGroup> = Vec::new();
+    let mut bars: Vec<(String, Bar)> = Vec::new();
+    let own = results.run().system.as_str();
     for case in &panel.cases_in(table, std::slice::from_ref(results)) {
         // The title of a panel of one case says which.
         let is_said = panel.case.is_some() && panel.title.is_some();
         let heading = case.heading().filter(|_| !is_said).unwrap_or_default();
-        let mut bars = Vec::new();
+        let of_case = |name: &str| if heading.is_empty() { name.to_owned() } else { format!("{name}, {heading}") };
         for row in panel.bars.iter().filter_map(|id| table.row(id)) {
+            let before = bars.len();
             for (system, lookup) in systems.iter().zip(&lookups) {
-                let label = if systems.len() > 1 { *system } else { row.label.as_str() };
-                match (TableEntry { table, row, case }).drawn(lookup) {
+                let (group, label) = match (systems, panel.bars.len()) {
+                    ([_], _) => (heading.to_owned(), row.label.as_str()),
+                    (_, 1) => (heading.to_owned(), *system),
+                    (_, 2..=MAX_COMPARED) => (of_case(system), row.label.as_str()),
+                    _ => (of_case(&row.label), *system),
+                };
+                match (TableEntry { table, row, case }).drawn(lookup, *system == own) {
                     Ok(measured) => {
                         unit = Some(measured.metric.spec.unit);
                         sizes.extend(size(&measured.metric.spec.parameters));
                         let value = measured_value(&measured);
-                        bars.push(Bar::new(label, value.value, value.interval, value.formatted().main));
+                        bars.push((group, Bar::new(label, value.value, value.interval, value.formatted().main)));
                     }
+                    // Another system need not have the row; the own one stands last.
+                    Err(MissingReason::NotInRun | MissingReason::NotApplicable(_)) if *system != own => {}
+                    Err(MissingReason::NotApplicable(_)) if bars.len() > before => {}
                     Err(MissingReason::NotApplicable(reason)) => left_out.push(LeftOut::of(row, case, reason)),
-                    Err(absence) => bars.push(Bar::missing(label, absence.state())),
+                    Err(absence) => bars.push((group, Bar::missing(label, absence.state()))),
                 }
             }
-            if systems.len() > 1 {
-                let label = match (heading, panel.bars.len()) {
-                    (heading, 1) => heading.to_owned(),
-                    ("", _) => row.label.clone(),
-                    (heading, _) => format!("{}, {heading}", row.label),
-                };
-                groups.push(BarGroup { label, bars: std::mem::take(&mut bars) });
-            }
         }
-        groups.push(BarGroup { label: heading.to_owned(), bars });
     }
-    groups.retain(|group| !group.bars.is_empty());
+    let mut groups: Vec<BarGroup> = grouped(bars).into_iter().map(|(label, bars)| BarGroup { label, bars }).collect();
     let mut title = title(table, panel);
     if groups.len() > 1 && panel.bars.len() == 1 && systems.len() == 1 {
         if let (None, Some(bar)) = (&panel.title, groups[0].bars.first()) {
@@ -165,8 +170,7 @@ pub fn bar_plot(
     }
     let unit = unit.unwrap_or(Unit::Seconds);
     let title = title + &sized(sizes) + &of_system(panel, results, systems);
-    let left_out =
-        LeftOut::collapsed(left_out, panel.cases_in(table, std::slice::from_ref(results)).len() * systems.len());
+    let left_out = LeftOut::collapsed(left_out, panel.cases_in(table, std::slice::from_ref(results)).len());
     (BarPlot { title, machine: machine.to_owned(), unit, spacing: panel.values, groups }, left_out)
 }
 
@@ -180,6 +184,7 @@ pub fn line_plot(
 ) -> (LinePlot, Vec<LeftOut>) {
     let mut sizes: Vec<String> = Vec::new();
     let (mut unit, mut left_out) = (None, Vec::new());
+    let own = results.run().system.as_str();
     let mut drawn: Vec<Line> = Vec::new();
     // Where the own line of each row stands, to which predictions refer.
     let mut places_of: Vec<(&str, usize)> = Vec::new();
@@ -207,7 +212,7 @@ pub fn line_plot(
             let mut reason = None;
             for (x, parameter) in places(series, &lines.x, &lookup) {
                 let case = case_at(series, &lines.x, parameter);
-                match (TableEntry { table, row, case: &case }).drawn(&lookup) {
+                match (TableEntry { table, row, case: &case }).drawn(&lookup, *system == own) {
                     Ok(measured) => {
                         unit = Some(lines.shown_unit(measured.metric.spec.unit));
                         if lines.x != "size" {
@@ -222,9 +227,9 @@ pub fn line_plot(
                 }
             }
             match reason.filter(|_| line.points.is_empty() && line.missing.is_empty()) {
+                // Another system need not have the row.
+                _ if *system != own && line.points.is_empty() => {}
                 Some(reason) => left_out.push(LeftOut::new(line.label, reason)),
-                // Another system has no such row.
-                None if number > 0 && line.points.is_empty() && line.missing.is_empty() => {}
                 None => {
                     if number == 0 {
                         own_line = Some(drawn.len());
@@ -298,7 +303,7 @@ fn sized(sizes: Vec<String>) -> String {
 /// What a title says of the system, where each has a picture of its own.
 pub(super) fn of_system(panel: &Panel, results: &Results, systems: &[&str]) -> String {
     match systems {
-        [system] if panel.systems == Systems::Apart && results.systems().len() > 1 => format!(", {system}"),
+        [system] if pictures(panel, results).len() > 1 => format!(", {system}"),
         _ => String::new(),
     }
 }

@@ -11,7 +11,7 @@ pub(super) use claims::verdict_totals;
 pub use claims::{claims_text, summary};
 pub use compared::{ENOUGH, Wording, agreement, compared, over_the_file, smallest, tally, undecided};
 pub use comparison::{Machines, comparison_table, machine_labels, system_table};
-pub(super) use comparison::{found_value, on_page, row_cell, versions};
+pub(super) use comparison::{found_value, oddities, on_page, row_cell, versions};
 pub use figure::{Drawn, bar_plot, drawn, line_plot};
 pub(super) use figure::{drawn_cases, pictures};
 pub use left_out::LeftOut;

@@ -159,6 +159,14 @@ mod tests {
     }
 
     #[test]
+    fn both_ends_of_the_axis_have_as_many_digits() {
+        let mut values: Vec<f64> = (0..40).map(|i| 2.69e-3 + 1e-7 * f64::from(i)).collect();
+        values.push(5e-3);
+        let svg = histogram(values).to_svg("p");
+        assert!(svg.contains(">2&#46;6900 ms<") && svg.contains(">≥ 2&#46;6990 ms<"), "{svg}");
+    }
+
+    #[test]
     fn equal_samples_are_still_a_picture() {
         for value in [0.0, 3.0] {
             let plot = histogram(vec![value; 7]);
