@@ -20,8 +20,10 @@ parameters! {
     pub struct CrateCalls {
         /// The calls of cudarc, by the names that its program has for them.
         cudarc: Vec<String> = CUDARC.map(str::to_owned).to_vec(),
-        /// Those of them that are measured with event tracking on and off, on one stream and on several.
+        /// Those of cudarc that are measured with event tracking on and off, on one stream and on several.
         tracked: Vec<String> = TRACKED.map(str::to_owned).to_vec(),
+        /// The calls of candle.
+        candle: Vec<String> = CANDLE.map(str::to_owned).to_vec(),
     }
 }
 
@@ -90,6 +92,82 @@ const CUDARC: [&str; 61] = [
     "curand-uniform",
 ];
 
+/// The calls of candle, in the order of a page.
+const CANDLE: [&str; 72] = [
+    "zeros",
+    "ones",
+    "full",
+    "arange",
+    "rand",
+    "randn",
+    "set-seed",
+    "new-scalar",
+    "from-slice",
+    "from-slice-large",
+    "from-vec",
+    "to-device-cuda",
+    "to-device-cpu",
+    "to-device-cpu-large",
+    "to-scalar",
+    "get-to-scalar",
+    "get-to-scalar-large",
+    "to-vec1",
+    "narrow-to-vec1",
+    "narrow-to-vec1-large",
+    "to-vec2",
+    "display",
+    "any-in-if",
+    "drop",
+    "drop-large",
+    "clone",
+    "copy",
+    "detach",
+    "to-dtype",
+    "contiguous",
+    "reshape",
+    "transpose",
+    "narrow",
+    "i-range",
+    "index-select",
+    "index-select-host-rows",
+    "embedding",
+    "gather",
+    "scatter-add",
+    "index-add",
+    "where-cond",
+    "cat",
+    "stack",
+    "slice-set",
+    "add",
+    "broadcast-add",
+    "affine",
+    "exp",
+    "gt",
+    "sum-all",
+    "mean",
+    "max",
+    "argmax",
+    "cumsum",
+    "sort",
+    "matmul",
+    "matmul-batched",
+    "conv2d",
+    "softmax",
+    "softmax-last-dim",
+    "rms-norm",
+    "dropout",
+    "cross-entropy",
+    "backward",
+    "sgd-step",
+    "adamw-step",
+    "var-set",
+    "synchronize",
+    "new-cuda-with-stream",
+    "safetensors-load",
+    "safetensors-load-mapped",
+    "safetensors-save",
+];
+
 /// Those that cudarc's event tracking concerns.
 const TRACKED: [&str; 8] =
     ["alloc-zeros", "memcpy-htod", "clone-dtoh", "memcpy-dtod", "clone-dtod", "launch", "drop", "drop-used-elsewhere"];
@@ -102,8 +180,7 @@ impl Experiment for CrateCalls {
     const SUMMARY: &'static str = "Which calls of Rust's GPU crates wait, and what they leave pending";
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
-        let mut groups: Vec<Group> = [("cudarc", &self.cudarc)].map(|(name, calls)| rows(name, calls)).into();
-        groups.push(self.tracked());
+        let mut groups = vec![rows("cudarc", &self.cudarc), self.tracked(), rows("candle", &self.candle)];
         // A call that does not wait, in each system.
         const ELEMENTS: usize = 1 << 16;
         let same = Group::of("The same code twice", [("elements", ELEMENTS.into())])

@@ -12,7 +12,7 @@ use cudarc::driver::{
     UnifiedSlice,
 };
 use cudarc::nvrtc::compile_ptx;
-use syncscope_peer::{Call, MakeCall, Result, not_applicable};
+use syncscope_peer::{Call, Calls, Result, not_applicable};
 
 use crate::{ELEMENTS, Fixture, SOURCE};
 
@@ -22,7 +22,7 @@ const SIDE: usize = 256;
 type Shared = Rc<Fixture>;
 
 /// The calls, in the order of a page.
-pub(crate) const CALLS: &[(&str, MakeCall<Fixture>)] = &[
+pub(crate) const CALLS: Calls<Fixture> = &[
     ("alloc", |f| call(f, |f| allocated(f, ELEMENTS))),
     ("alloc-zeros", |f| call(f, |f| Ok(f.stream.alloc_zeros::<f32>(ELEMENTS)?))),
     ("memset-zeros", |f| call(f, |f| Ok(f.stream.memset_zeros(&mut *f.x.borrow_mut())?))),

@@ -11,7 +11,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStrea
 use cudarc::nvrtc::{Ptx, compile_ptx};
 use syncscope_peer::syncscope::device::{Device, Stream};
 use syncscope_peer::syncscope::measure::Case;
-use syncscope_peer::{MakeCall, MakeCase, MetricSpec, Parameter, Result, System, ordinal};
+use syncscope_peer::{Calls, MetricSpec, Parameter, Result, Rows, System, ordinal};
 
 /// The version in the lock file of this workspace.
 const VERSION: &str = "0.19.10";
@@ -55,9 +55,8 @@ struct Fixture {
 impl System for Cudarc {
     const NAME: &'static str = "cudarc";
     type Fixture = Fixture;
-    const CALLS: &'static [(&'static str, MakeCall<Fixture>)] = calls::CALLS;
-    const ROWS: &'static [(&'static str, MakeCase<Self>)] =
-        &[("crate-calls.same.a", same), ("crate-calls.same.b", same)];
+    const CALLS: &'static [Calls<Fixture>] = &[calls::CALLS];
+    const ROWS: &'static [Rows<Self>] = &[&[("crate-calls.same.a", same), ("crate-calls.same.b", same)]];
 
     fn versions() -> Vec<(String, String)> {
         vec![("cudarc".to_owned(), VERSION.to_owned())]

@@ -29,8 +29,8 @@ pub struct Call {
     other: Option<Stream>,
     /// What stands before the call, behind the gate.
     enqueue: Box<dyn Fn() -> Result<()>>,
-    /// Whether the stream is the crate's own.
-    is_lent: bool,
+    /// Waits for the crate's own queue, where the stream is not the crate's.
+    drain: Option<Box<dyn Fn() -> Result<()>>>,
     steps: Box<dyn Steps>,
     /// How long it takes by itself, once that is known.
     alone: Option<Duration>,
@@ -82,7 +82,7 @@ impl Call {
         call: impl FnMut(I) -> Result<R> + 'static,
     ) -> Self {
         let steps = Box::new(Prepared { prepare, call, input: None, output: None });
-        Self { stream: stream.clone(), other: None, steps, enqueue: Box::new(|| Ok(())), is_lent: true, alone: None }
+        Self { stream: stream.clone(), other: None, steps, enqueue: Box::new(|| Ok(())), drain: None, alone: None }
     }
 
     /// With what is enqueued before the call each time: behind the gate where one holds the stream.
@@ -99,10 +99,15 @@ impl Call {
         self
     }
 
-    /// Of a crate that lends no stream: `follow` has its queue wait for the stream of the call.
+    /// Of a crate that lends no stream: `follow` has its queue wait for the stream of the call, and `drain` waits for all that
+    /// is in it.
     #[must_use]
-    pub fn following(self, follow: impl Fn() -> Result<()> + 'static) -> Self {
-        Self { is_lent: false, ..self.behind_work(follow) }
+    pub fn following(
+        self,
+        follow: impl Fn() -> Result<()> + 'static,
+        drain: impl Fn() -> Result<()> + 'static,
+    ) -> Self {
+        Self { drain: Some(Box::new(drain)), ..self.behind_work(follow) }
     }
 
     /// Whether it waits for its stream, or for the other one: 1, else 0.
@@ -114,7 +119,7 @@ impl Call {
             (Held::Other, None) => self.stream.device().stream()?,
         };
         self.steps.prepare()?;
-        self.stream.device().synchronize()?;
+        self.synchronize()?;
         let mut call = || (self.enqueue)().and_then(|()| self.steps.call());
         let waited = blocks(&held, limit, || call().map_err(of_device));
         self.end(waited.map(|waited| f64::from(u8::from(waited))).map_err(Into::into))
@@ -130,7 +135,7 @@ impl Call {
     /// The seconds that it holds the host, behind work on its stream.
     pub(crate) fn behind(&mut self) -> Result<f64> {
         self.steps.prepare()?;
-        self.stream.device().synchronize()?;
+        self.synchronize()?;
         self.stream.spin(WORK)?;
         (self.enqueue)()?;
         let seconds = self.timed();
@@ -139,7 +144,7 @@ impl Call {
 
     /// Whether work is left on its stream when it comes back: 1, else 0.
     pub(crate) fn pending(&mut self) -> Result<f64> {
-        if !self.is_lent {
+        if self.drain.is_some() {
             return Err(not_applicable("the crate lends no stream that could be asked"));
         }
         self.prepare()?;
@@ -153,6 +158,14 @@ impl Call {
     fn prepare(&mut self) -> Result<()> {
         self.steps.prepare()?;
         (self.enqueue)()?;
+        self.synchronize()
+    }
+
+    /// Waits until all work is over.
+    fn synchronize(&self) -> Result<()> {
+        if let Some(drain) = &self.drain {
+            drain()?;
+        }
         Ok(self.stream.device().synchronize()?)
     }
 
@@ -176,9 +189,9 @@ impl Call {
 
     /// All work is waited for before anything is dropped that it may use.
     fn end(&mut self, outcome: Result<f64>) -> Result<f64> {
-        let drained = self.stream.device().synchronize();
+        let drained = self.synchronize();
         self.steps.finish();
-        outcome.and_then(|value| Ok(drained.map(|()| value)?))
+        outcome.and_then(|value| drained.map(|()| value))
     }
 }
 
@@ -190,7 +203,7 @@ pub(crate) enum Held {
 }
 
 /// An error of the crate as one of the library, which the gate passes on.
-fn of_device(error: syncscope::error::CaseError) -> DeviceError {
+fn of_device(error: crate::Error) -> DeviceError {
     match error.downcast::<DeviceError>() {
         Ok(own) => *own,
         Err(error) => DeviceError::call_failed("the crate", "the call", error.to_string()),

@@ -16,20 +16,23 @@ mod program;
 mod run;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 use std::rc::Rc;
 
 pub use call::Call;
 pub use program::main;
 pub use syncscope;
+pub use syncscope::error::CaseError as Error;
 pub use syncscope_results::{MetricSpec, Parameter};
+pub use texts::{TextRows, Texts};
 
 use syncscope::device::Device;
-use syncscope::error::{CaseError, DeviceError};
+use syncscope::error::DeviceError;
 use syncscope::measure::Case;
 
 /// What came of something in the crate, whose errors are of any type.
-pub type Result<T> = std::result::Result<T, CaseError>;
+pub type Result<T> = std::result::Result<T, Error>;
 
 /// A system that a program measures.
 pub trait System: Sized + 'static {
@@ -39,11 +42,11 @@ pub trait System: Sized + 'static {
     /// What a call is made on: made anew for each.
     type Fixture: 'static;
 
-    /// Its calls by their names, the parameter `call` of a row.
-    const CALLS: &'static [(&'static str, MakeCall<Self::Fixture>)];
+    /// Its calls by their names: the parameter `call` of a row and, where it has one, its `way`.
+    const CALLS: &'static [Calls<Self::Fixture>];
 
     /// Its rows that are not about calls, by their identifiers.
-    const ROWS: &'static [(&'static str, MakeCase<Self>)] = &[];
+    const ROWS: &'static [Rows<Self>] = &[];
 
     /// Its version, under its name, and those of what it stands on.
     fn versions() -> Vec<(String, String)>;
@@ -66,14 +69,20 @@ pub trait System: Sized + 'static {
     }
 }
 
+/// Calls by their names.
+pub type Calls<F> = &'static [(&'static str, MakeCall<F>)];
+
 /// Makes a call ready.
 pub type MakeCall<F> = fn(&Rc<F>) -> Result<Call>;
+
+/// Rows by their identifiers.
+pub type Rows<S> = &'static [(&'static str, MakeCase<S>)];
 
 /// Makes the case of a row.
 pub type MakeCase<S> = fn(&Rc<S>, &MetricSpec) -> Result<Case<'static>>;
 
 /// That a row cannot be measured here, for this reason.
-pub fn not_applicable(reason: &str) -> CaseError {
+pub fn not_applicable(reason: &str) -> Error {
     DeviceError::not_applicable("the row", "", reason).into()
 }
 

@@ -158,7 +158,7 @@ impl<'a, S: System> Run<'a, S> {
 
     /// The case of a row. Rows of one group that are about a call share it, as `shared`.
     fn case(&self, row: &MetricSpec, shared: &mut Option<Rc<RefCell<Call>>>) -> Result<Case<'static>> {
-        if let Some((_, make)) = S::ROWS.iter().find(|(id, _)| *id == row.id) {
+        if let Some((_, make)) = S::ROWS.iter().copied().flatten().find(|(id, _)| *id == row.id) {
             return make(&self.system, row);
         }
         let call = match shared {
@@ -170,8 +170,9 @@ impl<'a, S: System> Run<'a, S> {
 
     /// The call that a row is about. One that the program lacks is not applicable.
     fn call(&self, row: &MetricSpec) -> Result<Call> {
-        let name = row.parameters.get("call").map(Parameter::to_string).unwrap_or_default();
-        let make = S::CALLS.iter().find(|(known, _)| *known == name).map(|(_, make)| make);
+        let words = ["call", "way"].into_iter().filter_map(|name| row.parameters.get(name).map(Parameter::to_string));
+        let name = words.collect::<Vec<_>>().join(" ");
+        let make = S::CALLS.iter().copied().flatten().find(|(known, _)| *known == name).map(|(_, make)| make);
         let make = make.ok_or_else(|| not_applicable(&format!("the program for {} has no call `{name}`", S::NAME)))?;
         let call = make(&Rc::new(self.system.fixture(row)?))?;
         self.device.synchronize()?;
@@ -202,7 +203,7 @@ impl<'a, S: System> Run<'a, S> {
 
 /// Whether a system measures a row.
 fn is_measured<S: System>(row: &MetricSpec) -> bool {
-    let is_known = S::ROWS.iter().any(|(id, _)| *id == row.id) || S::has_call(row);
+    let is_known = S::ROWS.iter().copied().flatten().any(|(id, _)| *id == row.id) || S::has_call(row);
     is_known && matches!(row.provenance, Provenance::Measured { .. })
 }
 

@@ -19,7 +19,7 @@ use syncscope_results::{Catalog, MetricSpec, Outcome, Parameter, PeerPlan, Prove
 
 use crate::arguments::Arguments;
 use crate::run::{Ended, Run};
-use crate::{Call, MakeCall, MakeCase, Result, System};
+use crate::{Call, Calls, Result, Rows, System};
 
 struct Standin(Device);
 
@@ -32,7 +32,7 @@ struct Fixture {
 impl System for Standin {
     const NAME: &'static str = "stand-in";
     type Fixture = Fixture;
-    const CALLS: &'static [(&'static str, MakeCall<Fixture>)] = &[
+    const CALLS: &'static [Calls<Fixture>] = &[&[
         ("item", |f| on(f, |f| Ok(f.x.item()?))),
         ("sum", |f| on(f, |f| Ok(f.x.sum()?))),
         ("drop", |f| {
@@ -54,11 +54,11 @@ impl System for Standin {
         ("fails", |f| on(f, |_| Err::<(), _>("no such\n thing".into()))),
         ("panics", |f| on(f, |_| if true { panic!("a defect") } else { Ok(()) })),
         ("absent", |_| Err(crate::not_applicable("there is no such library"))),
-    ];
-    const ROWS: &'static [(&'static str, MakeCase<Self>)] = &[("texts.count", |system, row| {
+    ]];
+    const ROWS: &'static [Rows<Self>] = &[&[("texts.count", |system, row| {
         let name = system.0.name().len() as f64;
         Ok(Case::observed(row.title(), move || name))
-    })];
+    })]];
 
     fn versions() -> Vec<(String, String)> {
         vec![("stand-in".to_owned(), "1.2".to_owned())]
