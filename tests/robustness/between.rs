@@ -86,7 +86,7 @@ fn programs_of_several_systems_are_measured_by_turns_and_a_missing_one_is_named(
     let mut command = with(folder.path(), &["--with", "candle", "--with", "burn"]);
     let system = r#"{"schema_version": 2, "name": "candle", "started": "2026-11-20T09:30:00Z", "versions": [["candle", "0.11"]],
         "machine": {"model": "MODEL", "fingerprint": null, "driver": null, "cpu": null},
-        "rows": [{"id": "crate-calls.blocks", "parameters": {"crate": "candle", "call": "to-vec1"}, "unit": "ratio",
+        "rows": [{"id": "crate-calls.candle.blocks", "parameters": {"call": "to-vec1"}, "unit": "ratio",
             "outcome": {"measured": {"samples": [1.0], "stopped_by": "samples"}}}]}"#;
     let device = Device::open("cpu:0").unwrap();
     let system = system.replace("MODEL", &device.properties().model);

@@ -1,7 +1,7 @@
 //! `crate-calls`: which calls of Rust's GPU crates wait, and what they leave pending.
 //!
-//! The rows are declared here, so that there is one catalogue of rows, and have a meaning in the crate of their parameter `crate`
-//! alone, but for the same code twice. The programs in `book/peers-rs` measure them.
+//! The rows are declared here, so that there is one catalogue of rows, and have a meaning in the crate of their name alone, but for
+//! the same code twice. The programs in `book/peers-rs` measure them.
 //!
 //! - *blocks*: the call came back only after a closed gate on its stream was opened: 1, else 0;
 //! - *blocks-other*: the same, while the gate holds another stream. Of a call of cudarc on several streams that is the one which
@@ -10,7 +10,7 @@
 //! - *ready*: the host's time in the call with nothing pending; *behind*: behind work of a millisecond on its stream.
 //!
 //! cudarc notes by events which stream uses what, once a context has made a stream. The calls that this concerns are also measured
-//! with its tracking on and off, on the default stream alone (`streams: 1`) and on the last of two and of eight streams, of which
+//! as *streams*, with its tracking on and off, on the default stream alone (`streams: 1`) and on the last of two and of eight streams, of which
 //! the first made the memory.
 
 use crate::experiment::prelude::*;
@@ -172,7 +172,30 @@ const CANDLE: [&str; 72] = [
 const TRACKED: [&str; 8] =
     ["alloc-zeros", "memcpy-htod", "clone-dtoh", "memcpy-dtod", "clone-dtod", "launch", "drop", "drop-used-elsewhere"];
 
-/// On how many streams these are measured.
+/// What is measured of each call.
+const OF_CUDARC: [RowId; 5] = [
+    "crate-calls.cudarc.blocks",
+    "crate-calls.cudarc.blocks-other",
+    "crate-calls.cudarc.pending",
+    "crate-calls.cudarc.ready",
+    "crate-calls.cudarc.behind",
+];
+const OF_TRACKED: [RowId; 5] = [
+    "crate-calls.cudarc.streams.blocks",
+    "crate-calls.cudarc.streams.blocks-other",
+    "crate-calls.cudarc.streams.pending",
+    "crate-calls.cudarc.streams.ready",
+    "crate-calls.cudarc.streams.behind",
+];
+const OF_CANDLE: [RowId; 5] = [
+    "crate-calls.candle.blocks",
+    "crate-calls.candle.blocks-other",
+    "crate-calls.candle.pending",
+    "crate-calls.candle.ready",
+    "crate-calls.candle.behind",
+];
+
+/// On how many streams the latter are measured.
 const STREAMS: [usize; 3] = [1, 2, 8];
 
 impl Experiment for CrateCalls {
@@ -180,7 +203,8 @@ impl Experiment for CrateCalls {
     const SUMMARY: &'static str = "Which calls of Rust's GPU crates wait, and what they leave pending";
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
-        let mut groups = vec![rows("cudarc", &self.cudarc), self.tracked(), rows("candle", &self.candle)];
+        let mut groups =
+            vec![rows("cudarc", &self.cudarc, OF_CUDARC), self.tracked(), rows("candle", &self.candle, OF_CANDLE)];
         // A call that does not wait, in each system.
         const ELEMENTS: usize = 1 << 16;
         let same = Group::of("The same code twice", [("elements", ELEMENTS.into())])
@@ -193,13 +217,13 @@ impl Experiment for CrateCalls {
 
 impl CrateCalls {
     fn tracked(&self) -> Group {
-        let mut group = Group::of("Calls of cudarc on one stream and on several", [("crate", "cudarc".into())]);
+        let mut group = Group::of("Calls of cudarc on one stream and on several", []);
         for call in &self.tracked {
             for streams in STREAMS {
                 for tracking in ["on", "off"] {
                     let parameters =
                         [("call", call.as_str().into()), ("streams", streams.into()), ("tracking", tracking.into())];
-                    group = measured(group.with_parameters(parameters));
+                    group = measured(group.with_parameters(parameters), OF_TRACKED);
                 }
             }
         }
@@ -208,20 +232,21 @@ impl CrateCalls {
 }
 
 /// The rows of a crate's calls.
-fn rows(name: &str, calls: &[String]) -> Group {
-    let group = Group::of(&format!("Calls of {name} behind a closed gate"), [("crate", name.into())]);
-    let rows =
-        |group: GroupBuilder<Device>, call: &String| measured(group.with_parameters([("call", call.as_str().into())]));
+fn rows(name: &str, calls: &[String], ids: [RowId; 5]) -> Group {
+    let group = Group::of(&format!("Calls of {name} behind a closed gate"), []);
+    let rows = |group: GroupBuilder<Device>, call: &String| {
+        measured(group.with_parameters([("call", call.as_str().into())]), ids)
+    };
     calls.iter().fold(group, rows).build()
 }
 
-/// What is measured of one call.
-fn measured(group: GroupBuilder<Device>) -> GroupBuilder<Device> {
+/// What is measured of one call, under these identifiers.
+fn measured(group: GroupBuilder<Device>, [blocks, other, pending, ready, behind]: [RowId; 5]) -> GroupBuilder<Device> {
     const REASON: &str = "it is a call of the crate";
     group
-        .foreign("crate-calls.blocks", "Waited for the gate", Unit::Ratio, REASON)
-        .foreign("crate-calls.blocks-other", "Waited for another stream", Unit::Ratio, REASON)
-        .foreign("crate-calls.pending", "Left work pending", Unit::Ratio, REASON)
-        .foreign_time("crate-calls.ready", "Time of the call, nothing pending", REASON)
-        .foreign_time("crate-calls.behind", "Time of the call behind work", REASON)
+        .foreign(blocks, "Waited for the gate", Unit::Ratio, REASON)
+        .foreign(other, "Waited for another stream", Unit::Ratio, REASON)
+        .foreign(pending, "Left work pending", Unit::Ratio, REASON)
+        .foreign_time(ready, "Time of the call, nothing pending", REASON)
+        .foreign_time(behind, "Time of the call behind work", REASON)
 }

@@ -18,8 +18,12 @@ use crate::{Result, not_applicable};
 
 /// After how long a call behind a closed gate counts as one that waits: well above what most of them cost by themselves.
 const PATIENCE: Duration = Duration::from_millis(4);
-/// A call is given this many times as long as it takes with nothing pending.
+/// A call is given this many times as long as it takes with nothing pending: fewer times for one that takes long, which varies
+/// less.
 const ALLOWANCE: u32 = 5;
+const ALLOWANCE_OF_LONG: u32 = 2;
+/// From which length on a call takes long.
+const LONG: Duration = Duration::from_millis(50);
 /// The length of the work before a timed call.
 const WORK: Duration = Duration::from_millis(1);
 
@@ -112,7 +116,8 @@ impl Call {
 
     /// Whether it waits for its stream, or for the other one: 1, else 0.
     pub(crate) fn blocks(&mut self, waits_for: Held) -> Result<f64> {
-        let limit = PATIENCE.max(self.alone()? * ALLOWANCE);
+        let allowance = if self.takes_long()? { ALLOWANCE_OF_LONG } else { ALLOWANCE };
+        let limit = PATIENCE.max(self.alone()? * allowance);
         let held = match (waits_for, &self.other) {
             (Held::Own, _) => self.stream.clone(),
             (Held::Other, Some(other)) => other.clone(),
@@ -167,6 +172,11 @@ impl Call {
             drain()?;
         }
         Ok(self.stream.device().synchronize()?)
+    }
+
+    /// Whether it takes so long by itself that a few times say enough.
+    pub(crate) fn takes_long(&mut self) -> Result<bool> {
+        Ok(self.alone()? >= LONG)
     }
 
     /// How long it takes by itself. What it loads and allocates for the first time is not what it does each time.

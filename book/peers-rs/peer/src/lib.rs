@@ -36,7 +36,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// A system that a program measures.
 pub trait System: Sized + 'static {
-    /// Its name in results files, and in the parameter `crate` of the rows that are about its calls.
+    /// Its name in results files, and in the identifiers of the rows that are about its calls.
     const NAME: &'static str;
 
     /// What a call is made on: made anew for each.
@@ -65,7 +65,10 @@ pub trait System: Sized + 'static {
 
     /// Whether a row is about one of its calls.
     fn has_call(row: &MetricSpec) -> bool {
-        row.parameters.get("crate") == Some(&Self::NAME.into())
+        row.id
+            .strip_prefix("crate-calls.")
+            .and_then(|rest| rest.strip_prefix(Self::NAME))
+            .is_some_and(|rest| rest.starts_with('.'))
     }
 }
 

@@ -27,6 +27,9 @@ const NOT_REACHED: &str = "the run was interrupted before this row was reached";
 /// After how long the answer is kept again: writing it takes longer than many a group.
 const OFTEN: Duration = Duration::from_secs(2);
 
+/// How often a call is sampled that takes long.
+const FEW: usize = 2;
+
 /// How a run ended.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Ended {
@@ -144,6 +147,9 @@ impl<'a, S: System> Run<'a, S> {
         if cases.is_empty() {
             return outcomes;
         }
+        let takes_long = call.is_some_and(|call| call.borrow_mut().takes_long().unwrap_or(false));
+        let protocol =
+            if takes_long { Protocol::samples(FEW).with_warmup(0).with_seed(protocol.seed) } else { protocol };
         let stride = places.iter().filter_map(|row| self.answer.outcomes[*row].as_ref());
         let stride = stride.map(|outcome| outcome.stride(&self.plan.sampling)).max().unwrap_or(1);
         let sampler = self.sampler.changed(|_| protocol.of_stride(stride));

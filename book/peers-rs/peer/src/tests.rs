@@ -96,10 +96,7 @@ fn row(id: &str, parameters: &[(&str, &str)]) -> MetricSpec {
 /// What is measured of the calls of these names.
 fn rows(calls: &[&str]) -> Vec<MetricSpec> {
     let parts = ["blocks", "blocks-other", "pending", "ready", "behind"];
-    let of = |call: &&str| {
-        let call = [("crate", "stand-in"), ("call", *call)];
-        parts.map(|part| row(&format!("crate-calls.{part}"), &call))
-    };
+    let of = |call: &&str| parts.map(|part| row(&format!("crate-calls.stand-in.{part}"), &[("call", *call)]));
     calls.iter().flat_map(of).collect()
 }
 
@@ -159,7 +156,7 @@ fn a_call_that_fails_or_panics_says_so_and_the_others_are_measured() {
 
 #[test]
 fn rows_of_other_systems_and_computed_ones_are_left_out() {
-    let other = row("crate-calls.blocks", &[("crate", "another"), ("call", "sum")]);
+    let other = row("crate-calls.another.blocks", &[("call", "sum")]);
     let found = measured([rows(&["sum"]), vec![other, row("texts.count", &[])]].concat(), Protocol::samples(1), false);
     assert_eq!(found.len(), 6);
     assert_eq!(found["count "].values().unwrap()[..], [5.0]);
