@@ -2,8 +2,12 @@
 
 #![allow(clippy::expect_used, reason = "a test may panic")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use syncscope_results::MetricSpec;
+use syncscope_suite::experiment::Registry;
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -366,4 +370,32 @@ fn the_listing_of_pytorchs_calls_has_those_that_are_measured() {
     let measured = names("book/peers/pytorch_system/experiments/pytorch_calls.py");
     assert!(measured.len() > 30);
     assert_eq!(names("book/src/listings/pytorch_calls.py"), measured);
+}
+
+/// The programs in `book/peers-rs` have a table of each call that the experiments declare, and no other.
+#[test]
+fn the_programs_for_other_crates_have_the_calls_that_are_declared() {
+    let has = |path: &str| -> BTreeSet<String> {
+        let text = text(&root().join("book/peers-rs").join(path));
+        let named = text.lines().filter_map(|line| line.strip_prefix("    (\"")?.split('"').next());
+        named.map(str::to_owned).collect()
+    };
+    let catalog = Registry::builtin().catalog("cuda");
+    let declared = |id: &str| -> BTreeSet<String> {
+        let of = |spec: &MetricSpec, name: &str| spec.parameters.get(name).map(ToString::to_string);
+        catalog
+            .of(id)
+            .filter_map(|spec| {
+                Some([of(spec, "call")?, of(spec, "way").unwrap_or_default()].join(" ").trim().to_owned())
+            })
+            .collect()
+    };
+    for name in ["cudarc", "candle"] {
+        let calls = has(&format!("{name}/src/calls.rs"));
+        assert!(calls.len() >= 40, "{name}: {}", calls.len());
+        assert_eq!(calls, declared(&format!("crate-calls.{name}.blocks")), "{name}");
+    }
+    let libraries =
+        ["dense", "solver", "sparse", "transforms", "nccl"].map(|part| has(&format!("libraries/src/{part}.rs")));
+    assert_eq!(libraries.into_iter().flatten().collect::<BTreeSet<_>>(), declared("driver-calls.library.blocks"));
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::course::CourseArgument;
-use super::peer::PeerPlan;
+use super::peer::plan_of;
 use super::{AppContext, End, UsageError, output};
 use crate::runner::Suite;
 
@@ -36,7 +36,7 @@ pub(super) fn execute(arguments: &Arguments, carried: &AppContext) -> anyhow::Re
     if let Some(refusal) = Suite::refuse_device(&arguments.device) {
         return Err(UsageError(refusal).into());
     }
-    let plan = PeerPlan::new(&suite, &arguments.device, carried, arguments.seed);
+    let plan = plan_of(&suite, &arguments.device, carried, arguments.seed);
     output::print_json(&plan)?;
     Ok(End::Well)
 }

@@ -22,7 +22,7 @@ use super::terminal::OutputOptions;
 use super::{AlreadyReported, AppContext, End, argument, invocation, program, told};
 use crate::book::{Warning, WarningSubject};
 use crate::error::{FileError, explained};
-use crate::results::{Environment, LONGEST_FILE, Outcome, Piece, Results, SYNCSCOPE, grouped, without_folders};
+use crate::results::{Environment, LONGEST_FILE, Outcome, Piece, Results, grouped, without_folders};
 
 /// What is said where no further run is kept.
 const TOO_LONG: &str =
@@ -33,7 +33,7 @@ pub(super) struct FinishedRuns {
     pub(super) results: Results,
     pub(super) file: PathBuf,
     is_elsewhere: bool,
-    /// Whether an error ended the runs, or the other system could not be measured.
+    /// Whether an error ended the runs, or another system could not be measured.
     is_failed: bool,
     /// Whether no further run fits into the file.
     is_full: bool,
@@ -88,17 +88,17 @@ pub(super) fn own_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("cannot find this program")
 }
 
-/// Measures what `results` lack, by turns with another system where there is one, and has `keeper` write the results file, also where an error ends the runs before their end.
+/// Measures what `results` lack, by turns with other systems where there are any, and has `keeper` write the results file, also where an error ends the runs before their end.
 pub(super) fn measure(
     results: Results,
     keeper: &mut Keeper,
-    peer: Option<OtherSystem>,
+    peers: &[OtherSystem],
     limits: &Limits,
     carried: &AppContext,
 ) -> anyhow::Result<FinishedRuns> {
     let forward = Forward::listen()?;
     let file = keeper.checkpoint(&results)?;
-    let mut runs = Runs { results, file, keeper, peer, lacks_peer: false, is_full: false, limits, carried, forward };
+    let mut runs = Runs { results, file, keeper, peers, lacks_peer: false, is_full: false, limits, carried, forward };
     let ended = runs.measure();
     let Runs { results, keeper, forward, lacks_peer, is_full, .. } = runs;
     if results.rows.is_empty() {
@@ -124,9 +124,9 @@ struct Runs<'a> {
     /// Where the process of the next run reads it.
     file: PathBuf,
     keeper: &'a mut Keeper,
-    /// The other system that is measured by turns.
-    peer: Option<OtherSystem>,
-    /// Whether it could not be measured.
+    /// The other systems that are measured by turns.
+    peers: &'a [OtherSystem],
+    /// Whether one could not be measured.
     lacks_peer: bool,
     is_full: bool,
     limits: &'a Limits,
@@ -179,14 +179,14 @@ impl Runs<'_> {
     fn next(&mut self, system: &str) -> anyhow::Result<()> {
         let number = over(&self.results, system) + 1;
         note!("run {number} of {}: {system}", self.results.plan.runs);
-        let Some(peer) = self.peer.filter(|_| system != SYNCSCOPE) else { return self.next_own(number) };
+        let Some(peer) = self.peers.iter().find(|peer| peer.name() == system) else { return self.next_own(number) };
         match peer.measure(self.limits, &self.results, number, &self.forward, self.carried) {
             Ok(measured) => self.results.add_run(measured),
             // It may be whole when the runs go on.
             Err(_) if self.forward.is_interrupted() => {}
             Err(reason) => {
                 alert!("{system} is not measured: {}", explained(&reason));
-                self.results.plan.with.clear();
+                self.results.plan.with.retain(|with| with != system);
                 self.lacks_peer = true;
             }
         }

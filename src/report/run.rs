@@ -25,6 +25,7 @@ use crate::units::counted;
   report run --suite full --device cuda:0 --out results.json
   report run --only overlap.transfer --skip overlap.transfer.pin
   report run --suite full --runs 5 --with pytorch --budget 540s
+  report run --suite reference --only crate-calls --with cudarc --with candle
   report run --resume results.json")]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -104,9 +105,10 @@ fn selected(suite: &Suite, selection: &Selection, engine: &str, carried: &AppCon
 pub(super) struct MeasureArgs {
     #[command(flatten)]
     choice: Choice,
-    /// Measure another system as well, in runs that alternate with those of this one
+    /// Measure another system as well, in runs that alternate with those of this one; may be given again. Those of Rust have
+    /// programs, looked for beside this one and on PATH: in a clone, `cargo install --path book/peers-rs/candle` installs candle's
     #[arg(long, value_name = "SYSTEM")]
-    with: Option<OtherSystem>,
+    with: Vec<OtherSystem>,
     /// A name for this machine, which the results file keeps: one a GPU, such as node7-gpu3, where there are many
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
@@ -170,6 +172,9 @@ pub(super) fn measure(
     let choice = &what.choice;
     let suite = course.suite(&choice.suite, book, carried)?;
     let selection = choice.selection(&suite, carried)?;
+    if let Some(twice) = (1..what.with.len()).find(|place| what.with[..*place].contains(&what.with[*place])) {
+        return Err(UsageError(format!("--with: {} stands there twice", what.with[twice].name())).into());
+    }
     let with = what.with.iter().map(|peer| peer.name().to_owned()).collect();
     if let Some(refusal) = choice.runs.and_then(Suite::refuse_runs) {
         return Err(UsageError(format!("--runs: {refusal}")).into());
@@ -188,7 +193,7 @@ pub(super) fn measure(
     let runs = (plan.runs as usize).saturating_mul(1 + plan.with.len());
     check_size(&selected(&suite, &selection, engine, carried), &suite.sampling, runs)?;
     let results = empty_results(suite.source.clone(), selection, plan, environment);
-    processes::measure(results, &mut Keeper::begin(out)?, what.with, &what.limits, carried)
+    processes::measure(results, &mut Keeper::begin(out)?, &what.with, &what.limits, carried)
 }
 
 /// Goes on with what an interrupted run did not finish, and writes the results file; `named` is the one that the user names.
@@ -209,7 +214,7 @@ fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &AppConte
         return processes::finish(results, &mut keeper);
     }
     Suite::of_results(&results.suite, &file.display().to_string(), &carried.registry)?;
-    let peer = OtherSystem::named(&results.plan.with)
+    let peers = OtherSystem::named(&results.plan.with)
         .map_err(|UsageError(why)| UsageError(format!("{}: {why}", file.display())))?;
     let was = results.environment();
     let mut is = processes::describe(&was.device.name, limits)?;
@@ -218,7 +223,7 @@ fn resume(file: &Path, named: Option<&Path>, limits: &Limits, carried: &AppConte
         is.host.name_machine(machine);
     }
     same_place(file, was, &is)?;
-    processes::measure(results, &mut keeper, peer, limits, carried)
+    processes::measure(results, &mut keeper, &peers, limits, carried)
 }
 
 /// Refuses to replace a results file that the user did not name, where it holds another run or more of this one.

@@ -93,5 +93,5 @@ pub use same_code::{Comparisons, SameCode};
 pub use selection::Selection;
 pub use spelled::{Selector, Spelled, name_of};
 pub use steady::no_interval_of;
-pub use system::{FINGERPRINT, MEASURING_CODE, Machine, System};
+pub use system::{FINGERPRINT, MEASURING_CODE, Machine, PeerPlan, SYSTEM_SCHEMA_VERSION, System, SystemRow};
 pub use work::{Limit, Work};

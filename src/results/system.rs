@@ -22,19 +22,60 @@ use super::missing::MissingReason;
 use super::row::{MetricSpec, Outcome, Parameters, Provenance, Row, Series, each_once, titled};
 use super::run::{Plan, Results, Run, RunOutcome, SCHEMA_VERSION};
 use super::selection::Selection;
+use crate::device::Device;
 use crate::error::{FileError, at};
 use crate::files::read_text;
-use crate::measure::Clock;
+use crate::measure::{Clock, Protocol};
 use crate::units::Unit;
 
 /// The version of the schema that this program reads.
-pub(super) const SYSTEM_SCHEMA_VERSION: u32 = 2;
+pub const SYSTEM_SCHEMA_VERSION: u32 = 2;
+
+/// The version of the plans that this program writes.
+const PLAN_SCHEMA_VERSION: u32 = 1;
 
 /// The fact of a run's device that tells the GPUs of one machine apart.
 pub const FINGERPRINT: &str = "fingerprint";
 
 /// The fact of a run's program that is the digest of the code that measured another system.
 pub const MEASURING_CODE: &str = "measuring code (FNV-1a)";
+
+/// What another program is to measure (JSON).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeerPlan {
+    /// The version of its schema.
+    pub schema_version: u32,
+    /// How the rows are sampled, and the seed of every order.
+    pub sampling: Protocol,
+    /// The device: `cuda:0`.
+    pub device: String,
+    /// The rows, in the order of the suite. The program leaves out those that have no meaning in it, and those that are computed
+    /// from others.
+    pub rows: Vec<MetricSpec>,
+}
+
+impl PeerPlan {
+    /// The plan of these rows.
+    pub fn new(sampling: Protocol, device: &str, rows: Vec<MetricSpec>) -> Self {
+        Self { schema_version: PLAN_SCHEMA_VERSION, sampling, device: device.to_owned(), rows }
+    }
+
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// [`FileError`] says whether the file cannot be read, is no plan, has another version, never stops, or holds a row twice.
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        let (text, origin) = (read_text(path, MAX_BYTES).map_err(at(path))?, path.display().to_string());
+        let plan: Self = of_version(PLAN_SCHEMA_VERSION, &text, &origin, "a plan")?;
+        plan.sampling.validate().map_err(|error| FileError::whole(&origin, error.to_string()))?;
+        let mut titles = BTreeSet::new();
+        match plan.rows.iter().map(MetricSpec::title).find(|title| !titles.insert(title.clone())) {
+            Some(twice) => Err(FileError::whole(&origin, format!("`{twice}` stands there twice"))),
+            None => Ok(plan),
+        }
+    }
+}
 
 /// What another program measured on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -72,6 +113,14 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// The one of an open device.
+    pub fn of(device: &Device) -> Self {
+        let Environment { host, device, .. } = Environment::now(device, Vec::new());
+        let fact = |name| device.fact(name).map(str::to_owned);
+        let (fingerprint, driver) = (fact(FINGERPRINT), fact("driver"));
+        Self { model: device.model, fingerprint, driver, cpu: Some(host.cpu) }
+    }
+
     /// One of which no more is known than the model of its device.
     pub fn of_model(model: impl Into<String>) -> Self {
         Self { model: model.into(), fingerprint: None, driver: None, cpu: None }

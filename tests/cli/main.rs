@@ -241,6 +241,7 @@ fn a_missing_device_experiment_or_file_is_named() {
         (&["bench", "launch-path", "--device", "cpu:o"], 2, "did you mean `cpu:0`?"),
         (&["benhc", "launch-path"], 2, "a similar subcommand exists: 'bench'"),
         (&["run", "--with", "pytroch"], 2, "a similar value exists: 'pytorch'"),
+        (&["run", "--with", "cudarc", "--with", "cudarc"], 2, "--with: cudarc stands there twice"),
         (&["--suite", "quick", "check"], 2, "`--suite` stands before `check`"),
         (&["run", "--suite", "none.yaml"], 2, "none.yaml"),
         (&["run", "--suite", "quik"], 2, "there is no suite `quik` and no such file; did you mean `quick`?"),

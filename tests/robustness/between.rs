@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use syncscope_results::Results;
+use syncscope::device::Device;
+use syncscope_results::{Results, SYNCSCOPE};
 use tempfile::TempDir;
 
 use super::{RUN, code, folder, names, signals, stderr};
@@ -25,6 +26,14 @@ fn by_turns_in(folder: &Path, peer: &str, temporary: &Path) -> Output {
 
 fn command(folder: &Path, peer: &str, temporary: &Path) -> Command {
     signals::hear();
+    let mut command = with(folder, &["--with", "pytorch", "--python", "bin/peer"]);
+    script(&folder.join("bin/peer"), peer);
+    command.env("TMPDIR", temporary);
+    command
+}
+
+/// Two runs by a copy of the program in a folder of its own, by turns with other systems.
+fn with(folder: &Path, systems: &[&str]) -> Command {
     let program = folder.join("bin/report");
     for made in [folder.join("bin"), folder.join("tmp")] {
         fs::create_dir(made).unwrap();
@@ -32,10 +41,9 @@ fn command(folder: &Path, peer: &str, temporary: &Path) -> Command {
     if fs::hard_link(env!("CARGO_BIN_EXE_report"), &program).is_err() {
         fs::copy(env!("CARGO_BIN_EXE_report"), &program).unwrap();
     }
-    script(&folder.join("bin/peer"), peer);
     let mut command = Command::new(&program);
-    command.args(RUN).args(["--runs", "2", "--with", "pytorch", "--python", "bin/peer", "--out", "r.json"]);
-    command.current_dir(folder).env("REPORT", &program).env("TMPDIR", temporary);
+    command.args(RUN).args(["--runs", "2", "--out", "r.json"]).args(systems);
+    command.current_dir(folder).env("REPORT", &program).env("TMPDIR", folder.join("tmp"));
     command
 }
 
@@ -69,6 +77,31 @@ fn whatever_the_other_system_leaves_the_own_runs_are_all_measured() {
         assert!(stderr(&output).contains(says), "{peer}: {}", stderr(&output));
         assert_eq!(runs(folder.path().join("r.json")), 2, "{peer}");
     }
+}
+
+/// A program that is beside this one is found there. One that is missing costs its own runs alone.
+#[test]
+fn programs_of_several_systems_are_measured_by_turns_and_a_missing_one_is_named() {
+    let folder = folder();
+    let mut command = with(folder.path(), &["--with", "candle", "--with", "burn"]);
+    let system = r#"{"schema_version": 2, "name": "candle", "started": "2026-11-20T09:30:00Z", "versions": [["candle", "0.11"]],
+        "machine": {"model": "MODEL", "fingerprint": null, "driver": null, "cpu": null},
+        "rows": [{"id": "crate-calls.candle.blocks", "parameters": {"call": "to-vec1"}, "unit": "ratio",
+            "outcome": {"measured": {"samples": [1.0], "stopped_by": "samples"}}}]}"#;
+    let device = Device::open("cpu:0").unwrap();
+    let system = system.replace("MODEL", &device.properties().model);
+    // `syncscope-candle --plan PLAN --out FILE --attended`: the file is the fourth word.
+    script(&folder.path().join("bin/syncscope-candle"), &format!("cat > \"$4\" <<'END'\n{system}\nEND"));
+    let output = command.env("PATH", "/usr/bin:/bin").output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(code(&output), 1, "{said}");
+    assert!(
+        said.contains("burn is not measured: there is no program syncscope-burn beside this one or on PATH"),
+        "{said}"
+    );
+    let results = Results::read(&folder.path().join("r.json")).unwrap();
+    assert_eq!(results.systems(), ["syncscope", "candle"]);
+    assert_eq!([SYNCSCOPE, "candle"].map(|system| results.runs_of(system).count()), [2, 2]);
 }
 
 #[test]

@@ -127,9 +127,9 @@ impl<S: 'static> GroupBuilder<S> {
 
     /// The rows declared from now on have these parameters beside those of the group, in place of what an earlier call
     /// stated. Their computations take operands with the same parameters.
-    pub fn with_parameters<const N: usize>(mut self, parameters: [(&str, Parameter); N]) -> Self {
+    pub fn with_parameters<'p>(mut self, parameters: impl IntoIterator<Item = (&'p str, Parameter)>) -> Self {
         self.current = self.parameters.clone();
-        self.current.extend(named(parameters.into()));
+        self.current.extend(named(parameters.into_iter().collect()));
         self
     }
 

@@ -122,6 +122,7 @@ experiments! {
     multi_device::MultiDevice,
     wait_parts::WaitParts,
     pytorch_calls::PytorchCalls,
+    crate_calls::CrateCalls,
     kernel::Kernel,
     ceilings::Ceilings,
 }

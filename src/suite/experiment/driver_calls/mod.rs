@@ -30,6 +30,8 @@
 //! `cuStreamCreate` and `cuGraphInstantiate` come back here, but wait for all work of the device each time the driver needs more
 //! memory for its own objects, which was for some forty of them on an H200: what trials made and ended leaves room for the next.
 
+mod library;
+
 use crate::calls::catalogue::{Call, calls};
 use crate::calls::{CallUnderTest, Family, StreamRole, WaitMode};
 use crate::experiment::prelude::*;
@@ -68,6 +70,7 @@ impl Experiment for DriverCalls {
                     .extend([self.trials(&call, heading, blocks), self.times(engine, &call, heading, [ready, behind])]);
             }
         }
+        groups.extend((engine == "cuda").then(library::group));
         groups.extend(same(engine));
         groups
     }
