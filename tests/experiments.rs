@@ -119,11 +119,12 @@ fn lacking(device: &Device) -> Vec<String> {
     let buffers = buffers.into_iter().map(|kind| device.host_buffer::<f32>(kind, 1).map(drop));
     let code = device.load(&Code::cuda("none.cu", "")).map(drop);
     let tried = buffers.chain([raw::launch_loop(&stream, 1).map(drop), code]);
-    // Some rows have another reason: what is PyTorch's own, the flushing of a cache that the workers do not have, streams
-    // that there are not, and calls without one.
+    // Some rows have another reason: what is PyTorch's own or a crate's, the flushing of a cache that the workers do not have,
+    // streams that there are not, and calls without one.
     let known = [
         "PyTorch, which its profiler records",
         "PyTorch's own",
+        "it is a call of the crate",
         "the workers share the host's caches",
         "the call is given no stream",
         "this engine has no default stream",

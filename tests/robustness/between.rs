@@ -83,7 +83,7 @@ fn whatever_the_other_system_leaves_the_own_runs_are_all_measured() {
 #[test]
 fn programs_of_several_systems_are_measured_by_turns_and_a_missing_one_is_named() {
     let folder = folder();
-    let mut command = with(folder.path(), &["--with", "candle", "--with", "burn"]);
+    let mut command = with(folder.path(), &["--with", "candle", "--with", "cudarc"]);
     let system = r#"{"schema_version": 2, "name": "candle", "started": "2026-11-20T09:30:00Z", "versions": [["candle", "0.11"]],
         "machine": {"model": "MODEL", "fingerprint": null, "driver": null, "cpu": null},
         "rows": [{"id": "crate-calls.candle.blocks", "parameters": {"call": "to-vec1"}, "unit": "ratio",
@@ -96,7 +96,7 @@ fn programs_of_several_systems_are_measured_by_turns_and_a_missing_one_is_named(
     let said = stderr(&output);
     assert_eq!(code(&output), 1, "{said}");
     assert!(
-        said.contains("burn is not measured: there is no program syncscope-burn beside this one or on PATH"),
+        said.contains("cudarc is not measured: there is no program syncscope-cudarc beside this one or on PATH"),
         "{said}"
     );
     let results = Results::read(&folder.path().join("r.json")).unwrap();

@@ -4,11 +4,11 @@ use std::io::Read;
 use std::process::{ExitCode, exit};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::{env, io, thread};
+use std::{env, io, panic, thread};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use syncscope::device::Device;
-use syncscope::error::CaseError;
+use syncscope::error::{CaseError, panic_message};
 use syncscope_results::PeerPlan;
 
 use crate::System;
@@ -26,7 +26,10 @@ pub fn main<S: System>() -> ExitCode {
         eprintln!("Measures the rows of a plan in {}.\nusage: {USAGE}", S::NAME);
         return ExitCode::from(REFUSED);
     };
-    match measure::<S>(&arguments) {
+    // A crate may panic where a library is missing: that is said below, or in its row, in one line.
+    panic::set_hook(Box::new(|_| {}));
+    let measured = panic::catch_unwind(|| measure::<S>(&arguments));
+    match measured.unwrap_or_else(|panic| Err(panic_message(&*panic).into())) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("{}: {}", S::NAME, one_line(&error.to_string()));

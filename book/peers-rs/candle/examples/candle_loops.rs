@@ -1,7 +1,7 @@
 //! Two loops in candle with random weights, each with waits that can be removed and without them: a decoder that makes one token
 //! an iteration, and a training loop.
 //!
-//! `loops` compares each with its mended version, in turn. `loops decode waiting` runs one of them, to be audited.
+//! `candle_loops` compares each with its mended version, in turn. `candle_loops decode waiting` runs one of them, to be audited.
 
 use std::process::ExitCode;
 
@@ -56,7 +56,7 @@ fn run(arguments: &[&str]) -> std::result::Result<(), Error> {
         ["decode", "mended"] => (0..10).try_for_each(|_| decoder.mended().map(drop))?,
         ["train", "waiting"] => (0..10).try_for_each(|_| waiting_training(&data).map(drop))?,
         ["train", "mended"] => (0..10).try_for_each(|_| mended_training(&data).map(drop))?,
-        _ => return Err("usage: loops [decode|train waiting|mended]".into()),
+        _ => return Err("usage: candle_loops [decode|train waiting|mended]".into()),
     }
     Ok(())
 }
