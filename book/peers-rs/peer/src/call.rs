@@ -14,7 +14,7 @@ use syncscope::device::Stream;
 use syncscope::error::DeviceError;
 use syncscope::measure::blocks;
 
-use crate::{Result, not_applicable};
+use crate::Result;
 
 /// After how long a call behind a closed gate counts as one that waits: well above what most of them cost by themselves.
 const PATIENCE: Duration = Duration::from_millis(4);
@@ -33,8 +33,6 @@ pub struct Call {
     other: Option<Stream>,
     /// What stands before the call, behind the gate.
     enqueue: Box<dyn Fn() -> Result<()>>,
-    /// Waits for the crate's own queue, where the stream is not the crate's.
-    drain: Option<Box<dyn Fn() -> Result<()>>>,
     steps: Box<dyn Steps>,
     /// How long it takes by itself, once that is known.
     alone: Option<Duration>,
@@ -86,7 +84,7 @@ impl Call {
         call: impl FnMut(I) -> Result<R> + 'static,
     ) -> Self {
         let steps = Box::new(Prepared { prepare, call, input: None, output: None });
-        Self { stream: stream.clone(), other: None, steps, enqueue: Box::new(|| Ok(())), drain: None, alone: None }
+        Self { stream: stream.clone(), other: None, steps, enqueue: Box::new(|| Ok(())), alone: None }
     }
 
     /// With what is enqueued before the call each time: behind the gate where one holds the stream.
@@ -101,17 +99,6 @@ impl Call {
     pub fn beside(mut self, other: &Stream) -> Self {
         self.other = Some(other.clone());
         self
-    }
-
-    /// Of a crate that lends no stream: `follow` has its queue wait for the stream of the call, and `drain` waits for all that
-    /// is in it.
-    #[must_use]
-    pub fn following(
-        self,
-        follow: impl Fn() -> Result<()> + 'static,
-        drain: impl Fn() -> Result<()> + 'static,
-    ) -> Self {
-        Self { drain: Some(Box::new(drain)), ..self.behind_work(follow) }
     }
 
     /// Whether it waits for its stream, or for the other one: 1, else 0.
@@ -149,9 +136,6 @@ impl Call {
 
     /// Whether work is left on its stream when it comes back: 1, else 0.
     pub(crate) fn pending(&mut self) -> Result<f64> {
-        if self.drain.is_some() {
-            return Err(not_applicable("the crate lends no stream that could be asked"));
-        }
         self.prepare()?;
         let called = self.steps.call();
         let complete = self.stream.is_complete();
@@ -168,9 +152,6 @@ impl Call {
 
     /// Waits until all work is over.
     fn synchronize(&self) -> Result<()> {
-        if let Some(drain) = &self.drain {
-            drain()?;
-        }
         Ok(self.stream.device().synchronize()?)
     }
 
