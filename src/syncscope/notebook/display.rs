@@ -10,7 +10,7 @@ use syncscope_present::{
 };
 
 use crate::device::{Device, Element};
-use crate::measure::{Compared, Comparison, Estimate, Rounds, Samples, Swept, Verdict, host_time};
+use crate::measure::{Compared, Comparison, Rounds, Samples, Swept, Verdict, host_time};
 use crate::tensor::Tensor;
 use crate::timeline::{Audit, SyncPoint, Timeline};
 use crate::units::{Scale, Unit, counted};
@@ -190,25 +190,20 @@ fn lost(records: u64) -> String {
     format!("The recording lost {}.", counted(records, "record"))
 }
 
-/// Beside a bar that is so many times as long, another is too short to be seen.
-const MAX_FACTOR: f64 = 50.0;
-
-/// The medians of cases of one unit, where each bar can be seen. The values stand in a table anyway.
+/// The medians of cases of one unit.
 fn bars(sets: &[&Samples]) -> Option<BarPlot> {
     let unit = sets.first()?.unit();
-    let estimates: Vec<Estimate> = sets.iter().map(|set| set.estimate()).collect();
-    let longest = estimates.iter().map(|estimate| estimate.median).fold(0.0, f64::max);
-    let is_seen = |estimate: &Estimate| estimate.median <= 0.0 || estimate.median * MAX_FACTOR >= longest;
-    let bar = |(set, estimate): (&&Samples, &Estimate)| {
+    let bar = |set: &&Samples| {
+        let estimate = set.estimate();
         let interval = estimate.is_interval().then_some((estimate.low, estimate.high));
         Bar::new(set.name(), estimate.median, interval, unit.format(estimate.median, 3))
     };
-    (sets.iter().all(|set| set.unit() == unit) && estimates.iter().all(is_seen)).then(|| BarPlot {
+    sets.iter().all(|set| set.unit() == unit).then(|| BarPlot {
         title: "Medians with their intervals".to_owned(),
         machine: "this device".to_owned(),
         unit,
         spacing: Spacing::Linear,
-        groups: vec![BarGroup { label: String::new(), bars: sets.iter().zip(&estimates).map(bar).collect() }],
+        groups: vec![BarGroup { label: String::new(), bars: sets.iter().map(bar).collect() }],
     })
 }
 
@@ -225,14 +220,6 @@ mod tests {
         let page = Page::new().show(value);
         assert!(!page.to_text().is_empty() && page.to_html().lines().all(|line| !line.trim().is_empty()));
         (page.to_html(), page.to_text())
-    }
-
-    #[test]
-    fn bars_are_drawn_where_the_shortest_can_be_seen() {
-        let of = |median: f64| Samples::new("a", vec![median; 30]).unwrap();
-        for (short, is_drawn) in [(341e-6, false), (2.2e-3, true), (0.0, true)] {
-            assert_eq!(bars(&[&of(short), &of(107e-3)]).is_some(), is_drawn, "{short}");
-        }
     }
 
     #[test]
