@@ -1,5 +1,5 @@
-//! The watcher: the library's thread, beside the `clerk` of an armed process. It takes the stacks that calls ask for (`asks`), takes samples on its own (`samples`),
-//! and opens the windows in which launches are watched (`launches`).
+//! The watcher: the library's thread, beside the `clerk` of an armed process. It takes the stacks that calls ask for (`asks`),
+//! takes samples on its own (`samples`), and opens the windows in which launches are watched (`launches`).
 //!
 //! # How often
 //! The time between two samples is drawn evenly from 0 to twice a mean, so that no loop of the program can run in step with

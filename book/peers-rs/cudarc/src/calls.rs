@@ -175,8 +175,7 @@ fn prepared<I: 'static, R: 'static>(
     make: impl Fn(&Fixture) -> Result<I> + 'static,
     call: impl Fn(&Fixture, I) -> Result<R> + 'static,
 ) -> Result<Call> {
-    let (maker, caller) = (Rc::clone(f), Rc::clone(f));
-    let call = Call::on(&f.held, move || make(&maker), move |input| call(&caller, input));
+    let call = Call::sharing(&f.held, f, make, call);
     // Of one stream, the first is no other one.
     Ok(if f.held.is_same(&f.held_first) { call } else { call.beside(&f.held_first) })
 }

@@ -88,8 +88,7 @@ fn prepared<I: 'static, R: 'static>(
     make: impl Fn(&Fixture) -> Result<I> + 'static,
     call: impl Fn(&Fixture, I) -> Result<R> + 'static,
 ) -> Result<Call> {
-    let (maker, caller) = (Rc::clone(f), Rc::clone(f));
-    Ok(Call::on(&f.stream, move || make(&maker), move |input| call(&caller, input)))
+    Ok(Call::sharing(&f.stream, f, make, call))
 }
 
 /// The end of what is made anew for each time.

@@ -8,6 +8,7 @@
 //!
 //! Limits: whether work is left is asked once, right behind the call. Work that is over by then was there, and is not seen.
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use syncscope::device::Stream;
@@ -85,6 +86,17 @@ impl Call {
     ) -> Self {
         let steps = Box::new(Prepared { prepare, call, input: None, output: None });
         Self { stream: stream.clone(), other: None, steps, enqueue: Box::new(|| Ok(())), alone: None }
+    }
+
+    /// The same, where both are made of what calls share.
+    pub fn sharing<F: 'static, I: 'static, R: 'static>(
+        stream: &Stream,
+        shared: &Rc<F>,
+        prepare: impl Fn(&F) -> Result<I> + 'static,
+        call: impl Fn(&F, I) -> Result<R> + 'static,
+    ) -> Self {
+        let (first, second) = (Rc::clone(shared), Rc::clone(shared));
+        Self::on(stream, move || prepare(&first), move |input| call(&second, input))
     }
 
     /// With what is enqueued before the call each time: behind the gate where one holds the stream.
