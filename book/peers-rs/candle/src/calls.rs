@@ -168,8 +168,7 @@ fn prepared<I: 'static, R: 'static>(
     make: impl Fn(&Fixture) -> candle_core::Result<I> + 'static,
     call: impl Fn(&Fixture, I) -> candle_core::Result<R> + 'static,
 ) -> Result<Call> {
-    let (maker, caller) = (Rc::clone(f), Rc::clone(f));
-    Ok(Call::on(&f.held, move || Ok(make(&maker)?), move |input| Ok(call(&caller, input)?)))
+    Ok(Call::sharing(&f.held, f, move |f| Ok(make(f)?), move |f, input| Ok(call(f, input)?)))
 }
 
 fn uploaded(f: &Shared, elements: usize) -> Result<Call> {
