@@ -73,7 +73,9 @@ static uint64_t idle[STREAMS];
 static Record records[MOST];
 static size_t recorded, handed;
 static Callback callback;
-static uint8_t watched[1024], enabled[64];
+static uint8_t watched[1024], enabled[64], was_enabled[64];
+static __thread int in_exit;
+static int has_left;
 static Request request;
 static Complete complete;
 static void *events[64];
@@ -110,7 +112,7 @@ static int has_descriptors(void) {
 /* CUPTI. */
 int cuptiSubscribe(void **subscriber, Callback function, void *data) {
     (void)data;
-    if (!has_descriptors()) return 15;
+    if (!has_descriptors() || has_left) return 15;
     if (getenv("FAKE_TAKEN")) return 39;
     if (getenv("FAKE_REFUSED")) return atoi(getenv("FAKE_REFUSED"));
     *subscriber = &callback;
@@ -145,7 +147,7 @@ int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char **name) {
     }
     return 1;
 }
-int cuptiGetTimestamp(uint64_t *at) { *at = now; return 0; }
+int cuptiGetTimestamp(uint64_t *at) { *at = now; has_left = 0; return 0; }
 int cuptiGetVersion(uint32_t *version) { *version = 130000; return 0; }
 int cuptiGetStreamIdEx(void *context, void *stream, uint8_t own, uint32_t *number) {
     (void)context; (void)own;
@@ -153,8 +155,10 @@ int cuptiGetStreamIdEx(void *context, void *stream, uint8_t own, uint32_t *numbe
     return 0;
 }
 int cuptiActivityRegisterCallbacks(Request r, Complete c) { request = r; complete = c; return 0; }
+/* As version 13.0, it records nothing of a kind that is enabled once more. */
 int cuptiActivityEnable(uint32_t kind) {
-    enabled[kind] = 1;
+    enabled[kind] = !was_enabled[kind];
+    was_enabled[kind] = 1;
     /* Of a kernel that runs, CUPTI does not know since when. */
     if (kind == 10 && getenv("FAKE_RUNNING")) {
         records[recorded++] = (Record){10, {.kernel = {.kind = 10, .end = now, .contextId = 1, .streamId = 7, .name = "before"}}};
@@ -162,6 +166,19 @@ int cuptiActivityEnable(uint32_t kind) {
     return 0;
 }
 int cuptiActivityDisable(uint32_t kind) { enabled[kind] = 0; return 0; }
+/* It may be left in the exit of a call alone, with no buffer in its hands, and is back when it is asked for its time. */
+static uint8_t *held;
+int cuptiFinalize(void) {
+    if (!in_exit || held) abort();
+    has_left = 1;
+    callback = 0;
+    request = 0;
+    complete = 0;
+    memset(watched, 0, sizeof watched);
+    memset(enabled, 0, sizeof enabled);
+    memset(was_enabled, 0, sizeof was_enabled);
+    return 0;
+}
 int cuptiActivityFlushPeriod(uint32_t ms) { (void)ms; return 0; }
 int cuptiActivityGetNumDroppedRecords(void *c, uint32_t s, size_t *n) { (void)c; (void)s; *n = 0; return 0; }
 
@@ -178,7 +195,6 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, uint8_t **record) 
     *record = next;
     return 0;
 }
-static uint8_t *held;
 static size_t room;
 static void hold(void) {
     size_t most;
@@ -232,7 +248,9 @@ typedef struct {
 
 static void tell(Call *call, int site) {
     CallbackData data = {site, call->name, call->params, &call->result, 0, (void *)8, 1, &call->kept, call->correlation};
+    in_exit = site == 1;
     if (callback && watched[call->id]) callback(0, 1, call->id, &data);
+    in_exit = 0;
 }
 static Call enter(uint32_t id, const char *name, void *params) {
     Call call = {id, __sync_add_and_fetch(&correlation, 1), name, 0, params, 0};
@@ -248,6 +266,12 @@ int cuInit(unsigned flags) {
     void *library = path ? dlopen(path, RTLD_NOW) : 0;
     int (*begin)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : 0;
     if (begin) begin();
+    return 0;
+}
+int cuDriverGetVersion(int *version) {
+    Call call = enter(2, "cuDriverGetVersion", &version);
+    *version = 13000;
+    leave(&call);
     return 0;
 }
 void fakeHost(uint64_t ns) { take(ns); }

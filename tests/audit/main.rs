@@ -33,6 +33,7 @@ fn stand_in() -> &'static Path {
     let folder = FOLDER.get_or_init(|| {
         let folder = tempfile::tempdir().unwrap();
         compile("fake.c", &["-shared", "-fPIC", "-Wl,-soname,libcupti.so.13"], &folder.path().join("libcupti.so.13"));
+        std::os::unix::fs::symlink("libcupti.so.13", folder.path().join("libcuda.so.1")).unwrap();
         folder
     });
     folder.path()

@@ -26,6 +26,10 @@ const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
 };
 const MAX_BUFFERS: usize = 64;
 const MAX_NAMES: usize = 1 << 16;
+/// How long the end of a recording waits for what still runs.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// `cuDriverGetVersion`, which needs no context.
+const LEFT_IN: u32 = 2;
 /// Copies, fills, kernels (one after the other or not), copies between devices, and markers.
 const KINDS: [u32; 5] = [COPY, FILL, KERNEL, PEER, MARKER];
 const COPY: u32 = 1;
@@ -72,6 +76,8 @@ functions! {
     flush: "cuptiActivityFlushAll", fn(u32);
     period: "cuptiActivityFlushPeriod", fn(u32);
     dropped: "cuptiActivityGetNumDroppedRecords", fn(*mut c_void, u32, *mut usize);
+    version: "cuptiGetVersion", fn(*mut u32);
+    finalize: "cuptiFinalize", fn();
 }
 
 // Safety: pointers to functions.
@@ -81,6 +87,11 @@ unsafe impl Send for Cupti {}
 
 /// How often streams may have ended.
 static ENDED: AtomicU32 = AtomicU32::new(0);
+
+/// How many callbacks run.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+/// The thread that has CUPTI leave the process in the exit of its call; 0 where none does.
+static LEAVER: AtomicU32 = AtomicU32::new(0);
 
 /// What CUPTI knows this library by.
 static SUBSCRIBER: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
@@ -111,6 +122,35 @@ pub(crate) unsafe fn take_ranges(table: *mut c_void) -> c_int {
     let Some(begin) = found else { return 0 };
     // Safety: CUPTI's function of this name has the signature that NVTX calls it by; the table is the caller's promise.
     unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> c_int>(begin)(table) }
+}
+
+/// Calls the function in which CUPTI leaves.
+fn call_driver() {
+    // Safety: only finds out that it is loaded.
+    let driver = unsafe { system::dlopen(c"libcuda.so.1".as_ptr(), system::NOW | system::ALREADY_LOADED) };
+    let function = (!driver.is_null()).then(|| system::symbol(driver, c"cuDriverGetVersion")).flatten();
+    if let Some(function) = function {
+        let mut version = 0;
+        // Safety: the function has this signature in the driver's header, and writes one number.
+        unsafe {
+            std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_int) -> c_int>(function)(&mut version)
+        };
+    }
+}
+
+/// Waits until something holds, at most [`PATIENCE`]; whether it does.
+fn wait_until(mut holds: impl FnMut() -> bool) -> bool {
+    const LOOK: Duration = Duration::from_millis(5);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if holds() {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        sleep(LOOK);
+    }
 }
 
 fn check(call: &str, status: Status) -> Result<(), (String, Status)> {
@@ -159,10 +199,14 @@ impl Cupti {
         with_activity: bool,
     ) -> Result<(), (String, Status)> {
         let mut subscriber = std::ptr::null_mut();
+        // Where it has left before, asking for its time has it come back: it refuses a subscriber else.
+        self.now();
         // Safety: the callbacks live as long as the process; the rest are numbers.
         unsafe {
             check("cuptiSubscribe", (self.subscribe)(&mut subscriber, callback, std::ptr::null_mut()))?;
             SUBSCRIBER.store(subscriber, Ordering::Release);
+            // One that has left and come back may number streams anew.
+            self.streams_end();
             functions.for_each(|function| self.call_back(true, function));
             if !with_activity {
                 return Ok(());
@@ -177,26 +221,65 @@ impl Cupti {
         Ok(())
     }
 
-    /// Has nothing recorded and nothing called any more, until it [`begin`](Self::begin)s again. What was launched before is
-    /// waited for, at most so long: CUPTI has no times of work whose records it is to give before that is over, and may still
-    /// write to them.
+    /// Has nothing recorded and nothing called any more. What was launched before is waited for, at most [`PATIENCE`]: CUPTI has
+    /// no times of work whose records it is to give before that is over, and may still write to them.
     pub(crate) fn end(&self, functions: impl Iterator<Item = u32>) {
         const WHOLE: u32 = 0;
-        const MOST: Duration = Duration::from_secs(2);
-        const LOOK: Duration = Duration::from_millis(5);
         functions.for_each(|function| self.call_back(false, function));
-        let until = Instant::now() + MOST;
-        // Safety: gives buffers to the callback; the subscriber is there; the rest are numbers.
+        // Safety: gives buffers to the callback; the rest are numbers.
         unsafe {
             KINDS.iter().for_each(|kind| _ = (self.disable)(*kind));
-            (self.flush)(WHOLE);
-            while OUT.load(Ordering::Acquire) > 0 && Instant::now() < until {
-                sleep(LOOK);
+            wait_until(|| {
                 (self.flush)(WHOLE);
-            }
+                OUT.load(Ordering::Acquire) == 0
+            });
             (self.period)(0);
-            (self.unsubscribe)(SUBSCRIBER.swap(std::ptr::null_mut(), Ordering::AcqRel));
         }
+    }
+
+    /// Has CUPTI leave the process, until it [`begin`](Self::begin)s again. It stays where work or a callback does not end, and
+    /// with a version that is not known to come back; then no callback is its any more.
+    ///
+    /// While it is there, each launch pays for it; and version 13.0 loses all records of work where their recording begins once
+    /// more without that.
+    pub(crate) fn leave(&self) {
+        /// Of CUDA 12.8.
+        const COMES_BACK: u32 = 26;
+        let is_over = wait_until(|| INSIDE.load(Ordering::Acquire) == 0) && OUT.load(Ordering::Acquire) == 0;
+        let mut version = 0;
+        // Safety: writes one number.
+        unsafe { (self.version)(&mut version) };
+        let has_left = is_over && version >= COMES_BACK && {
+            self.call_back(true, LEFT_IN);
+            LEAVER.store(system::thread(), Ordering::Release);
+            call_driver();
+            LEAVER.swap(0, Ordering::AcqRel) == 0
+        };
+        if !has_left {
+            self.release();
+        }
+    }
+
+    /// No callback is this library's any more.
+    fn release(&self) {
+        // Safety: what CUPTI knows this library by, or null, which it refuses.
+        unsafe { (self.unsubscribe)(SUBSCRIBER.swap(std::ptr::null_mut(), Ordering::AcqRel)) };
+    }
+
+    /// Does what a callback is for, unless it is that in which CUPTI leaves: it may do so in the exit of a call alone.
+    pub(crate) fn inside(&self, function: u32, call: &Call, then: impl FnOnce()) {
+        INSIDE.fetch_add(1, Ordering::AcqRel);
+        let leaver = LEAVER.load(Ordering::Acquire);
+        if leaver == 0 || function != LEFT_IN {
+            then();
+        } else if call.site == 1 && leaver == system::thread() {
+            self.release();
+            // Safety: nothing is recorded, and no other thread of this library calls CUPTI.
+            if unsafe { (self.finalize)() } == 0 {
+                LEAVER.store(0, Ordering::Release);
+            }
+        }
+        INSIDE.fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Has the callback called for this function, or not any more. CUPTI asks for one caller at a time.

@@ -203,6 +203,7 @@ fn stop() -> bool {
     cupti.end(calls::watched());
     finish(cupti, end);
     RECORDING.store(false, Ordering::Release);
+    cupti.leave();
     true
 }
 
@@ -224,12 +225,17 @@ extern "C" fn ended() {
 
 /// At the enter and at the exit of each watched call.
 unsafe extern "C" fn called(_: *mut c_void, _: u32, function: u32, call: *const cupti::Call) {
-    let Some(cupti) = cupti::get().filter(|_| RECORDING.load(Ordering::Acquire) && !call.is_null()) else { return };
+    let Some(cupti) = cupti::get().filter(|_| !call.is_null()) else { return };
     // Safety: CUPTI's own structure, for the length of the callback.
     let call = unsafe { &*call };
-    if call.kept.is_null() || is_within() {
-        return;
-    }
+    cupti.inside(function, call, || {
+        if RECORDING.load(Ordering::Acquire) && !call.kept.is_null() && !is_within() {
+            recorded(cupti, function, call);
+        }
+    });
+}
+
+fn recorded(cupti: &cupti::Cupti, function: u32, call: &cupti::Call) {
     let now = cupti.now();
     feeders::calls(now, python::own_state());
     if call.site == 0 {
