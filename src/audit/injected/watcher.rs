@@ -30,6 +30,8 @@ const SHORTEST: Duration = Duration::from_millis(4);
 const LONGEST: Duration = Duration::from_millis(100);
 /// What a sample takes before one was taken.
 const EXPECTED: Cost = Cost { lost: Duration::from_micros(20), own: Duration::from_micros(80) };
+/// How many times longer than those before a sample counts at most.
+const MAX_GROWTH: u32 = 8;
 /// Samples take at most one part in so many of one processor. Where a processor is free, the program loses nothing by that.
 const OWN_SHARE: u32 = 50;
 /// The main thread is not waited for any longer before the lock is asked for: it is in a long call, which may have let go of it.
@@ -110,8 +112,11 @@ struct Cost {
 
 impl Cost {
     fn then(self, next: Self) -> Self {
-        let smoothed = |before: Duration, now: Duration| (3 * before + now) / 4;
-        Self { lost: smoothed(self.lost, next.lost), own: smoothed(self.own, next.own) }
+        // What takes long once, as the first sample does, is not what samples take.
+        let smoothed = |before: Duration, expected: Duration, now: Duration| {
+            (3 * before + now.min(before.max(expected) * MAX_GROWTH)) / 4
+        };
+        Self { lost: smoothed(self.lost, EXPECTED.lost, next.lost), own: smoothed(self.own, EXPECTED.own, next.own) }
     }
 
     /// The mean time between two samples.
@@ -257,4 +262,21 @@ fn own_time() -> Duration {
 fn answer(python: &Python) {
     // Safety: the lock is held, and the thread waits or cannot run Python: its state is there.
     asks::answer(|thread| unsafe { python.frames_of_main(thread as Object) });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_long_sample_does_not_set_the_pace_and_many_do() {
+        let of = |own| Cost { lost: Duration::ZERO, own: Duration::from_micros(own) };
+        let once = EXPECTED.then(of(50_000));
+        assert!(once.mean() < Duration::from_millis(15), "{:?}", once.mean());
+        let often = (0..12).fold(EXPECTED, |cost, _| cost.then(of(50_000)));
+        assert_eq!(often.mean(), LONGEST);
+        // One after which nothing is lost for long learns again.
+        let idle = (0..200).fold(EXPECTED, |cost, _| cost.then(of(0)));
+        assert_eq!((0..12).fold(idle, |cost, _| cost.then(of(50_000))).mean(), LONGEST);
+    }
 }
