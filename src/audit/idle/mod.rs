@@ -9,6 +9,7 @@
 //! * The rest is told by samples: what threads did at random times. Gaps between the same two pieces of work are alike: the
 //!   samples that fell into them share their time evenly. Where none fell into any of these, those before the same next
 //!   piece tell, then the stack of the next call or launch, which stands at or behind the line; and else nothing does.
+//!   What no sample fell into, though it is so long that evenly spread ones would have, has no cause that is known.
 //! * Between two samples, a thread that could have been on a processor and was not, or whose group was not let on one,
 //!   stood still. That much of the idle time between these samples has that cause.
 //! * A line where samples found a thread on a processor touches new pages, if first touches take most of its time: as long as
@@ -53,6 +54,8 @@ const STOOD: u64 = 200_000;
 const STOOD_SHARE: f64 = 0.2;
 /// In one of how many iterations another thread may copy or wait, and at one of how many launches the thread may change.
 const SELDOM: usize = 10;
+/// How likely it has to be that no sample fell into a time, or something kept them out of it.
+const BY_CHANCE: f64 = 0.05;
 
 /// A line of a program that leaves a device idle, and why.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -131,6 +134,13 @@ struct Piece {
     gap: usize,
     /// How much of it is still to be told.
     left: f64,
+}
+
+/// A gap that is no longer than launches take, and how much of it no call tells.
+struct ShortGap {
+    from: u64,
+    to: u64,
+    between_calls: u64,
 }
 
 /// A gap of a device.
@@ -293,7 +303,7 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
     let behind: Vec<Option<String>> = gaps.iter().map(|gap| gap.waited.map(place_of)).collect();
     let host = shares::host(process, judgements, thread, (from, to));
     let mut pieces: Vec<Piece> = Vec::new();
-    let mut short: Vec<(u64, u64)> = Vec::new();
+    let mut short: Vec<ShortGap> = Vec::new();
     for (number, gap) in gaps.iter().enumerate() {
         // In a collective it is the other rank that the device waits for, whatever the host does.
         let own_end = gap.to - gap.rank.map_or(0, |(_, ns)| ns);
@@ -303,6 +313,7 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
             told.add(&key, None, ns as f64, None);
         }
         let parts = shares::within(&[(gap.from, own_end)], from_time(&host, gap.from));
+        let mut between_calls = 0;
         for ShareSegment { from, to, call, .. } in parts {
             let time = (to - from) as f64;
             match call {
@@ -315,10 +326,13 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
                         let (key, stack) = of_call(IdleCause::Wait, call);
                         told.add(&key, stack, time, None);
                     }
-                    None => short.push((gap.from, own_end)),
+                    None => between_calls += to - from,
                 },
                 None => pieces.push(Piece { from, to, gap: number, left: time }),
             }
+        }
+        if between_calls > 0 {
+            short.push(ShortGap { from: gap.from, to: own_end, between_calls });
         }
     }
     let ticks = ticks(process, thread);
@@ -333,21 +347,21 @@ fn from_time(host: &[ShareSegment], at: u64) -> &[ShareSegment] {
 }
 
 /// The gaps that are launches.
-fn launching(gaps: &[(u64, u64)], ticks: &[Tick], told: &mut Told) {
-    let (pauses, gaps): (Vec<_>, Vec<_>) = gaps.iter().copied().partition(|(from, to)| to - from <= PAUSE);
+fn launching(gaps: &[ShortGap], ticks: &[Tick], told: &mut Told) {
+    let (pauses, gaps): (Vec<&ShortGap>, Vec<&ShortGap>) = gaps.iter().partition(|gap| gap.to - gap.from <= PAUSE);
     let key = Key { place: String::new(), cause: IdleCause::Pause, within: String::new() };
-    told.add(&key, None, pauses.iter().map(|(from, to)| to - from).sum::<u64>() as f64, None);
+    told.add(&key, None, pauses.iter().map(|gap| gap.between_calls).sum::<u64>() as f64, None);
     if gaps.is_empty() {
         return;
     }
-    let mut lengths: Vec<u64> = gaps.iter().map(|(from, to)| to - from).collect();
+    let mut lengths: Vec<u64> = gaps.iter().map(|gap| gap.between_calls).collect();
     let total: u64 = lengths.iter().sum();
     lengths.sort_unstable();
     // The lines at which samples were in such gaps share the time.
     let mut lines: BTreeMap<&str, (f64, Option<u32>)> = BTreeMap::new();
     for tick in ticks {
-        let at = gaps.partition_point(|(_, to)| *to <= tick.at);
-        if gaps.get(at).is_some_and(|(from, _)| *from <= tick.at) {
+        let at = gaps.partition_point(|gap| gap.to <= tick.at);
+        if gaps.get(at).is_some_and(|gap| gap.from <= tick.at) {
             lines.entry(&tick.key.place).or_insert((0.0, tick.stack)).0 += 1.0;
         }
     }
@@ -415,6 +429,7 @@ fn sampled(
     told: &mut Told,
 ) {
     let mut within: HashMap<Alike<'_>, Vec<&Tick>> = HashMap::new();
+    let mut fell = 0;
     for tick in ticks {
         let at = pieces.partition_point(|piece| piece.to <= tick.at);
         let is_stale = |piece: &Piece| {
@@ -424,15 +439,23 @@ fn sampled(
         let piece = pieces.get(at).filter(|piece| piece.from <= tick.at);
         if let Some(piece) = piece.filter(|piece| !is_stale(piece)) {
             let gap = &gaps[piece.gap];
+            fell += 1;
             within.entry((gap.before, gap.next)).or_default().push(tick);
             within.entry((None, gap.next)).or_default().push(tick);
         }
     }
     let next = NextStack::of(process, thread);
+    let told_by = |number: usize| {
+        let (before, next) = (gaps[number].before, gaps[number].next);
+        within.get(&(before, next)).or_else(|| within.get(&(None, next)))
+    };
+    let time = |pieces: &mut dyn Iterator<Item = &Piece>| pieces.map(|piece| piece.left).sum::<f64>();
+    let missed = time(&mut pieces.iter().filter(|piece| told_by(piece.gap).is_none()));
+    let by_chance = (1.0 - missed / time(&mut pieces.iter())).powi(fell);
+    let is_known = process.samples.is_empty() || (fell > 0 && by_chance >= BY_CHANCE);
     for piece in pieces {
         let (gap, behind) = (&gaps[piece.gap], behind[piece.gap].as_deref());
-        let of = |before| within.get(&(before, gap.next));
-        if let Some(ticks) = of(gap.before).or_else(|| of(None)) {
+        if let Some(ticks) = told_by(piece.gap) {
             for tick in ticks {
                 let time = piece.left / ticks.len() as f64;
                 let cause = if tick.touching > 0.5 { IdleCause::PageFault } else { tick.key.cause };
@@ -442,7 +465,7 @@ fn sampled(
         }
         let stack = next.behind(piece.from, gap);
         let place = places::frame(&process.frames_of(stack)).map(Frame::place).unwrap_or_default();
-        let cause = if place.is_empty() { IdleCause::Unknown } else { IdleCause::Own };
+        let cause = if place.is_empty() || !is_known { IdleCause::Unknown } else { IdleCause::Own };
         told.add(&Key { place, cause, within: String::new() }, stack, piece.left, behind);
     }
 }
@@ -605,6 +628,38 @@ mod tests {
         let found = of(&touching);
         assert_eq!((found[0].0, &*found[0].1), (IdleCause::PageFault, "train.py:10"));
         assert!(found[0].2 > 0.95, "contended touches take as long as the kernel did: {found:?}");
+    }
+
+    #[test]
+    fn a_short_gap_with_calls_in_it_is_told_once() {
+        let mut process = process(|_| seen(Doing::Running, 0));
+        process.samples.clear();
+        let at = 5 * MS;
+        let copies = [(at + 5_000, at + 8_000), (at + 15_000, at + 18_000), (at + 25_000, at + 28_000)];
+        let copies = copies.iter().zip(1..).map(|(times, number)| call("cuMemcpyHtoDAsync_v2", *times, number));
+        process.calls = copies.map(|call| RecordedCall { stack: Some(0), thread: 7, ..call }).collect();
+        process.settle();
+        let found = of_gaps(&process, vec![(at, at + 40_000)]);
+        let found: Vec<(IdleCause, u64)> = found.iter().map(|place| (place.cause, place.idle_ns)).collect();
+        assert_eq!(found, [(IdleCause::Launch, 31_000), (IdleCause::Call, 9_000)]);
+    }
+
+    #[test]
+    fn what_samples_were_kept_out_of_has_no_known_cause_and_is_the_next_calls_where_there_are_none_at_all() {
+        let mut process = process(|_| seen(Doing::Running, 0));
+        let launch = |number| RecordedLaunch {
+            thread: 7,
+            enter: 10 * MS * number,
+            correlation: number + 1,
+            stack: Some(1),
+            ..RecordedLaunch::default()
+        };
+        process.launches = (0..40).map(launch).collect();
+        process.samples.retain(|sample| sample.asked % (10 * MS) < 5 * MS);
+        let found = |process: &Process| of(process).into_iter().map(|(cause, place, _)| (cause, place)).next();
+        assert_eq!(found(&process), Some((IdleCause::Unknown, "train.py:20".to_owned())));
+        process.samples.clear();
+        assert_eq!(found(&process), Some((IdleCause::Own, "train.py:20".to_owned())));
     }
 
     #[test]
