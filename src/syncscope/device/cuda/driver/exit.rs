@@ -18,9 +18,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a call may take that another thread has begun, and how long one of some microseconds.
+/// How long a call may take that another thread has begun, and how long one of some microseconds: its thread may have lost the
+/// processor within it.
 const LONG_CALLS: Duration = Duration::from_secs(2);
-const CALLS: Duration = Duration::from_millis(1);
+const CALLS: Duration = Duration::from_millis(20);
 
 static IS_LEAVING: AtomicBool = AtomicBool::new(false);
 static PREPARE: OnceLock<fn()> = OnceLock::new();
