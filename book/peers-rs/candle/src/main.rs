@@ -9,10 +9,7 @@ use std::rc::Rc;
 use candle_core::{DType, Device, Tensor};
 use syncscope_peer::syncscope::device::{Device as HeldDevice, Stream};
 use syncscope_peer::syncscope::measure::{Case, DeviceClock};
-use syncscope_peer::{Calls, MetricSpec, Result, Rows, System, TextRows, Texts, not_applicable, ordinal};
-
-/// The version in the lock file of this workspace.
-const VERSION: &str = "0.11.1";
+use syncscope_peer::{Calls, MetricSpec, Result, Rows, System, TextRows, Texts, not_applicable, ordinal, pinned};
 
 const ELEMENTS: usize = 1 << 16;
 
@@ -51,7 +48,7 @@ impl System for Candle {
         &[TextRows::<Self>::ROWS, &[("crate-calls.same.a", same), ("crate-calls.same.b", same)]];
 
     fn versions() -> Vec<(String, String)> {
-        vec![("candle".to_owned(), VERSION.to_owned())]
+        vec![("candle".to_owned(), pinned(include_str!("../../Cargo.toml"), "candle-core"))]
     }
 
     fn open(device: &HeldDevice) -> Result<Self> {

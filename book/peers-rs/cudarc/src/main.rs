@@ -11,10 +11,7 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStrea
 use cudarc::nvrtc::{Ptx, compile_ptx};
 use syncscope_peer::syncscope::device::{Device, Stream};
 use syncscope_peer::syncscope::measure::Case;
-use syncscope_peer::{Calls, MetricSpec, Parameter, Result, Rows, System, ordinal};
-
-/// The version in the lock file of this workspace.
-const VERSION: &str = "0.19.10";
+use syncscope_peer::{Calls, MetricSpec, Parameter, Result, Rows, System, ordinal, pinned};
 
 const ELEMENTS: usize = 1 << 16;
 
@@ -59,7 +56,7 @@ impl System for Cudarc {
     const ROWS: &'static [Rows<Self>] = &[&[("crate-calls.same.a", same), ("crate-calls.same.b", same)]];
 
     fn versions() -> Vec<(String, String)> {
-        vec![("cudarc".to_owned(), VERSION.to_owned())]
+        vec![("cudarc".to_owned(), pinned(include_str!("../../Cargo.toml"), "cudarc"))]
     }
 
     fn open(device: &Device) -> Result<Self> {

@@ -16,14 +16,14 @@ pub(crate) const CALLS: Calls<Fixture> = &[
     ("cublasSetStream", |f| {
         let own = blas(f)?;
         // Safety: both live as long as the call.
-        call(f, move |f| Ok(unsafe { result::set_stream(own.raw, f.raw.cast()) }?))
+        call(f, move |f| Ok(unsafe { result::set_stream(own.raw(), f.raw.cast()) }?))
     }),
     ("cublasSetWorkspace", |f| {
         let own = blas(f)?;
         call(f, move |f| {
             let (memory, bytes) = (address(&f.c)?.cast(), size_of::<f32>() * SIDE * SIDE);
             // Safety: the memory has so many bytes, and lives as long as the handle.
-            Ok(unsafe { sys::cublasSetWorkspace_v2(own.raw, memory, bytes) }.result()?)
+            Ok(unsafe { sys::cublasSetWorkspace_v2(own.raw(), memory, bytes) }.result()?)
         })
     }),
     ("cublasSetPointerMode", |f| {
@@ -41,7 +41,7 @@ pub(crate) const CALLS: Calls<Fixture> = &[
             let (a, x, y) = (address(&f.a)?, address(&f.b)?, address(&f.c)?);
             // Safety: a square matrix and two vectors of so many numbers.
             Ok(unsafe {
-                result::sgemv(own.raw, sys::cublasOperation_t::CUBLAS_OP_N, n, n, &1.0, a, n, x, 1, &0.0, y, 1)
+                result::sgemv(own.raw(), sys::cublasOperation_t::CUBLAS_OP_N, n, n, &1.0, a, n, x, 1, &0.0, y, 1)
             }?)
         })
     }),
@@ -65,7 +65,7 @@ pub(crate) const CALLS: Calls<Fixture> = &[
         call(f, move |f| {
             let mut norm = 0.0_f32;
             // Safety: so many numbers; the result outlives the call.
-            unsafe { sys::cublasSnrm2_v2(own.raw, (SIDE * SIDE) as i32, address(&f.b)?, 1, &mut norm) }.result()?;
+            unsafe { sys::cublasSnrm2_v2(own.raw(), (SIDE * SIDE) as i32, address(&f.b)?, 1, &mut norm) }.result()?;
             Ok(norm)
         })
     }),
@@ -74,7 +74,7 @@ pub(crate) const CALLS: Calls<Fixture> = &[
         call(f, move |f| {
             let mut place = 0;
             // Safety: as above.
-            unsafe { sys::cublasIsamax_v2(own.raw, (SIDE * SIDE) as i32, address(&f.b)?, 1, &mut place) }.result()?;
+            unsafe { sys::cublasIsamax_v2(own.raw(), (SIDE * SIDE) as i32, address(&f.b)?, 1, &mut place) }.result()?;
             Ok(place)
         })
     }),
@@ -146,7 +146,7 @@ fn blas(f: &Fixture) -> Result<Blas> {
     has_blas()?;
     let handle = Blas::new(result::create_handle()?, end);
     // Safety: the stream lives as long as the process.
-    unsafe { result::set_stream(handle.raw, f.raw.cast()) }?;
+    unsafe { result::set_stream(handle.raw(), f.raw.cast()) }?;
     Ok(handle)
 }
 
@@ -157,14 +157,14 @@ fn light(_: &Fixture) -> Result<Lt> {
 
 fn pointers(handle: &Blas, mode: sys::cublasPointerMode_t) -> Result<()> {
     // Safety: the handle is alive.
-    Ok(unsafe { sys::cublasSetPointerMode_v2(handle.raw, mode) }.result()?)
+    Ok(unsafe { sys::cublasSetPointerMode_v2(handle.raw(), mode) }.result()?)
 }
 
 fn multiply(f: &Fixture, handle: &Blas, side: usize) -> Result<()> {
     let (n, plain) = (side as i32, sys::cublasOperation_t::CUBLAS_OP_N);
     let (a, b, c) = (address(&f.a)?, address(&f.b)?, address(&f.c)?);
     // Safety: three square matrices of so many rows on the stream of the handle; the factors are read before it returns.
-    Ok(unsafe { result::sgemm(handle.raw, plain, plain, n, n, n, &1.0, a, n, b, n, &0.0, c, n) }?)
+    Ok(unsafe { result::sgemm(handle.raw(), plain, plain, n, n, n, &1.0, a, n, b, n, &0.0, c, n) }?)
 }
 
 /// # Safety
@@ -172,7 +172,7 @@ fn multiply(f: &Fixture, handle: &Blas, side: usize) -> Result<()> {
 unsafe fn dot_into(f: &Fixture, handle: &Blas, result: *mut f32) -> Result<()> {
     let (a, b, n) = (address(&f.a)?, address(&f.b)?, (SIDE * SIDE) as i32);
     // Safety: two vectors of so many numbers; of the result the caller says it.
-    Ok(unsafe { sys::cublasSdot_v2(handle.raw, n, a, 1, b, 1, result) }.result()?)
+    Ok(unsafe { sys::cublasSdot_v2(handle.raw(), n, a, 1, b, 1, result) }.result()?)
 }
 
 /// A multiplication of square matrices.
@@ -207,29 +207,29 @@ impl Product {
     }
 
     fn algorithm(&self) -> Result<lt::cublasLtMatmulHeuristicResult_t> {
-        let (product, matrix) = (self.product.raw, self.matrix.raw);
+        let (product, matrix) = (self.product.raw(), self.matrix.raw());
         // Safety: all of them are alive.
         Ok(unsafe {
             lt_result::get_matmul_algo_heuristic(
-                self.handle.raw,
+                self.handle.raw(),
                 product,
                 matrix,
                 matrix,
                 matrix,
                 matrix,
-                self.preference.raw,
+                self.preference.raw(),
             )
         }?)
     }
 
     fn multiply(&self, f: &Fixture, algorithm: &lt::cublasLtMatmulHeuristicResult_t) -> Result<()> {
         let (a, b, c) = (address(&f.a)?.cast(), address(&f.b)?.cast(), address(&f.c)?.cast());
-        let (product, matrix, factors) = (self.product.raw, self.matrix.raw, [1_f32, 0.0]);
+        let (product, matrix, factors) = (self.product.raw(), self.matrix.raw(), [1_f32, 0.0]);
         let [one, none] = [&factors[0], &factors[1]].map(|factor| std::ptr::from_ref(factor).cast());
         // Safety: three square matrices of the layout; without a workspace, as the preference says.
         Ok(unsafe {
             lt_result::matmul(
-                self.handle.raw,
+                self.handle.raw(),
                 product,
                 one,
                 none,

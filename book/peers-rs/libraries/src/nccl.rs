@@ -60,5 +60,5 @@ fn reduce(f: &Fixture, comm: &Comm) -> Result<()> {
     let (from, to) = (address(&f.b)?.cast_const().cast(), address(&f.c)?.cast());
     let (kind, sum) = (sys::ncclDataType_t::ncclFloat32, sys::ncclRedOp_t::ncclSum);
     // Safety: both have so many numbers.
-    checked(unsafe { result::all_reduce(from, to, SIDE * SIDE, kind, sum, comm.raw, f.raw.cast()) }).map(drop)
+    checked(unsafe { result::all_reduce(from, to, SIDE * SIDE, kind, sum, comm.raw(), f.raw.cast()) }).map(drop)
 }

@@ -16,7 +16,7 @@ pub(crate) const CALLS: Calls<Fixture> = &[
     ("cusolverDnSetStream", |f| {
         let own = solver(f)?;
         // Safety: both live as long as the call.
-        call(f, move |f| Ok(unsafe { result::dn_set_stream(own.raw, f.raw.cast()) }?))
+        call(f, move |f| Ok(unsafe { result::dn_set_stream(own.raw(), f.raw.cast()) }?))
     }),
     ("cusolverDnSpotrf_bufferSize", |f| {
         let own = solver(f)?;
@@ -50,23 +50,23 @@ pub(crate) const CALLS: Calls<Fixture> = &[
     ("cusolverDnSgetrf later", |f| {
         let (own, n, mut room) = (solver(f)?, SIDE as i32, 0);
         // Safety: a square matrix of so many rows; the result outlives the call.
-        unsafe { sys::cusolverDnSgetrf_bufferSize(own.raw, n, n, address(&f.a)?, n, &mut room) }.result()?;
+        unsafe { sys::cusolverDnSgetrf_bufferSize(own.raw(), n, n, address(&f.a)?, n, &mut room) }.result()?;
         let room: Tensor<f32> = f.stream.zeros([room.max(1) as usize])?;
         call(f, move |f| {
             let (a, room, info) = (address(&f.a)?, address(&room)?, places(f)?);
             // Safety: the places of exchanged rows stand behind the first number, and are fewer than there is room for.
-            Ok(unsafe { sys::cusolverDnSgetrf(own.raw, n, n, a, n, room, info.add(1), info) }.result()?)
+            Ok(unsafe { sys::cusolverDnSgetrf(own.raw(), n, n, a, n, room, info.add(1), info) }.result()?)
         })
     }),
     ("cusolverDnSgeqrf later", |f| {
         let (own, n, mut room) = (solver(f)?, SIDE as i32, 0);
         // Safety: as above.
-        unsafe { sys::cusolverDnSgeqrf_bufferSize(own.raw, n, n, address(&f.a)?, n, &mut room) }.result()?;
+        unsafe { sys::cusolverDnSgeqrf_bufferSize(own.raw(), n, n, address(&f.a)?, n, &mut room) }.result()?;
         let (len, room): (i32, Tensor<f32>) = (room, f.stream.zeros([room.max(1) as usize])?);
         call(f, move |f| {
             let (a, factors, room) = (address(&f.a)?, address(&f.c)?, address(&room)?);
             // Safety: there is room for as many factors as the matrix has rows.
-            Ok(unsafe { sys::cusolverDnSgeqrf(own.raw, n, n, a, n, factors, room, len, places(f)?) }.result()?)
+            Ok(unsafe { sys::cusolverDnSgeqrf(own.raw(), n, n, a, n, factors, room, len, places(f)?) }.result()?)
         })
     }),
     ("cusolverDnSsyevd later", |f| {
@@ -75,13 +75,13 @@ pub(crate) const CALLS: Calls<Fixture> = &[
             (sys::cusolverEigMode_t::CUSOLVER_EIG_MODE_VECTOR, sys::cublasFillMode_t::CUBLAS_FILL_MODE_LOWER);
         let (a, values) = (address(&f.a)?, address(&f.c)?);
         // Safety: as above.
-        unsafe { sys::cusolverDnSsyevd_bufferSize(own.raw, mode, part, n, a, n, values, &mut room) }.result()?;
+        unsafe { sys::cusolverDnSsyevd_bufferSize(own.raw(), mode, part, n, a, n, values, &mut room) }.result()?;
         let (len, room): (i32, Tensor<f32>) = (room, f.stream.zeros([room.max(1) as usize])?);
         call(f, move |f| {
             let (a, values, room) = (address(&f.a)?, address(&f.c)?, address(&room)?);
             let info = places(f)?;
             // Safety: there is room for as many values as the matrix has rows.
-            Ok(unsafe { sys::cusolverDnSsyevd(own.raw, mode, part, n, a, n, values, room, len, info) }.result()?)
+            Ok(unsafe { sys::cusolverDnSsyevd(own.raw(), mode, part, n, a, n, values, room, len, info) }.result()?)
         })
     }),
 ];
@@ -105,7 +105,7 @@ fn solver(f: &Fixture) -> Result<Solver> {
     is_here()?;
     let handle = Solver::new(result::dn_create()?, end);
     // Safety: the stream lives as long as the process.
-    unsafe { result::dn_set_stream(handle.raw, f.raw.cast()) }?;
+    unsafe { result::dn_set_stream(handle.raw(), f.raw.cast()) }?;
     Ok(handle)
 }
 
@@ -118,7 +118,7 @@ fn places(f: &Fixture) -> Result<*mut i32> {
 fn cholesky_room(f: &Fixture, handle: &Solver) -> Result<usize> {
     let (mut room, n) = (0, SIDE as i32);
     // Safety: a square matrix of so many rows; the result outlives the call.
-    unsafe { sys::cusolverDnSpotrf_bufferSize(handle.raw, LOWER, n, address(&f.a)?, n, &mut room) }.result()?;
+    unsafe { sys::cusolverDnSpotrf_bufferSize(handle.raw(), LOWER, n, address(&f.a)?, n, &mut room) }.result()?;
     Ok(room.max(1) as usize)
 }
 
@@ -126,5 +126,5 @@ fn cholesky(f: &Fixture, handle: &Solver, room: &Tensor<f32>) -> Result<()> {
     let (n, a, info) = (SIDE as i32, address(&f.a)?, places(f)?);
     let (len, room) = (room.len() as i32, address(room)?);
     // Safety: a square matrix of so many rows, and the room that it needs.
-    Ok(unsafe { sys::cusolverDnSpotrf(handle.raw, LOWER, n, a, n, room, len, info) }.result()?)
+    Ok(unsafe { sys::cusolverDnSpotrf(handle.raw(), LOWER, n, a, n, room, len, info) }.result()?)
 }

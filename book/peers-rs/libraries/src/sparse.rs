@@ -18,7 +18,7 @@ pub(crate) const CALLS: Calls<Fixture> = &[
     ("cusparseSetStream", |f| {
         let own = sparse(f)?;
         // Safety: both live as long as the call.
-        call(f, move |f| checked(unsafe { sys::cusparseSetStream(own.raw, f.raw.cast()) }.result()))
+        call(f, move |f| checked(unsafe { sys::cusparseSetStream(own.raw(), f.raw.cast()) }.result()))
     }),
     ("cusparseSpMV_bufferSize", |f| {
         let product = Product::new(f)?;
@@ -59,7 +59,7 @@ fn sparse(f: &Fixture) -> Result<Sparse> {
     is_here()?;
     let handle = Sparse::new(checked(result::create())?, end);
     // Safety: the stream lives as long as the process.
-    checked(unsafe { sys::cusparseSetStream(handle.raw, f.raw.cast()) }.result())?;
+    checked(unsafe { sys::cusparseSetStream(handle.raw(), f.raw.cast()) }.result())?;
     Ok(handle)
 }
 
@@ -111,13 +111,13 @@ impl Product {
         // Safety: all of them are alive, and the factors are of the host.
         let asked = unsafe {
             sys::cusparseSpMV_bufferSize(
-                self.handle.raw,
+                self.handle.raw(),
                 PLAIN,
                 one,
-                self.matrix.raw as _,
-                self.x.raw as _,
+                self.matrix.raw() as _,
+                self.x.raw() as _,
                 none,
-                self.y.raw,
+                self.y.raw(),
                 NUMBER,
                 WAY,
                 &mut bytes,
@@ -132,13 +132,13 @@ impl Product {
         // Safety: as above; the room is as large as was asked for.
         let enqueued = unsafe {
             sys::cusparseSpMV(
-                self.handle.raw,
+                self.handle.raw(),
                 PLAIN,
                 one,
-                self.matrix.raw as _,
-                self.x.raw as _,
+                self.matrix.raw() as _,
+                self.x.raw() as _,
                 none,
-                self.y.raw,
+                self.y.raw(),
                 NUMBER,
                 WAY,
                 room,

@@ -16,16 +16,16 @@ pub(crate) const CALLS: Calls<Fixture> = &[
     ("curandSetStream", |f| {
         let own = generator(f)?;
         // Safety: both live as long as the call.
-        call(f, move |f| Ok(unsafe { result::set_stream(own.raw, f.raw.cast()) }?))
+        call(f, move |f| Ok(unsafe { result::set_stream(own.raw(), f.raw.cast()) }?))
     }),
     ("curandSetPseudoRandomGeneratorSeed", |f| {
         let own = generator(f)?;
         // Safety: the generator is alive.
-        call(f, move |_| Ok(unsafe { result::set_seed(own.raw, 7) }?))
+        call(f, move |_| Ok(unsafe { result::set_seed(own.raw(), 7) }?))
     }),
     ("curandGenerateSeeds", |f| {
         // Safety: as above.
-        prepared(f, generator, |_, own| Ok(unsafe { sys::curandGenerateSeeds(own.raw) }.result().map(|()| own)?))
+        prepared(f, generator, |_, own| Ok(unsafe { sys::curandGenerateSeeds(own.raw()) }.result().map(|()| own)?))
     }),
     ("curandGenerateUniform first", |f| prepared(f, generator, |f, own| random(f, &own).map(|()| own))),
     ("curandGenerateUniform later", |f| {
@@ -40,7 +40,7 @@ pub(crate) const CALLS: Calls<Fixture> = &[
     ("cufftSetStream", |f| {
         let own = plan(f)?;
         // Safety: both live as long as the call.
-        call(f, move |f| Ok(unsafe { fft_result::set_stream(own.raw, f.raw.cast()) }?))
+        call(f, move |f| Ok(unsafe { fft_result::set_stream(own.raw(), f.raw.cast()) }?))
     }),
     ("cufftExecC2C first", |f| prepared(f, plan, |f, own| transform(f, &own).map(|()| own))),
     ("cufftExecC2C later", |f| {
@@ -75,13 +75,13 @@ fn generator(f: &Fixture) -> Result<Generator> {
     has_rand()?;
     let generator = Generator::new(result::create_generator()?, end);
     // Safety: the stream lives as long as the process.
-    unsafe { result::set_stream(generator.raw, f.raw.cast()) }?;
+    unsafe { result::set_stream(generator.raw(), f.raw.cast()) }?;
     Ok(generator)
 }
 
 fn random(f: &Fixture, generator: &Generator) -> Result<()> {
     // Safety: there is room for so many numbers.
-    Ok(unsafe { result::generate::uniform_f32(generator.raw, address(&f.c)?, SIDE * SIDE) }?)
+    Ok(unsafe { result::generate::uniform_f32(generator.raw(), address(&f.c)?, SIDE * SIDE) }?)
 }
 
 /// The plan of transforms of each row of a matrix.
@@ -97,12 +97,12 @@ fn plan(f: &Fixture) -> Result<Plan> {
     has_fft()?;
     let plan = planned()?;
     // Safety: the stream lives as long as the process.
-    unsafe { fft_result::set_stream(plan.raw, f.raw.cast()) }?;
+    unsafe { fft_result::set_stream(plan.raw(), f.raw.cast()) }?;
     Ok(plan)
 }
 
 fn transform(f: &Fixture, plan: &Plan) -> Result<()> {
     let (from, to) = (address(&f.a)?.cast(), address(&f.c)?.cast());
     // Safety: each has half as many complex numbers as it has numbers: those of the plan.
-    Ok(unsafe { fft_result::exec_c2c(plan.raw, from, to, FORWARD) }?)
+    Ok(unsafe { fft_result::exec_c2c(plan.raw(), from, to, FORWARD) }?)
 }

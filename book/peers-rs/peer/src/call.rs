@@ -4,6 +4,8 @@
 //!   call takes by itself. A call that comes back only then has waited.
 //! - *ready*: the host's time in the call with nothing pending.
 //! - *behind*: the host's time in the call behind work of a known length on its stream.
+//! - *recorded*: behind work of a known length, the driver's records hold a wait for it. It is asked where a plan asks for it alone:
+//!   to record slows the later calls of the process.
 //! - *pending*: with nothing pending before it, the call came back before the work was over that it left on its stream.
 //!
 //! Limits: whether work is left is asked once, right behind the call. Work that is over by then was there, and is not seen.
@@ -15,7 +17,7 @@ use syncscope::device::Stream;
 use syncscope::error::DeviceError;
 use syncscope::measure::blocks;
 
-use crate::Result;
+use crate::{Result, not_applicable};
 
 /// After how long a call behind a closed gate counts as one that waits: well above what most of them cost by themselves.
 const PATIENCE: Duration = Duration::from_millis(4);
@@ -144,6 +146,25 @@ impl Call {
         (self.enqueue)()?;
         let seconds = self.timed();
         self.end(seconds)
+    }
+
+    /// Whether a recording shows that it waits for work on its stream: 1, else 0.
+    pub(crate) fn recorded(&mut self) -> Result<f64> {
+        self.steps.prepare()?;
+        self.synchronize()?;
+        let (stream, enqueue, steps) = (&self.stream, &self.enqueue, &mut self.steps);
+        let audited = stream.device().audit(|| {
+            stream.spin(WORK)?;
+            enqueue()?;
+            steps.call()
+        });
+        let waits = audited.and_then(|((), audit)| match audit.source.as_str() {
+            source if self.stream.device().properties().engine == "cuda" && !source.contains("CUPTI") => {
+                Err(not_applicable(&format!("the calls of other libraries are not recorded: {source}")))
+            }
+            _ => Ok(f64::from(u8::from(audit.stalls(&[]).next().is_some()))),
+        });
+        self.end(waits)
     }
 
     /// Whether work is left on its stream when it comes back: 1, else 0.

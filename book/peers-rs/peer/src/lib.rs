@@ -89,6 +89,13 @@ pub fn not_applicable(reason: &str) -> Error {
     DeviceError::not_applicable("the row", "", reason).into()
 }
 
+/// The version to which a manifest pins a dependency, in a line of its own.
+pub fn pinned(manifest: &str, dependency: &str) -> String {
+    let begin = format!("{dependency} = {{ version = \"=");
+    let rest = manifest.lines().find_map(|line| line.strip_prefix(&begin));
+    rest.and_then(|rest| rest.split('"').next()).unwrap_or("unknown").to_owned()
+}
+
 /// The number of a device of CUDA: of `cuda:0`, 0.
 ///
 /// # Errors

@@ -192,6 +192,7 @@ impl<'a, S: System> Run<'a, S> {
             Some("blocks") if !is_other => (Clock::Observed, |call| call.blocks(Held::Own)),
             Some("blocks" | "blocks-other") => (Clock::Observed, |call| call.blocks(Held::Other)),
             Some("pending") => (Clock::Observed, Call::pending),
+            Some("recorded") => (Clock::Observed, Call::recorded),
             Some("ready") => (Clock::Host, Call::ready),
             Some("behind") => (Clock::Host, Call::behind),
             _ => return Err(format!("the program for {} does not know the row `{}`", S::NAME, row.id).into()),

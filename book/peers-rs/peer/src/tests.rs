@@ -95,7 +95,7 @@ fn row(id: &str, parameters: &[(&str, &str)]) -> MetricSpec {
 
 /// What is measured of the calls of these names.
 fn rows(calls: &[&str]) -> Vec<MetricSpec> {
-    let parts = ["blocks", "blocks-other", "pending", "ready", "behind"];
+    let parts = ["blocks", "blocks-other", "recorded", "pending", "ready", "behind"];
     let of = |call: &&str| parts.map(|part| row(&format!("crate-calls.stand-in.{part}"), &[("call", *call)]));
     calls.iter().flat_map(of).collect()
 }
@@ -131,9 +131,10 @@ fn a_gate_tells_calls_that_wait_from_those_that_do_not() {
     let which =
         |part: &str| calls.into_iter().filter(|call| yes(&found[&format!("{part} {call}")])).collect::<Vec<_>>();
     assert_eq!(which("blocks"), ["item", "event"]);
+    assert_eq!(which("recorded"), which("blocks"));
     assert_eq!(which("blocks-other"), ["wait-other"]);
     assert!(found["behind item"].values().unwrap().iter().all(|seconds| *seconds >= 0.9e-3));
-    assert_eq!(found.len(), 25);
+    assert_eq!(found.len(), 30);
 }
 
 #[test]
@@ -158,7 +159,7 @@ fn a_call_that_fails_or_panics_says_so_and_the_others_are_measured() {
 fn rows_of_other_systems_and_computed_ones_are_left_out() {
     let other = row("crate-calls.another.blocks", &[("call", "sum")]);
     let found = measured([rows(&["sum"]), vec![other, row("texts.count", &[])]].concat(), Protocol::samples(1), false);
-    assert_eq!(found.len(), 6);
+    assert_eq!(found.len(), 7);
     assert_eq!(found["count "].values().unwrap()[..], [5.0]);
 }
 
@@ -166,7 +167,7 @@ fn rows_of_other_systems_and_computed_ones_are_left_out() {
 fn a_run_that_is_interrupted_says_which_rows_it_did_not_reach() {
     let found = measured(rows(&["sum"]), Protocol::samples(1), true);
     let skipped = |outcome: &Outcome| matches!(outcome, Outcome::Skipped { .. });
-    assert!(found.len() == 5 && found.values().all(skipped), "{found:?}");
+    assert!(found.len() == 6 && found.values().all(skipped), "{found:?}");
 }
 
 #[test]
@@ -175,6 +176,19 @@ fn each_pass_adds_its_share_of_the_samples() {
     let found = measured(rows(&["sum"]), Protocol { passes, ..Protocol::samples(5) }, false);
     let outcome = &found["ready sum"];
     assert_eq!((outcome.values().unwrap().len(), outcome.passes().len()), (5, 2));
+}
+
+#[test]
+fn the_version_of_what_is_measured_is_the_one_in_the_manifest() {
+    let manifest = include_str!("../../Cargo.toml");
+    for dependency in ["cudarc", "candle-core"] {
+        let version = crate::pinned(manifest, dependency);
+        assert!(
+            version.split('.').count() == 3 && version.split('.').all(|part| part.parse::<u32>().is_ok()),
+            "{version}"
+        );
+    }
+    assert_eq!(crate::pinned(manifest, "candle"), "unknown");
 }
 
 #[test]
