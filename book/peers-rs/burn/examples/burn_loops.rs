@@ -93,7 +93,7 @@ impl Decoder {
         let mut x = self.embedding.clone().select(0, token);
         for (layer, seen) in self.layers.iter().zip(seen) {
             // Of a tensor with one handle, burn changes the memory in place.
-            *seen = std::mem::replace(seen, x.clone()).slice_assign([place..place + 1], x.clone());
+            *seen = std::mem::replace(seen, x.clone()).slice_assign(place..place + 1, x.clone());
             let seen = seen.clone().narrow(0, 0, place + 1);
             let scores = softmax(x.clone().matmul(layer.query.clone()).matmul(seen.clone().transpose()), 1);
             x = x + scores.matmul(seen);
@@ -113,7 +113,7 @@ impl Decoder {
             let logits: Vec<f32> = logits.try_into_data()?.iter().collect();
             let best = (0..WORDS).max_by(|a, b| logits[*a].total_cmp(&logits[*b]));
             tokens.push(u32::try_from(best.unwrap_or_default())?);
-            Cuda::sync(&self.gpu)?;
+            <Cuda>::sync(&self.gpu)?;
         }
         Ok(tokens)
     }

@@ -40,7 +40,7 @@ pub(crate) const CALLS: Calls<Fixture> = &[
     ("arange", |f| call(f, |f| Tensor::<Cuda, 1, Int>::arange(0..ELEMENTS as i64, &f.gpu))),
     ("random", |f| call(f, |f| Tensor::<Cuda, 1>::random([ELEMENTS], Distribution::Default, &f.gpu))),
     ("random-normal", |f| call(f, |f| Tensor::<Cuda, 1>::random([ELEMENTS], Distribution::Normal(0.0, 1.0), &f.gpu))),
-    ("seed", |f| call(f, |f| Cuda::seed(&f.gpu, 7))),
+    ("seed", |f| call(f, |f| <Cuda>::seed(&f.gpu, 7))),
     ("from-floats", |f| call(f, |f| Tensor::<Cuda, 1>::from_floats([1.0, 2.0, 3.0], &f.gpu))),
     ("from-data", |f| uploaded(f, ELEMENTS, false)),
     ("from-data-large", |f| uploaded(f, LARGE, false)),
@@ -51,7 +51,7 @@ pub(crate) const CALLS: Calls<Fixture> = &[
             f,
             |_| host(ELEMENTS),
             |f, mut data| {
-                Cuda::staging([&mut data].into_iter(), &f.gpu);
+                <Cuda>::staging([&mut data].into_iter(), &f.gpu);
                 Ok(data)
             },
         )
@@ -75,17 +75,17 @@ pub(crate) const CALLS: Calls<Fixture> = &[
         let one = ones(f, 1);
         prepared(f, |_| (), move |_, ()| Ok(one.clone().try_into_scalar()?))
     }),
-    ("slice-into-scalar", |f| call(f, |f| f.x.clone().slice([7..8]).into_scalar())),
-    ("slice-into-data", |f| call(f, |f| f.x.clone().slice([0..8]).into_data())),
+    ("slice-into-scalar", |f| call(f, |f| f.x.clone().slice(7..8).into_scalar())),
+    ("slice-into-data", |f| call(f, |f| f.x.clone().slice(0..8).into_data())),
     // The view is of 40 MB.
     ("slice-into-data-large", |f| {
         let large = ones(f, LARGE);
-        call(f, move |_| large.clone().slice([0..8]).into_data())
+        call(f, move |_| large.clone().slice(0..8).into_data())
     }),
     ("transaction-execute", |f| {
         call(f, |f| Transaction::<Cuda>::default().register(f.x.clone()).register(f.y.clone()).execute())
     }),
-    ("display", |f| call(f, |f| f.x.clone().slice([7..8]).to_string())),
+    ("display", |f| call(f, |f| f.x.clone().slice(7..8).to_string())),
     ("any-in-if", |f| call(f, |f| if f.x.clone().greater_elem(0).any().into_scalar() != 0 { 1 } else { 0 })),
     ("all-close", |f| call(f, |f| f.x.clone().all_close(f.y.clone(), None, None))),
     ("contains-nan-in-if", |f| call(f, |f| if f.x.clone().contains_nan().into_scalar() != 0 { 1 } else { 0 })),
@@ -97,18 +97,18 @@ pub(crate) const CALLS: Calls<Fixture> = &[
     ("reshape", |f| call(f, |f| f.x.clone().reshape([2, ELEMENTS / 2]))),
     ("transpose", |f| call(f, |f| f.square.clone().transpose())),
     ("narrow", |f| call(f, |f| f.x.clone().narrow(0, 1, 8))),
-    ("slice", |f| call(f, |f| f.square.clone().slice([1..3]))),
+    ("slice", |f| call(f, |f| f.square.clone().slice(1..3))),
     ("slice-assign", |f| {
         let source = ones(f, 8);
-        call(f, move |f| f.y.clone().slice_assign([4..12], source.clone()))
+        call(f, move |f| f.y.clone().slice_assign(4..12, source.clone()))
     }),
-    ("slice-fill", |f| call(f, |f| f.y.clone().slice_fill([4..12], 2.0))),
+    ("slice-fill", |f| call(f, |f| f.y.clone().slice_fill(4..12, 2.0))),
     ("select", |f| call(f, |f| f.square.clone().select(0, f.rows.clone()))),
     ("select-host-rows", |f| {
         call(f, |f| f.square.clone().select(0, Tensor::<Cuda, 1, Int>::from_ints([2, 0, 1], &f.gpu)))
     }),
     ("select-assign", |f| {
-        let source = f.square.clone().slice([0..3]);
+        let source = f.square.clone().slice(0..3);
         call(f, move |f| f.square.clone().select_assign(0, f.rows.clone(), source.clone(), IndexingUpdateOp::Add))
     }),
     ("embedding", |f| call(f, |f| embedding(f.square.clone(), f.rows.clone().unsqueeze()))),
@@ -198,8 +198,8 @@ pub(crate) const CALLS: Calls<Fixture> = &[
     ("adamw-step-clipped", |f| {
         stepped(f, AdamWConfig::new().with_grad_clipping(Some(GradientClippingConfig::Norm(1.0))).init())
     }),
-    ("sync", |f| prepared(f, |_| (), |f, ()| Ok(Cuda::sync(&f.gpu)?))),
-    ("memory-cleanup", |f| call(f, |f| Cuda::memory_cleanup(&f.gpu))),
+    ("sync", |f| prepared(f, |_| (), |f, ()| Ok(<Cuda>::sync(&f.gpu)?))),
+    ("memory-cleanup", |f| call(f, |f| <Cuda>::memory_cleanup(&f.gpu))),
     ("record-save", |f| {
         let layer = layer::<Cuda>(f);
         prepared(f, move |_| layer.clone(), |f, layer| Ok(layer.save_file(&f.file, &Recorder::new())?))
@@ -223,7 +223,7 @@ fn prepared<I: 'static, R: 'static>(
     call: impl Fn(&Fixture, I) -> Result<R> + 'static,
 ) -> Result<Call> {
     let gpu = f.gpu.clone();
-    Ok(Call::sharing(&f.held, f, move |f| Ok(make(f)), call).launched_by(move || Ok(Cuda::sync(&gpu)?)))
+    Ok(Call::sharing(&f.held, f, move |f| Ok(make(f)), call).launched_by(move || Ok(<Cuda>::sync(&gpu)?)))
 }
 
 fn ones(f: &Fixture, elements: usize) -> Tensor<Cuda, 1> {
@@ -239,7 +239,7 @@ fn uploaded(f: &Shared, elements: usize, is_staged: bool) -> Result<Call> {
     let make = move |f: &Fixture| {
         let mut data = host(elements);
         if is_staged {
-            Cuda::staging([&mut data].into_iter(), &f.gpu);
+            <Cuda>::staging([&mut data].into_iter(), &f.gpu);
         }
         data
     };

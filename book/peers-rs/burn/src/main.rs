@@ -128,7 +128,7 @@ impl Texts for Burn {
     }
 
     fn synchronize(&self) -> Result<()> {
-        Ok(Cuda::sync(&self.gpu)?)
+        Ok(<Cuda>::sync(&self.gpu)?)
     }
 
     fn launch(&self) -> Result<()> {

@@ -42,7 +42,7 @@ pub(crate) fn of(gpu: &CudaDevice, device: &Device) -> Result<Stream> {
     // Safety: the address is that of a stream of cubecl, which never destroys one.
     let stream = unsafe { device.wrap_raw(std::ptr::with_exposed_provenance_mut(address)) }?;
     let waits = blocks(&stream, PATIENCE, || {
-        Cuda::sync(gpu).map_err(|error| DeviceError::call_failed("burn", "sync", error.to_string()))
+        <Cuda>::sync(gpu).map_err(|error| DeviceError::call_failed("burn", "sync", error.to_string()))
     })?;
     if waits { Ok(stream) } else { Err("burn does not compute on the stream that cubecl shows".into()) }
 }
