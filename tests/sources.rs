@@ -390,7 +390,7 @@ fn the_programs_for_other_crates_have_the_calls_that_are_declared() {
             })
             .collect()
     };
-    for name in ["cudarc", "candle"] {
+    for name in ["cudarc", "candle", "burn"] {
         let calls = has(&format!("{name}/src/calls.rs"));
         assert!(calls.len() >= 40, "{name}: {}", calls.len());
         assert_eq!(calls, declared(&format!("crate-calls.{name}.blocks")), "{name}");

@@ -35,6 +35,8 @@ pub(super) enum OtherSystem {
     Cudarc,
     /// candle, by syncscope-candle
     Candle,
+    /// burn, by syncscope-burn
+    Burn,
     /// CUDA's libraries, such as cuBLAS and NCCL, by syncscope-libraries
     Libraries,
 }
@@ -49,7 +51,7 @@ pub(super) fn plan_of(suite: &Suite, device: &str, context: &AppContext, seed: u
 impl OtherSystem {
     /// Its name in results files.
     pub(super) fn name(self) -> &'static str {
-        ["PyTorch", "cudarc", "candle", "CUDA libraries"][self as usize]
+        ["PyTorch", "cudarc", "candle", "burn", "CUDA libraries"][self as usize]
     }
 
     /// Those that a results file was begun with; refused is one that this program cannot measure.

@@ -25,7 +25,7 @@ use crate::units::counted;
   report run --suite full --device cuda:0 --out results.json
   report run --only overlap.transfer --skip overlap.transfer.pin
   report run --suite full --runs 5 --with pytorch --budget 540s
-  report run --suite reference --only crate-calls --with cudarc --with candle
+  report run --suite reference --only crate-calls --with cudarc --with candle --with burn
   report run --resume results.json")]
 pub(super) struct Arguments {
     #[command(flatten)]

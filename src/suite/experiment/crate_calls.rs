@@ -9,6 +9,9 @@
 //! - *pending*: with nothing pending before it, the call came back before its own work on the stream was over: 1, else 0;
 //! - *ready*: the host's time in the call with nothing pending; *behind*: behind work of a millisecond on its stream.
 //!
+//! burn hands what it is called for to a thread of its own, 32 tasks at a time, which launches later. So what a call leaves pending
+//! is not seen there, and a call that did not wait may not have launched anything yet.
+//!
 //! cudarc notes by events which stream uses what, once a context has made a stream. The calls that this concerns are also measured
 //! as *streams*, with its tracking on and off, on the default stream alone (`streams: 1`) and on the last of two and of eight streams, of which
 //! the first made the memory.
@@ -24,6 +27,8 @@ parameters! {
         tracked: Vec<String> = TRACKED.map(str::to_owned).to_vec(),
         /// The calls of candle.
         candle: Vec<String> = CANDLE.map(str::to_owned).to_vec(),
+        /// The calls of burn.
+        burn: Vec<String> = BURN.map(str::to_owned).to_vec(),
     }
 }
 
@@ -168,6 +173,98 @@ const CANDLE: [&str; 72] = [
     "safetensors-save",
 ];
 
+/// The calls of burn, in the order of a page.
+const BURN: [&str; 88] = [
+    "empty",
+    "zeros",
+    "ones",
+    "full",
+    "arange",
+    "random",
+    "random-normal",
+    "seed",
+    "from-floats",
+    "from-data",
+    "from-data-large",
+    "from-data-staged",
+    "from-data-staged-large",
+    "staging",
+    "to-device-same",
+    "into-data",
+    "into-data-large",
+    "try-into-data",
+    "into-data-async",
+    "into-scalar",
+    "try-into-scalar",
+    "slice-into-scalar",
+    "slice-into-data",
+    "slice-into-data-large",
+    "transaction-execute",
+    "display",
+    "any-in-if",
+    "all-close",
+    "contains-nan-in-if",
+    "drop",
+    "drop-large",
+    "clone",
+    "cast",
+    "int",
+    "reshape",
+    "transpose",
+    "narrow",
+    "slice",
+    "slice-assign",
+    "slice-fill",
+    "select",
+    "select-host-rows",
+    "select-assign",
+    "embedding",
+    "gather",
+    "scatter",
+    "mask-where",
+    "mask-fill",
+    "tril-mask",
+    "nonzero",
+    "argwhere",
+    "one-hot",
+    "cat",
+    "stack",
+    "add",
+    "add-scalar",
+    "exp",
+    "greater-elem",
+    "sum",
+    "mean",
+    "mean-dim",
+    "max",
+    "max-dim",
+    "argmax",
+    "any",
+    "all",
+    "cumsum",
+    "sort",
+    "topk",
+    "topk-with-indices",
+    "median",
+    "matmul",
+    "matmul-batched",
+    "conv2d",
+    "softmax",
+    "categorical",
+    "linear",
+    "layer-norm",
+    "dropout",
+    "cross-entropy",
+    "backward",
+    "sgd-step",
+    "adamw-step",
+    "adamw-step-clipped",
+    "sync",
+    "memory-cleanup",
+    "record-save",
+    "record-load",
+];
+
 /// Those that cudarc's event tracking concerns.
 const TRACKED: [&str; 8] =
     ["alloc-zeros", "memcpy-htod", "clone-dtoh", "memcpy-dtod", "clone-dtod", "launch", "drop", "drop-used-elsewhere"];
@@ -194,8 +291,15 @@ const OF_CANDLE: [RowId; 5] = [
     "crate-calls.candle.ready",
     "crate-calls.candle.behind",
 ];
+const OF_BURN: [RowId; 5] = [
+    "crate-calls.burn.blocks",
+    "crate-calls.burn.blocks-other",
+    "crate-calls.burn.pending",
+    "crate-calls.burn.ready",
+    "crate-calls.burn.behind",
+];
 
-/// On how many streams the latter are measured.
+/// On how many streams those of cudarc are measured.
 const STREAMS: [usize; 3] = [1, 2, 8];
 
 impl Experiment for CrateCalls {
@@ -203,8 +307,12 @@ impl Experiment for CrateCalls {
     const SUMMARY: &'static str = "Which calls of Rust's GPU crates wait, and what they leave pending";
 
     fn groups(&self, _engine: &str) -> Vec<Group> {
-        let mut groups =
-            vec![rows("cudarc", &self.cudarc, OF_CUDARC), self.tracked(), rows("candle", &self.candle, OF_CANDLE)];
+        let mut groups = vec![
+            rows("cudarc", &self.cudarc, OF_CUDARC),
+            self.tracked(),
+            rows("candle", &self.candle, OF_CANDLE),
+            rows("burn", &self.burn, OF_BURN),
+        ];
         // A call that does not wait, in each system.
         const ELEMENTS: usize = 1 << 16;
         let same = Group::of("The same code twice", [("elements", ELEMENTS.into())])

@@ -1,64 +1,45 @@
-//! Two loops in candle with random weights, each with waits that can be removed and without them: a decoder that makes one token
-//! an iteration, and a training loop.
-//!
-//! `candle_loops` compares each with its mended version, in turn. `candle_loops decode waiting` runs one of them, to be audited.
+//! candle's loops, with waits that can be removed and without them: see the module [`loops`](syncscope_peer::loops).
 
 use std::process::ExitCode;
 
 use candle_core::backprop::GradStore;
 use candle_core::{DType, Device, Result, Tensor, Var};
 use candle_nn::{AdamW, Optimizer, ParamsAdamW, loss, ops};
-use syncscope_peer::Error;
-use syncscope_peer::syncscope::measure::{Protocol, Sampler};
-
-const WIDTH: usize = 512;
-const WORDS: usize = 4096;
-const LAYERS: usize = 4;
-const TOKENS: usize = 64;
-const BATCH: usize = 256;
-const STEPS: usize = 50;
-const LONGEST_GRADIENT: f64 = 1.0;
+use syncscope_peer::Result as PeerResult;
+use syncscope_peer::loops::{self, BATCH, CLASSES, LAYERS, LONGEST_GRADIENT, Log, Loops, STEPS, TOKENS, WIDTH, WORDS};
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    loops::main::<CandleLoops>()
 }
 
-fn run(arguments: &[&str]) -> std::result::Result<(), Error> {
-    // The library says what is missing on a machine without a GPU.
-    syncscope_peer::syncscope::device::Device::open("cuda:0")?;
-    let gpu = Device::new_cuda_with_stream(0)?;
-    let (decoder, data) = (Decoder::new(&gpu)?, Data::new(&gpu)?);
-    match arguments {
-        [] => {
-            if decoder.waiting()? != decoder.mended()? {
-                return Err("the two decoders differ".into());
-            }
-            let logs = [waiting_training(&data)?, mended_training(&data)?];
-            if (0..2).any(|place| (logs[0][place] - logs[1][place]).abs() > 1e-3 * logs[0][place].abs()) {
-                return Err(format!("the logs of the two training loops differ: {logs:?}").into());
-            }
-            let sampler = Sampler::new(Protocol::samples(20));
-            println!("{TOKENS} tokens:");
-            println!("{}", sampler.compare((("waiting", || decoder.waiting()), ("mended", || decoder.mended())))?);
-            println!("\n{STEPS} steps of training:");
-            let training = (("waiting", || waiting_training(&data)), ("mended", || mended_training(&data)));
-            println!("{}", sampler.compare(training)?);
-        }
-        ["decode", "waiting"] => (0..10).try_for_each(|_| decoder.waiting().map(drop))?,
-        ["decode", "mended"] => (0..10).try_for_each(|_| decoder.mended().map(drop))?,
-        ["train", "waiting"] => (0..10).try_for_each(|_| waiting_training(&data).map(drop))?,
-        ["train", "mended"] => (0..10).try_for_each(|_| mended_training(&data).map(drop))?,
-        _ => return Err("usage: candle_loops [decode|train waiting|mended]".into()),
+struct CandleLoops {
+    decoder: Decoder,
+    data: Data,
+}
+
+impl Loops for CandleLoops {
+    const NAME: &'static str = "candle_loops";
+
+    fn new() -> PeerResult<Self> {
+        let gpu = Device::new_cuda_with_stream(0)?;
+        Ok(Self { decoder: Decoder::new(&gpu)?, data: Data::new(&gpu)? })
     }
-    Ok(())
+
+    fn waiting_decoder(&self) -> PeerResult<Vec<u32>> {
+        Ok(self.decoder.waiting()?)
+    }
+
+    fn mended_decoder(&self) -> PeerResult<Vec<u32>> {
+        Ok(self.decoder.mended()?)
+    }
+
+    fn waiting_training(&self) -> PeerResult<Log> {
+        Ok(waiting_training(&self.data)?)
+    }
+
+    fn mended_training(&self) -> PeerResult<Log> {
+        Ok(mended_training(&self.data)?)
+    }
 }
 
 /// A small transformer.
@@ -105,7 +86,6 @@ impl Decoder {
         x.matmul(&self.embedding.t()?)
     }
 
-    /// Each iteration checks the logits, reads them all to choose a word, and waits for the device to time itself.
     fn waiting(&self) -> Result<Vec<u32>> {
         let mut tokens = vec![1_u32];
         for place in 0..TOKENS {
@@ -122,7 +102,6 @@ impl Decoder {
         Ok(tokens)
     }
 
-    /// The device chooses the word, the check is added up there, and both are read at the end.
     fn mended(&self) -> Result<Vec<u32>> {
         let mut tokens = vec![Tensor::new(&[1_u32], &self.gpu)?];
         let mut sum = Tensor::zeros((), DType::F32, &self.gpu)?;
@@ -152,7 +131,7 @@ impl Data {
             images: Tensor::randn(0_f32, 1.0, (BATCH, WIDTH), gpu)?,
             classes: Tensor::zeros(BATCH, DType::U32, gpu)?,
             first: Tensor::randn(0_f32, 0.05, (WIDTH, WIDTH), gpu)?,
-            second: Tensor::randn(0_f32, 0.05, (WIDTH, 10), gpu)?,
+            second: Tensor::randn(0_f32, 0.05, (WIDTH, CLASSES), gpu)?,
         })
     }
 
@@ -170,16 +149,12 @@ impl Data {
     }
 }
 
-/// The sum of the losses, and how many images were given their class.
-type Log = [f32; 2];
-
 /// The square of the length of all gradients together.
 fn squared_length(gradients: &GradStore, weights: &[Var; 2]) -> Result<Tensor> {
     let squares = weights.iter().filter_map(|own| gradients.get(own.as_tensor())).map(|own| own.sqr()?.sum_all());
     squares.reduce(|sum, one| sum? + one?).unwrap_or_else(|| Tensor::new(0_f32, weights[0].device()))
 }
 
-/// Each step reads the loss and the accuracy for a log, and the length of the gradients to shorten them.
 fn waiting_training(data: &Data) -> Result<Log> {
     let weights = data.weights()?;
     let mut optimizer = AdamW::new(weights.to_vec(), ParamsAdamW::default())?;
@@ -203,7 +178,6 @@ fn waiting_training(data: &Data) -> Result<Log> {
     Ok([losses, right])
 }
 
-/// The log is added up on the device and read at the end, and the gradients are shortened there.
 fn mended_training(data: &Data) -> Result<Log> {
     let weights = data.weights()?;
     let mut optimizer = AdamW::new(weights.to_vec(), ParamsAdamW::default())?;

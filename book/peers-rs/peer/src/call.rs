@@ -30,6 +30,9 @@ const LONG: Duration = Duration::from_millis(50);
 /// The length of the work before a timed call.
 const WORK: Duration = Duration::from_millis(1);
 
+/// Why what a call leaves pending is not seen.
+const LAUNCHED_LATER: &str = "the crate launches a call's work on a thread of its own, after the call has returned";
+
 /// A call, ready to be made again and again.
 pub struct Call {
     stream: Stream,
@@ -37,6 +40,8 @@ pub struct Call {
     /// What stands before the call, behind the gate.
     enqueue: Box<dyn Fn() -> Result<()>>,
     steps: Box<dyn Steps>,
+    /// What has the crate launch all that was called, where it does so later, on a thread of its own.
+    launch: Option<Box<dyn Fn() -> Result<()>>>,
     /// How long it takes by itself, once that is known.
     alone: Option<Duration>,
 }
@@ -87,7 +92,7 @@ impl Call {
         call: impl FnMut(I) -> Result<R> + 'static,
     ) -> Self {
         let steps = Box::new(Prepared { prepare, call, input: None, output: None });
-        Self { stream: stream.clone(), other: None, steps, enqueue: Box::new(|| Ok(())), alone: None }
+        Self { stream: stream.clone(), other: None, steps, enqueue: Box::new(|| Ok(())), launch: None, alone: None }
     }
 
     /// The same, where both are made of what calls share.
@@ -105,6 +110,13 @@ impl Call {
     #[must_use]
     pub fn behind_work(mut self, enqueue: impl Fn() -> Result<()> + 'static) -> Self {
         self.enqueue = Box::new(enqueue);
+        self
+    }
+
+    /// Of a crate that launches on a thread of its own, after its calls have returned: `launch` has all of them launched.
+    #[must_use]
+    pub fn launched_by(mut self, launch: impl Fn() -> Result<()> + 'static) -> Self {
+        self.launch = Some(Box::new(launch));
         self
     }
 
@@ -169,6 +181,9 @@ impl Call {
 
     /// Whether work is left on its stream when it comes back: 1, else 0.
     pub(crate) fn pending(&mut self) -> Result<f64> {
+        if self.launch.is_some() {
+            return Err(not_applicable(LAUNCHED_LATER));
+        }
         self.prepare()?;
         let called = self.steps.call();
         let complete = self.stream.is_complete();
@@ -185,6 +200,7 @@ impl Call {
 
     /// Waits until all work is over.
     fn synchronize(&self) -> Result<()> {
+        self.launch.as_ref().map_or(Ok(()), |launch| launch())?;
         Ok(self.stream.device().synchronize()?)
     }
 

@@ -12,6 +12,7 @@
 mod answer;
 mod arguments;
 mod call;
+pub mod loops;
 mod program;
 mod run;
 #[cfg(test)]

@@ -181,7 +181,7 @@ fn each_pass_adds_its_share_of_the_samples() {
 #[test]
 fn the_version_of_what_is_measured_is_the_one_in_the_manifest() {
     let manifest = include_str!("../../Cargo.toml");
-    for dependency in ["cudarc", "candle-core"] {
+    for dependency in ["cudarc", "candle-core", "burn"] {
         let version = crate::pinned(manifest, dependency);
         assert!(
             version.split('.').count() == 3 && version.split('.').all(|part| part.parse::<u32>().is_ok()),

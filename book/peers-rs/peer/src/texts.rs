@@ -52,6 +52,11 @@ pub trait Texts: System {
     /// Waits for the device, as the crate does it.
     fn synchronize(&self) -> Result<()>;
 
+    /// Has all that was called launched, where the crate does so later, on a thread of its own.
+    fn launch(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The clock of the stream on which the crate computes, where it lends one.
     fn clock(&self) -> Result<DeviceClock> {
         Err(not_applicable("the crate lends no stream that events could be recorded on"))
@@ -178,9 +183,24 @@ fn looped<S: Texts>(system: &S, iters: usize, size: usize, waits: Waits) -> Resu
     Ok(last)
 }
 
+/// Times calls that may leave work behind, of which nothing is left to be launched in the next sample.
+fn calls<S: Texts, R>(
+    system: &Rc<S>,
+    row: &MetricSpec,
+    region: impl Fn(&S) -> Result<R> + 'static,
+) -> Result<Case<'static>> {
+    let system = Rc::clone(system);
+    Ok(Case::within(row.title(), move |watch| {
+        let made = watch.time(|| region(&system))?;
+        system.launch()?;
+        drop(made);
+        Ok::<_, crate::Error>(())
+    }))
+}
+
 fn random_loop<S: Texts>(system: &Rc<S>, row: &MetricSpec, waits: Waits) -> Result<Case<'static>> {
-    let (system, iters, size) = (Rc::clone(system), number(row, "iters")?, number(row, "size")?);
-    Ok(Case::single(row.title(), move || looped(&*system, iters, size, waits)))
+    let (iters, size) = (number(row, "iters")?, number(row, "size")?);
+    calls(system, row, move |system| looped(system, iters, size, waits))
 }
 
 fn read_behind_loop<S: Texts>(
@@ -231,31 +251,31 @@ fn throughput<S: Texts>(system: &Rc<S>, row: &MetricSpec) -> Result<Case<'static
 }
 
 fn once<S: Texts>(system: &Rc<S>, row: &MetricSpec, waits: bool) -> Result<Case<'static>> {
-    let (system, size) = (Rc::clone(system), number(row, "size")?);
+    let size = number(row, "size")?;
     let waits = if waits { Waits::AtTheEnd } else { Waits::Never };
-    Ok(Case::single(row.title(), move || looped(&*system, 1, size, waits)))
+    calls(system, row, move |system| looped(system, 1, size, waits))
 }
 
 fn three_random_tensors<S: Texts>(system: &Rc<S>, row: &MetricSpec, waits: bool) -> Result<Case<'static>> {
-    let (system, elements) = (Rc::clone(system), number(row, "elements")?);
-    Ok(Case::single(row.title(), move || {
+    let elements = number(row, "elements")?;
+    calls(system, row, move |system| {
         let made = (0..3).map(|_| system.normal(1, elements, "fp32")).collect::<Result<Vec<_>>>()?;
         if waits {
             system.synchronize()?;
         }
-        Ok::<_, crate::Error>(made)
-    }))
+        Ok(made)
+    })
 }
 
 fn additions<S: Texts>(system: &Rc<S>, row: &MetricSpec, waits: bool) -> Result<Case<'static>> {
-    let (system, elements, adds) = (Rc::clone(system), number(row, "elements")?, number(row, "adds")?);
-    Ok(Case::single(row.title(), move || {
+    let (elements, adds) = (number(row, "elements")?, number(row, "adds")?);
+    calls(system, row, move |system| {
         let x = system.normal(1, elements, "fp32")?;
         for _ in 0..adds {
             system.plus_one(&x)?;
         }
         if waits { system.synchronize() } else { Ok(()) }
-    }))
+    })
 }
 
 /// Two random matrices of a row's size and type.
@@ -274,7 +294,8 @@ fn matmul_loop<S: Texts>(system: &Rc<S>, row: &MetricSpec, is_forced: bool) -> R
                 system.synchronize()?;
             }
         }
-        Ok::<_, crate::Error>(())
+        // The event behind the region is behind its work.
+        system.launch()
     };
     Ok(Case::on_device(row.title(), clock, region)?.per(iterations(row)))
 }
@@ -317,12 +338,11 @@ fn inference<S: Texts>(system: &Rc<S>, row: &MetricSpec, is_single: bool) -> Res
 
 fn product<S: Texts>(system: &Rc<S>, row: &MetricSpec, waits: bool) -> Result<Case<'static>> {
     let [x, w] = operands(&**system, row)?;
-    let system = Rc::clone(system);
-    Ok(Case::single(row.title(), move || {
+    calls(system, row, move |system| {
         let made = system.matmul(&x, &w)?;
         if waits {
             system.synchronize()?;
         }
-        Ok::<_, crate::Error>(made)
-    }))
+        Ok(made)
+    })
 }
