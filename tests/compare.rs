@@ -297,14 +297,14 @@ fn a_factor_of_some_rows_is_none_of_the_machine() {
     assert!(found.factor.is_none() && found.apart < 10 && found.apart_without_factor == found.apart, "{found:?}");
 }
 
-/// One figure would be of neither regime.
+/// One figure would be of neither level.
 #[test]
-fn a_comparison_shows_no_interval_of_two_regimes() {
-    let regimes = |scale: f64| -> Vec<f64> {
+fn a_comparison_shows_no_interval_of_two_levels() {
+    let levels = |scale: f64| -> Vec<f64> {
         (0..30).map(|i| scale * (f64::from(1 + i % 2) + 1e-3 * f64::from(i * 7 % 30))).collect()
     };
     let file = |scale: f64| {
-        let runs = [1.0, 1.001, 0.999].map(|level| regimes(level * scale)).to_vec();
+        let runs = [1.0, 1.001, 0.999].map(|level| levels(level * scale)).to_vec();
         in_runs(results_of(vec![timed_in_runs("two", runs)]), 3)
     };
     let result = compared(&file(1e-3), &file(5e-3));
@@ -312,7 +312,7 @@ fn a_comparison_shows_no_interval_of_two_regimes() {
     let tables = syncscope_book::compared(&result, syncscope_book::Wording::Compare);
     let said = tables[0].to_markdown();
     // Its punctuation is escaped.
-    assert!(said.matches("two regimes").count() == 2 && !said.contains('…'), "{said}");
+    assert!(said.matches("two levels").count() == 2 && !said.contains('…'), "{said}");
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn equal_rows_are_said_to_differ_in_one_file_of_twenty() {
 
 #[test]
 fn two_states_of_the_machine_are_said_more_often_than_chance_would() {
-    let said = runs_diagnosed(Kind::RegimesWithin, 5, 10, 500);
+    let said = runs_diagnosed(Kind::LevelsWithin, 5, 10, 500);
     assert!(said > 0.25, "{said} of the files have a diagnosis");
     let plain = runs_diagnosed(Kind::Dependent(0.0), 5, 10, 500);
     assert!(plain < 0.1, "{plain}");
@@ -118,11 +118,11 @@ fn a_disturbance_that_meets_one_pass_of_several_widens_the_interval_less() {
     );
 }
 
-/// A verdict about a quantity with two regimes in its runs, of which no table shows an interval, is wrong no more often.
+/// A verdict about a quantity with two levels in its runs, of which no table shows an interval, is wrong no more often.
 #[test]
-fn equal_rows_with_two_regimes_alarm_in_at_most_one_file_of_twenty() {
+fn equal_rows_with_two_levels_alarm_in_at_most_one_file_of_twenty() {
     for count in COUNTS {
-        let share = false_verdicts(Kind::RegimesWithin, count, 10, TRIALS);
+        let share = false_verdicts(Kind::LevelsWithin, count, 10, TRIALS);
         assert!(share <= 0.05 + 3.0 * (0.05 * 0.95 / TRIALS as f64).sqrt(), "R = {count}: {share}");
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn render(
             table => is_shown.then(|| safe_html(on_page(compared).to_html())),
             counts => counts_table(table, machines).map(|counts| safe_html(counts.to_html())),
             left_out => nothing.or_else(left_out),
-            parameters => parameters(table, machines),
+            parameters => parameters(table, machines).into_iter().map(foot).collect::<Vec<Value>>(),
             notes => columns_left_out(table, machines).into_iter().chain(in_turn).collect::<Vec<String>>(),
         }
     };
@@ -59,13 +59,18 @@ pub(super) fn render(
     let of_the_text = |tables: &[(&DocumentTable, Table)]| {
         let parts = tables.iter().map(|(table, _)| section(table)).collect::<Vec<Value>>();
         let first = tables.first().map(|(table, _)| *table);
-        let title = first.filter(|_| tables.len() == 1).map_or("The text's own table", |table| table.title.as_str());
+        let prints_figures = tables.iter().any(|(table, _)| table.has_published());
+        let of_several = if prints_figures { "The text's own table" } else { "The text's examples, measured" };
+        let title = first.filter(|_| tables.len() == 1).map_or(of_several, |table| table.title.as_str());
         let table = by_cases(tables.iter().map(|(_, table)| table.clone()).collect(), title);
+        // What holds for several of them is said once.
+        let feet = each_once(tables.iter().flat_map(|(table, _)| parameters(table, machines)));
         context! {
             anchor => first.map(|table| anchor(&table.id)),
             title,
             table => (!table.groups.is_empty()).then(|| safe_html(on_page(table).to_html())),
             parts,
+            parameters => feet.into_iter().map(foot).collect::<Vec<Value>>(),
         }
     };
     let mut figures: Vec<Value> = Vec::new();
@@ -156,10 +161,13 @@ fn by_cases(tables: Vec<Table>, title: &str) -> Table {
     Table { title: title.to_owned(), columns, groups }
 }
 
+/// The most values of a parameter that a foot lists: one of more values tells the rows apart.
+const MAX_VALUES: usize = 2;
+
 /// For each run, the parameters that its rows of a table were measured with and that do not tell the cases apart.
-fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
+fn parameters<'m>(table: &DocumentTable, machines: &'m Machines<'_>) -> Vec<(&'m str, String)> {
     let cases = table.cases_in(machines.results);
-    let of_machine = |(results, machine): (&Results, &str)| {
+    let of_machine = |(results, machine): (&Results, &'m str)| {
         let lookup = results.lookup();
         let others = TableEntry::all(table, &cases).flat_map(|entry| {
             let parameters = entry.measured(&lookup).map(|measured| measured.metric.spec.parameters.clone());
@@ -168,12 +176,17 @@ fn parameters(table: &DocumentTable, machines: &Machines<'_>) -> Vec<Value> {
             others.map(|(name, value)| (name, value.to_string()))
         });
         let mut values = grouped(each_once(others));
+        values.retain(|(_, values)| values.len() <= MAX_VALUES);
         values.sort();
         let values = values.iter().map(|(name, values)| format!("{name} {}", values.join(" and ")));
         let values = values.collect::<Vec<String>>().join(", ");
-        (!values.is_empty()).then(|| context! { machine, values })
+        (!values.is_empty()).then_some((machine, values))
     };
     machines.named().filter_map(of_machine).collect()
+}
+
+fn foot((machine, values): (&str, String)) -> Value {
+    context! { machine, values }
 }
 
 /// Which runs the chapter shows, the command that made each, and what limits the times of its experiments.

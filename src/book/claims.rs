@@ -37,7 +37,7 @@ pub(super) fn render(book: &Book<'_>, judged: &[Judged<'_>]) -> Result<String, B
     // What printed figures show counts once: no machine has a say in it.
     let totals = |of_figures: bool, place: usize| {
         let counted = judged.iter().flat_map(|(document, judged)| document.claims.iter().zip(judged));
-        let counted = counted.filter(|(claim, _)| claim.is_about_figures() == of_figures);
+        let counted = counted.filter(|(claim, _)| !claim.places.is_empty() && claim.is_about_figures() == of_figures);
         verdict_totals(counted.filter_map(|(_, of)| Some(&of.get(place)?.verdict)))
     };
     let machines = book.machines.named().enumerate();
@@ -58,12 +58,17 @@ fn each(judgement: &Judgement) -> impl Iterator<Item = &Judgement> {
     std::iter::once(judgement).chain(judgement.beside.as_deref())
 }
 
-/// Verdicts by their names, each with the machines that it was found on where these differ.
-fn verdicts<'a>(found: impl Iterator<Item = (&'a str, &'a Judgement)>) -> Option<Value> {
+/// Those that judged, or all where none did: a machine that measured nothing of a claim says nothing about it.
+fn that_judged<'a, T>(found: impl Iterator<Item = (T, &'a Judgement)>) -> Vec<(T, &'a Judgement)> {
     let found: Vec<_> = found.collect();
     let is_judged = |judgement: &Judgement| !matches!(judgement.verdict, ClaimVerdict::NotJudged(_));
     let has_judged = found.iter().any(|(_, judgement)| is_judged(judgement));
-    let found = found.into_iter().filter(|(_, judgement)| is_judged(judgement) || !has_judged);
+    found.into_iter().filter(|(_, judgement)| is_judged(judgement) || !has_judged).collect()
+}
+
+/// Verdicts by their names, each with the machines that it was found on where these differ.
+fn verdicts<'a>(found: impl Iterator<Item = (&'a str, &'a Judgement)>) -> Option<Value> {
+    let found = that_judged(found).into_iter();
     let found = grouped(found.map(|(machine, of)| ((of.verdict.name(), of.verdict.class()), machine)));
     let several = found.len() > 1;
     let class = found.first()?.0.1;
@@ -84,13 +89,13 @@ fn row(document: &Document, claim: &Claim, judgements: &[Judgement], systems: &[
     let about_figures = claim.is_about_figures();
     let mut found: Vec<Value> = Vec::new();
     // The tests of the book's own claims, and those of systems that do not decide, stand in the data alone.
-    for (machine, judgement) in machines().filter(|_| !claim.places.is_empty()) {
+    for (machine, judgement) in that_judged(machines()).into_iter().filter(|_| !claim.places.is_empty()) {
         if !judgement.cases.is_empty() || !judgement.shown.is_empty() {
             let heading =
                 if about_figures { "Figures alone".to_owned() } else { format!("{}, {machine}", judgement.system) };
             found.push(evidence(&heading, judgement));
         }
-        if about_figures && judgement.shown.is_empty() {
+        if about_figures {
             break;
         }
     }
@@ -137,7 +142,11 @@ pub(crate) fn of(document: &Document, machines: &Machines<'_>, judged: &[Vec<Jud
         Some(context! { id => claim.id.as_str(), claim => safe_html(escape(&claim.plain())), verdict })
     };
     let lines = claims().filter_map(line).collect::<Vec<Value>>();
-    let totals = verdict_totals(claims().filter_map(|(_, of)| Some(&of.first()?.verdict)));
+    // By the machine whose verdict stands first in the line.
+    let totals = verdict_totals(claims().filter_map(|(_, of)| {
+        let judged = that_judged(of.iter().map(|of| ((), of)));
+        judged.first().map(|(_, of)| &of.verdict)
+    }));
     let own = document.claims.len() - claims().count();
     (!document.claims.is_empty()).then(|| context! { lines, totals, own })
 }

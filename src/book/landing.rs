@@ -73,11 +73,11 @@ fn machine(headed: &[Headed<'_>], results: &Results, label: &str) -> Value {
         let (chapter, of) = (document.id.as_str(), document.title.as_str());
         let other = |why: String| context! { chapter, of, why };
         match said(&(document, headline), results) {
-            Err(reason) => others.push(other(format!("not measured here: {reason}"))),
+            Err(reason) => others.push(other(reason)),
             Ok((system, number)) => match number.effect.least() {
                 Some(least) => certain.push((number.is_steady, least, (*document, *headline), (system, number))),
                 None if number.effect == Effect::MayBeNone => {
-                    others.push(other(format!("{}: not distinguishable from no difference", number.interval)));
+                    others.push(other(format!("{}: may be no difference", number.interval)));
                 }
                 None => others.push(other(number.interval)),
             },

@@ -26,15 +26,12 @@ pub(super) fn render(book: &Book<'_>, catalog: &Catalog) -> Result<String, BookE
             machine,
             facts => facts.collect::<Vec<Value>>(),
             warnings => warnings.map(|warning| warning.to_string()).collect::<Vec<_>>(),
-            same_code => same_code(SameCode::of(std::slice::from_ref(results))),
             diagnoses,
             data => place(number),
         }
     });
-    // One file alone has its own count.
-    let of_all = (book.results.len() > 1).then(|| same_code(SameCode::of(book.results))).flatten();
     let context = context! {
-        same_code => of_all,
+        same_code => same_code(SameCode::of(book.results)),
         widths => widths(book.results),
         machines => machines.collect::<Vec<Value>>(),
     };

@@ -181,8 +181,8 @@ impl Sampled {
     }
 }
 
-/// From how many times the whole on a share is a factor: percents of four digits are not read as one.
-const LARGE: f64 = 10.0;
+/// From how many times the whole on a share is a factor: nobody reads 203 % as twice as much.
+const LARGE: f64 = 2.0;
 
 impl Share {
     /// The share in percent, and a large one as a factor; as its interval alone where its value is not distinguishable from 0.
@@ -280,7 +280,7 @@ mod tests {
             let share = Share { value, interval: None, precision: Precision::Digits(3), of: "a".into() };
             Value { share: Some(share), ..measured(2e-6, 1e-6, 3e-6) }.formatted().share.unwrap()
         };
-        assert_eq!([of(9.87), of(337.2), of(-12.0)], ["987 % of a", "337 × a", "−12.0 × a"]);
+        assert_eq!([of(1.87), of(9.87), of(337.2), of(-12.0)], ["187 % of a", "9.87 × a", "337 × a", "−12.0 × a"]);
     }
 
     #[test]

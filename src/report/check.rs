@@ -22,13 +22,12 @@ use syncscope_audit::{self as audit, AuditReport};
 /// Validate a suite, a document, a course, a results file or an audit; runs nothing
 #[derive(Args)]
 #[command(after_help = "\
-A document is refused where it names a row, a unit or a parameter that no experiment has. Of a suite is said what it
-runs, and of a run that will take long that it will. Of a results file, what its pages warn of is listed; it is
-refused where a computed row does not follow from the samples beside it. An audit is refused where the shares of its time do
-not add up.
+A document is refused where it names a row, a unit or a parameter that no experiment has. For a suite it prints what would \
+run, and warns of long runs. For a results file it lists the warnings of its pages; a file is refused where a computed row \
+does not follow from its samples. An audit is refused where its times do not add up.
 
-Exit codes: 0; 1 with --current, where the results are not of this program's code, or with --whole, where runs are missing; 2 where something is wrong: with file,
-line, column and the nearest name.
+Exit codes: 0; 1 with --current, where other code measured the results, or with --whole, where runs are missing; 2 where \
+something is wrong, with file, line, column and the nearest name.
 
 Examples:
   report check book/suites/quick.yaml

@@ -26,19 +26,17 @@ A row is slower, faster or the same only where the whole interval of B / A says 
 quotients and differences are different or the same, never slower. Every system that both files have (such as PyTorch) is \
 compared with itself.
 
-Of hundreds of rows, some change by chance. So a change is named only where it exceeds what the runs show when they are \
-relabelled, all rows together: where nothing changed, 5% of comparisons name one at most, whatever the distribution of the \
-rows. Runs are taken to be exchangeable: a drift from one file to the other is a change. Three runs in each file can show \
-that a row is the same, and never a change; take five. An uncertain row says how many runs in each file a verdict takes in \
-the middle of such rows.
+Of hundreds of rows, some differ by chance. So only changes are named that exceed what shuffled runs of both files show: where \
+nothing changed, at most 5% of comparisons name any. A drift from one file to the other counts as a change. Three runs in each \
+file can show that a row is the same, and never a change; take five. An uncertain row says how many runs a verdict takes.
 
-At the end stands for each system how well the two sets of runs agree: the factor that moved all its rows, where there is \
-one, how many of the published 95% intervals do not meet, and how wide they are.
+Last, each system has a line on how well the two files agree: a factor common to all its rows, if there is one, and how many \
+of the 95% intervals do not meet.
 
-With --measure nothing is read of earlier runs. A and B are measured now, in runs that alternate: each is another build of \
-this program, or a suite that this one measures, by its name, its file, or a results file. A build measures the suite of the \
-other side, or quick. A row is looked at after 7, 10, 14, 20, … pairs of runs, and measured until it is decided. At most 5% of \
-comparisons of equal programs name any change, whenever they stop.
+With --measure, A and B are measured now, in alternating runs. Each is another build of this program, or a suite that this one \
+measures, by its name, its file, or a results file. A build measures the suite of the other side, or quick. A row is tested \
+after 7, 10, 14, 20, … pairs of runs, and measured until it is decided. At most 5% of comparisons of equal programs name any \
+change, whenever they stop.
 
 Exit codes: 0, 1 where a row is what --fail-on names or a run failed, 2 where the files cannot be read or compared.
 
@@ -61,7 +59,7 @@ pub(super) struct Arguments {
     /// Begin no pair of runs that would end after this time: 60s, 10m; else 5m
     #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "measure")]
     time: Option<Duration>,
-    /// A change that is of interest: 5% or 0.05
+    /// The smallest change of interest: 5% or 0.05
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = threshold)]
     threshold: f64,
     /// The level of the interval of each B / A; three runs in each file reach 90%
@@ -94,11 +92,11 @@ pub(super) enum FailOn {
     Slower,
     /// A time that fell or a rate that grew
     Faster,
-    /// Another value of a kind that is neither fast nor slow
+    /// A count, a quotient or a difference that changed
     Different,
-    /// Samples that do not tell
+    /// The samples do not decide
     Uncertain,
-    /// A row or a system that A has samples of and B has not
+    /// A row or a system that A measured and B did not
     Missing,
 }
 

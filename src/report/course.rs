@@ -16,7 +16,7 @@ use syncscope_audit::AuditReport;
 /// Where documents and suites come from: by default the book that the program carries.
 #[derive(Args, Default)]
 pub(super) struct CourseArgument {
-    /// A folder that `report init` made, in place of the book that the program carries: its suites, documents, notebooks
+    /// A folder made by `report init`, instead of the built-in book
     #[arg(long = "course", value_name = "DIR")]
     pub(super) folder: Option<PathBuf>,
 }
@@ -24,7 +24,7 @@ pub(super) struct CourseArgument {
 /// Where the book goes and what it is made of.
 #[derive(Args)]
 pub(super) struct CoursePlace {
-    /// The folder for the book's source and the site; where something is measured, for its results file, too
+    /// The folder for the book, and for a results file that is measured
     #[arg(long, value_name = "DIR", default_value = "target/report")]
     pub(super) out: PathBuf,
     #[command(flatten)]

@@ -22,11 +22,10 @@ use syncscope_fleet::{MAX_TASKS, PLAN, SCRIPT};
 /// Measure a suite on many GPUs or nodes, by Slurm
 #[derive(Args)]
 #[command(after_help = "\
-The suite is a name or a file. A script is written to DIR/fleet.sh and submitted as a job array by `sbatch`; what follows `--` is \
-handed to it. Each task is called after its node and GPU (--machine) and leaves one results file, whole or absent. A task that is \
-killed or requeued goes on with what it kept, where it comes to the same machine. The scheduler chooses the places, so two tasks \
-can come to one GPU after each other; `report collect DIR` then counts one machine. It also lists the tasks that left nothing, \
-with the reason.
+A script is written to DIR/fleet.sh and submitted as a job array by `sbatch`, with the options that follow `--`. Each task is \
+named after its node and GPU (--machine) and leaves one results file or none. A task that is killed or requeued resumes its \
+file if it gets the same machine. Two tasks can get the same GPU one after the other; `report collect DIR` then counts one \
+machine. It also lists the tasks that left nothing, with the reason.
 
 Exit codes: 0, 1 where there is no sbatch or it refuses, 2 where something is wrong with what was given.
 
@@ -43,7 +42,7 @@ pub(super) struct Arguments {
     /// What each task has for itself
     #[arg(long, value_name = "WHAT", default_value = "gpu")]
     per: Per,
-    /// What stands before the names of the machines, where two clusters have nodes of one name
+    /// A prefix for the names of machines, where two clusters have nodes of the same name
     #[arg(long, value_name = "NAME", value_parser = plain)]
     prefix: Option<String>,
     /// Let NCCL, PyTorch and NVSHMEM use NVLink multicast, as of `report run`

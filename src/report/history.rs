@@ -20,12 +20,12 @@ use syncscope_fleet::history::{History, page};
 /// Follow each row of a store over time: when did it change its level, and by how much?
 #[derive(Args)]
 #[command(after_help = "\
-DIR is a store, as `report collect` makes it. A file is one value of each of its rows. Of a row that does not change, at \
-most one in a hundred raises an alarm within a year of daily runs, and one in twenty where each day depends on the one \
-before. A series is of one name, engine, device and host: a name on another machine begins a new one.
+DIR is a store, as `report collect` makes it. Each file gives one value of each row. At most 1 % of the rows that do not \
+change raise an alarm within a year of daily runs, or 5 % where each day depends on the one before. A name on another machine, \
+device or engine begins a new series.
 
-Exit codes: 0, 1 where a change of what --fail-on names is new, 2 where the store cannot be read. A change is new where \
-the file with which it was found is of --since or later, whatever files there are besides.
+Exit codes: 0, 1 where a change of what --fail-on names is new, 2 where the store cannot be read. A change is new where the \
+file with which it was found is of --since or later.
 
 Examples:
   report history results --fail-on slower
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     /// Exit with 1 where a new change is one of these; may be given again
     #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "slower", value_parser = FAILING)]
     fail_on: Vec<String>,
-    /// A change that is of interest: 5% or 0.05; a smaller one is shown and never slower or faster
+    /// The smallest change of interest: 5% or 0.05; a smaller one is shown, but is never slower or faster
     #[arg(long, value_name = "SHARE", default_value = "0%", value_parser = threshold)]
     threshold: f64,
     /// Changes that were found from this day on (UTC) are new: 2026-11-01; else those of the last seven days

@@ -14,14 +14,13 @@ use crate::results::statistics::FEWEST;
 use crate::units::counted;
 use syncscope_fleet::{Fleet, page};
 
-/// Show the machines of a store beside each other: which of them differ from the rest?
+/// Compare the machines of a store: which of them differ from the rest?
 #[derive(Args)]
 #[command(after_help = "\
-DIR is a store, as `report collect` makes it. Of each machine the newest file counts. A machine differs where the \
-generalized ESD procedure takes its value out of those of its model, and the value is beyond the tail that all rows of the \
-model show; of machines that are alike, at most one fleet in twenty has a false alarm, over all machines and rows. Few rows \
-of few machines leave their tail open, and so do long tails, two modes and the steps of a clock: then only a large difference \
-is named. Models of fewer than 15 machines are not judged.
+DIR is a store, as `report collect` makes it. Of each machine the newest file counts. A machine differs where the generalized \
+ESD procedure calls its value an outlier of its model, and the value lies beyond the tail of all rows of the model. Where all \
+machines are alike, at most 5 % of fleets have a false alarm. With few rows or machines, long tails, two levels or a coarse \
+clock, only large differences are named. Models of fewer than 15 machines are not judged.
 
 Exit codes: 0, 2 where the store cannot be read.
 

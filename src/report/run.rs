@@ -56,7 +56,7 @@ pub(super) struct Choice {
     /// Leave these rows out; may be given again
     #[arg(long, value_name = "ROWS")]
     pub(super) skip: Vec<String>,
-    /// How often the suite runs, each time in a process of its own; else as often as it says itself
+    /// How often the suite runs, each time in a new process; else as often as the suite says
     #[arg(long, value_name = "N", value_parser = count::<NonZeroU32>, allow_negative_numbers = true)]
     pub(super) runs: Option<NonZeroU32>,
 }
@@ -105,11 +105,11 @@ fn selected(suite: &Suite, selection: &Selection, engine: &str, carried: &AppCon
 pub(super) struct MeasureArgs {
     #[command(flatten)]
     choice: Choice,
-    /// Measure another system as well, in runs that alternate with those of this one; may be given again. Those of Rust have
-    /// programs, looked for beside this one and on PATH: in a clone, `cargo install --path book/peers-rs/candle` installs candle's
+    /// Measure another system as well, in runs that alternate with those of this one; may be given again. The Rust
+    /// systems need a program next to this one or on PATH: `cargo install --path book/peers-rs/candle` installs candle's
     #[arg(long, value_name = "SYSTEM")]
     with: Vec<OtherSystem>,
-    /// A name for this machine, which the results file keeps: one a GPU, such as node7-gpu3, where there are many
+    /// A name for this machine, kept in the results file, such as node7-gpu3
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
     #[command(flatten)]
@@ -125,8 +125,7 @@ pub(super) struct Limits {
     /// The Python that has PyTorch
     #[arg(long, value_name = "PATH", default_value = "python3")]
     pub(super) python: PathBuf,
-    /// Let NCCL, PyTorch and NVSHMEM use NVLink multicast, which can disturb a host that others share. Without it their
-    /// variables turn it off
+    /// Let NCCL, PyTorch and NVSHMEM use NVLink multicast, which can disturb a shared host; else it is turned off
     #[arg(long)]
     pub(super) allow_multicast: bool,
 }

@@ -18,7 +18,7 @@ use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 /// What every command takes.
 #[derive(Args)]
 pub(super) struct OutputOptions {
-    /// Say nothing of the progress: standard error holds errors and what is missing
+    /// Show no progress, only errors and what is missing
     #[arg(long, global = true, help_heading = "Output")]
     pub(super) quiet: bool,
     /// When to colour: auto is on a terminal, unless NO_COLOR is set

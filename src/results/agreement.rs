@@ -9,7 +9,7 @@
 //! that a larger share says that the intervals do not hold what another day brings. How wide the intervals are says what that
 //! is worth: wide ones always meet.
 //!
-//! Rows whose intervals are withheld (two regimes, a trend), and shares and counts, whose intervals are not between runs, are
+//! Rows whose intervals are withheld (two levels, a trend), and shares and counts, whose intervals are not between runs, are
 //! not counted.
 
 use serde::Serialize;

@@ -155,7 +155,7 @@ pub struct Pair {
     pub runs_to_decide: Option<usize>,
     /// Of a row of yes and no: whether all trials of one file agree, and those of the other do not say the same.
     pub behaviour_changed: bool,
-    /// Why the intervals of the first and the second value are withheld, where they are: two regimes, or a trend.
+    /// Why the intervals of the first and the second value are withheld, where they are: two levels, or a trend.
     pub no_interval: [Option<String>; 2],
     #[serde(skip)]
     pub(super) faster: Direction,

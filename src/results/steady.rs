@@ -1,6 +1,6 @@
 //! Whether what a row came to has an interval: the one place that decides it.
 //!
-//! A row has none where its samples are too few, where they have two regimes, of which one figure would be of neither, or
+//! A row has none where its samples are too few, where they have two levels, of which one figure would be of neither, or
 //! where they have a trend within the runs. Of a derived row its own values in each round are asked, not the rows that it was
 //! computed from: what moves all of these in a round is not in their difference or quotient. A derived row with fewer values
 //! than a row that it was computed from is asked of that one, too.
@@ -30,7 +30,7 @@ impl<'a> Metric<'a> {
         }
     }
 
-    /// Why its samples have no interval that one figure could give, where they have none: their own two regimes or trend, or
+    /// Why its samples have no interval that one figure could give, where they have none: their own two levels or trend, or
     /// those of a row with more samples that it was computed from.
     pub fn unsteady(&self) -> Option<String> {
         let own = self.is_scattered().then(|| no_interval_of(&self.slices(), self.spec.unit)).flatten();
@@ -58,14 +58,14 @@ impl<'a> Metric<'a> {
     }
 }
 
-/// Why the values of the rounds of several runs have no interval, where they have two regimes or a trend.
+/// Why the values of the rounds of several runs have no interval, where they have two levels or a trend.
 pub fn no_interval_of(runs: &[&[f64]], unit: Unit) -> Option<String> {
     let written = |value: f64| unit.format(value, 3);
     diagnose(runs).into_iter().find_map(|diagnosis| match diagnosis {
-        Diagnosis::TwoRegimes { low, high, share } => {
+        Diagnosis::TwoLevels { low, high, share } => {
             let percent = Scale::PERCENT.significant(share, 2);
             let (low, high) = (written(low), written(high));
-            Some(format!("no interval: two regimes, {low} and {high} ({percent} of the samples)"))
+            Some(format!("no interval: two levels, {low} and {high} ({percent} of the samples)"))
         }
         Diagnosis::Trend { change, .. } => {
             let direction = if change > 0.0 { "rise" } else { "fall" };
@@ -129,14 +129,14 @@ mod tests {
         lookup.find(id, &Parameters::new(), &Parameters::new()).unwrap().unsteady()
     }
 
-    /// The values of 40 rounds with two regimes.
-    fn two_regimes() -> Vec<f64> {
+    /// The values of 40 rounds with two levels.
+    fn two_levels() -> Vec<f64> {
         (0..40).map(|round| 1.0 + f64::from(round * 11 % 40) * 1e-3 + f64::from(round % 2)).collect()
     }
 
     #[test]
     fn a_derived_row_is_asked_of_the_measured_rows_also_by_way_of_derived_ones() {
-        let two = two_regimes();
+        let two = two_levels();
         let (sum, gain) = (
             derived_of("a.sum", &["a.copies", "a.computes"], &[1.0]),
             derived_of("a.gain", &["a.sum", "a.total"], &[1.0]),
@@ -149,8 +149,8 @@ mod tests {
             let reason = unsteady(&rows, "a.gain").unwrap();
             assert!(reason.starts_with(with), "{reason}");
         };
-        begins(with(&[1.0; 40]), "no interval: a.computes: two regimes");
-        begins(with(&two), "no interval: a.total: two regimes");
+        begins(with(&[1.0; 40]), "no interval: a.computes: two levels");
+        begins(with(&two), "no interval: a.total: two levels");
     }
 
     #[test]
@@ -162,15 +162,15 @@ mod tests {
     #[test]
     fn a_long_chain_of_computed_rows_is_followed_to_its_end() {
         let computed = |place: u32| derived_of(&format!("a.{place}"), &[&format!("a.{}", place + 1)], &[1.0]);
-        let all = (0..20_000).map(computed).chain([time("a.20000", &two_regimes())]);
+        let all = (0..20_000).map(computed).chain([time("a.20000", &two_levels())]);
         let rows = Rows::from(all.collect::<Vec<Row>>());
         let lookup = Lookup::new(&rows, vec!["1"]);
         let reasons: Vec<_> = lookup.metrics().map(|(_, metric)| metric.unwrap().unsteady().unwrap()).collect();
-        assert!(reasons[..20_000].iter().all(|reason| reason.starts_with("no interval: a.20000: two regimes")));
+        assert!(reasons[..20_000].iter().all(|reason| reason.starts_with("no interval: a.20000: two levels")));
     }
 
     #[test]
-    fn a_derived_row_of_two_regimes_has_an_interval_only_if_they_cancel() {
+    fn a_derived_row_of_two_levels_has_an_interval_only_if_they_cancel() {
         let one: Vec<f64> = (0..40).map(|round| 1.0 + f64::from(round * 11 % 40) * 1e-3).collect();
         let two: Vec<f64> = (0..40).map(|round| one[round] + if round % 2 == 0 { 0.0 } else { 1.0 }).collect();
         let steady: Vec<f64> = (0..40).map(|round| 1.0 + f64::from(round * 7 % 40) * 1e-3).collect();
@@ -187,9 +187,9 @@ mod tests {
             metric.interval(&metric.estimate().unwrap())
         };
         assert!(interval("a.async").is_ok() && interval("a.cancelled").is_ok());
-        assert!(interval("a.forced").unwrap_err().starts_with("no interval: two regimes"));
-        assert!(interval("a.delta").unwrap_err().starts_with("no interval: two regimes"));
-        assert!(interval("a.total").unwrap_err().starts_with("no interval: a.forced: two regimes"));
+        assert!(interval("a.forced").unwrap_err().starts_with("no interval: two levels"));
+        assert!(interval("a.delta").unwrap_err().starts_with("no interval: two levels"));
+        assert!(interval("a.total").unwrap_err().starts_with("no interval: a.forced: two levels"));
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
         };
         assert_eq!(interval("a.span").unwrap_err(), "no interval: all 2 runs came to the same value");
         assert_eq!(interval("a.count"), Ok((5.0, 5.0)));
-        assert!(interval("a.used").unwrap_err().starts_with("no interval: two regimes"));
+        assert!(interval("a.used").unwrap_err().starts_with("no interval: two levels"));
     }
 
     #[test]

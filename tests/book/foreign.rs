@@ -155,11 +155,11 @@ fn a_row_that_the_document_of_its_experiment_does_not_name_stands_in_its_chapter
     let unknown = format!("{known}.of-another-program");
     (row.spec.id, row.spec.group, row.spec.label) = (unknown.clone(), "Added".to_owned(), "Added by hand".to_owned());
     let chapter = read(&source(&results), "idle-device");
-    let (_, added) = chapter.split_once("\n## Added, drawn").unwrap();
+    let (_, added) = chapter.split_once("\n## Added").unwrap();
     assert!(added.contains("<svg class=\"plot\""), "{added}");
     let mut rows = added.lines().filter(|line| line.starts_with(&format!("<tr data-id=\"{unknown}\">")));
     assert!(rows.any(|line| line.contains("Added by hand")), "{added}");
-    assert!(!chapter.contains("Recorded timelines") && !read(whole_source(), "idle-device").contains(", drawn"));
+    assert!(!chapter.contains("Recorded timelines") && !read(whole_source(), "idle-device").contains("## Added"));
 }
 
 #[test]

@@ -6,21 +6,21 @@ use syncscope_results::Outcome;
 use super::probe::{DOCUMENT, project, results};
 use super::*;
 
-/// Samples of two regimes, a factor of two apart.
-fn two_regimes() -> Vec<f64> {
+/// Samples of two levels, a factor of two apart.
+fn two_levels() -> Vec<f64> {
     (0..40).map(|round| if round % 2 == 0 { 1e-3 } else { 2e-3 } + 1e-7 * f64::from(round)).collect()
 }
 
-/// The probe's results, of which the slow call, and what is computed from it, has two regimes.
+/// The probe's results, of which the slow call, and what is computed from it, has two levels.
 fn unsteady() -> Results {
     let mut results = results();
     for id in ["probe.slow", "probe.fast"] {
         let one = (0..40).map(|round| 1e-3 + 1e-6 * f64::from(round * 7 % 40)).collect();
         fixture::replace(&mut results, id, &fixture::measured(one));
     }
-    fixture::replace(&mut results, "probe.slow", &fixture::measured(two_regimes()));
+    fixture::replace(&mut results, "probe.slow", &fixture::measured(two_levels()));
     let of_slow = |shift: f64, factor: f64| Outcome::Derived {
-        samples: two_regimes().into_iter().map(|sample| factor * (sample - shift)).collect(),
+        samples: two_levels().into_iter().map(|sample| factor * (sample - shift)).collect(),
     };
     fixture::replace(&mut results, "probe.delta", &of_slow(0.5e-3, 1.0));
     fixture::replace(&mut results, "probe.gain", &of_slow(0.0, 1e3));
@@ -28,22 +28,22 @@ fn unsteady() -> Results {
 }
 
 #[test]
-fn values_computed_from_two_regimes_show_no_interval_anywhere() {
+fn values_computed_from_two_levels_show_no_interval_anywhere() {
     let files = source_as(&project(DOCUMENT), &[unsteady()]);
     let slow = page(&files, "book/src/data/probe-drawn-bars-1.csv");
     let line = slow.lines().find(|line| line.starts_with("probe.slow,")).unwrap();
-    assert!(line.contains(",,,40,") && line.contains("measured; no interval: two regimes"), "{line}");
+    assert!(line.contains(",,,40,") && line.contains("measured; no interval: two levels"), "{line}");
     let gain = page(&files, "book/src/data/probe-drawn-lines-1.csv");
     let line = gain.lines().find(|line| line.starts_with("probe.gain,")).unwrap();
-    assert!(line.contains("measured; no interval: two regimes"), "{line}");
+    assert!(line.contains("measured; no interval: two levels"), "{line}");
     let row = |chapter: &str| {
         let rest = chapter.split("data-id=\"probe.gain\"").nth(1).unwrap();
         rest.split("</tr>").next().unwrap().to_owned()
     };
     let chapter = read(&files, "probe");
-    assert!(row(&chapter).contains("no interval: two regimes"), "{}", row(&chapter));
+    assert!(row(&chapter).contains("no interval: two levels"), "{}", row(&chapter));
     let first = read(&files, "README");
-    assert!(first.contains("no interval: two regimes"), "{first}");
+    assert!(first.contains("no interval: two levels"), "{first}");
 }
 
 /// The claim of the probe, with a test of another quantity, judged by three runs.
@@ -56,31 +56,31 @@ fn judged(test: &str, results: Results) -> CaseResult {
 }
 
 #[test]
-fn a_claim_about_a_quantity_with_two_regimes_shows_these_and_no_interval() {
+fn a_claim_about_a_quantity_with_two_levels_shows_these_and_no_interval() {
     let round_by_round = "slow.fp16.size_64 - fast.fp16.size_64 > 0";
     for test in ["delta.fp16.size_64 > 0", round_by_round] {
         let case = judged(test, in_turn(unsteady()));
         let found = case.found.unwrap();
         let written = found.written();
-        assert!(written.contains("3 runs, no interval: two regimes, "), "{written}");
+        assert!(written.contains("3 runs, no interval: two levels, "), "{written}");
         assert!(!written.contains('…') && found.numbers().1.is_none(), "{written}");
         assert_eq!(found.by_rounds, test == round_by_round);
     }
     let runs = fixture::with_pytorch(fixture::three_runs(unsteady()));
     let claims = read(&source_as(&project(DOCUMENT), &[runs]), "claims");
     let card = claims[claims.find("id=\"c-slow\"").unwrap()..].split("</tr>").next().unwrap();
-    assert!(card.contains("no interval: two regimes") && !card.contains('…'), "{card}");
+    assert!(card.contains("no interval: two levels") && !card.contains('…'), "{card}");
 }
 
 #[test]
-fn regimes_that_a_difference_cancels_leave_it_its_interval() {
+fn levels_that_a_difference_cancels_leave_it_its_interval() {
     let mut results = unsteady();
-    let faster = two_regimes().into_iter().enumerate().map(|(round, it)| it - 1e-4 - 1e-8 * (round * 7 % 40) as f64);
+    let faster = two_levels().into_iter().enumerate().map(|(round, it)| it - 1e-4 - 1e-8 * (round * 7 % 40) as f64);
     fixture::replace(&mut results, "probe.fast", &fixture::measured(faster.collect()));
     let case = judged("slow.fp16.size_64 - fast.fp16.size_64 > 0", in_turn(results));
     let found = case.found.unwrap();
     assert!(found.by_rounds && found.numbers().1.is_some(), "{found:?}");
-    assert!(!found.operands.is_empty() && found.operands.iter().all(|(_, value)| value.contains("two regimes")));
+    assert!(!found.operands.is_empty() && found.operands.iter().all(|(_, value)| value.contains("two levels")));
 }
 
 /// The results with times at which the samples began: those of the calls were taken in turn.
@@ -134,7 +134,7 @@ fn no_sentence_prints_an_interval_that_a_table_withholds() {
 fn a_cell_of_another_system_says_why_it_has_no_interval_as_the_own_does() {
     let reasons = |results: Results| {
         let chapter = read(&source_as(&project(DOCUMENT), &[results]), "probe");
-        chapter.matches("<span class=\"note\">no interval: two regimes").count()
+        chapter.matches("<span class=\"note\">no interval: two levels").count()
     };
     let own = reasons(unsteady());
     assert!(own > 0);

@@ -62,8 +62,9 @@ impl Document {
         for (heading, rows) in headings {
             let name = untaken(&anchor(heading), &taken);
             let tables = tables(heading, &name, &rows, &rows_of);
-            let panels: Vec<Panel> = tables.iter().flat_map(panels).collect();
-            let (id, title) = (format!("{name}-plot"), format!("{heading}, drawn"));
+            let drawn = tables.iter().filter(|table| has_amounts(table, results));
+            let panels: Vec<Panel> = drawn.flat_map(panels).collect();
+            let (id, title) = (format!("{name}-plot"), heading.to_owned());
             taken.push(name);
             self.figures.push(DocumentFigure { id, title, caption: String::new(), panels });
             self.tables.extend(tables);
@@ -148,6 +149,13 @@ fn selects(rows: &[&MetricSpec]) -> Vec<Parameters> {
         }
     }
     cases(&names)
+}
+
+/// Whether a run measured anything of a table that is more than yes or no, which no plot shows better than the table.
+fn has_amounts(table: &DocumentTable, results: &[Results]) -> bool {
+    let rows = results.iter().flat_map(|results| table.rows.iter().flat_map(|row| results.rows.of(&row.id)));
+    let mut values = rows.flat_map(|row| &row.series).filter_map(|series| series.outcome.values());
+    values.any(|values| values.iter().any(|value| *value != 0.0 && *value != 1.0))
 }
 
 /// The plot of a table: of the rows that share the first one's unit, in as many panels as they take.

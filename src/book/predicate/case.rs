@@ -87,7 +87,7 @@ pub struct Found {
     pub filled: Option<String>,
     /// Its operands with their values.
     pub operands: Vec<(String, String)>,
-    /// Why it has no interval although its runs differ, beginning with `no interval`: two regimes, or a trend.
+    /// Why it has no interval although its runs differ, beginning with `no interval`: two levels, or a trend.
     pub unsteady: Option<String>,
     /// How many runs it was computed in; 0 where nothing was measured.
     pub runs: usize,
@@ -294,6 +294,9 @@ pub(super) fn why(verdict: &ClaimVerdict, kind: ClaimKind, compare: Option<Compa
             format!("{} Another case may show it.", of_one(&outside, Decision::Outside))
         }
         ClaimVerdict::NotSeen => format!("It is so in none of {count} {what}. Another one may show it."),
+        ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver if count == 2 => {
+            format!("Both {what} lie inside the bounds.")
+        }
         ClaimVerdict::Confirmed | ClaimVerdict::CarriesOver => format!("All {count} {what} lie inside the bounds."),
         ClaimVerdict::Refuted | ClaimVerdict::DiffersHere => format!("Outside the bounds: {}.", several(&outside)),
     }

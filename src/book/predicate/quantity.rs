@@ -27,10 +27,10 @@ pub(crate) struct ResolvedExpression<'a> {
     runs: Vec<usize>,
 }
 
-/// A name with the label that the document's tables give its row.
+/// The label that the document's tables give a name's row, else the name.
 fn labelled(name: &str, operand: &Operand, document: &Document) -> String {
     let row = operand.measured().and_then(|id| document.tables.iter().find_map(|table| table.row(id)));
-    row.map_or_else(|| name.to_owned(), |row| format!("{name} (“{}”)", row.label))
+    row.map_or_else(|| name.to_owned(), |row| format!("“{}”", row.label))
 }
 
 impl<'a> ResolvedExpression<'a> {
@@ -49,7 +49,7 @@ impl<'a> ResolvedExpression<'a> {
     ) -> Result<Self, String> {
         let mut resolved: Vec<Resolved<'a>> = Vec::new();
         for (name, operand) in operands {
-            let missing = |reason| format!("{} was not measured: {reason}", labelled(name, operand, document));
+            let missing = |reason| format!("{} was not measured ({reason})", labelled(name, operand, document));
             let source = source(operand, lookup, select).map_err(missing)?;
             resolved.extend(source.map(|source| Resolved { name: name.clone(), source }));
         }

@@ -121,13 +121,13 @@ impl<'a> Resolved<'a> {
         }
     }
 
-    /// The value in its unit; a difference whose interval holds 0 is not written as a number.
+    /// The value in its unit; a difference whose interval contains 0 is not written as a number.
     pub(super) fn in_words(&self) -> String {
         match &self.source {
             OperandSource::Row { metric, .. }
                 if metric.is_difference() && metric.estimate().is_ok_and(|estimate| !estimate.excludes_zero()) =>
             {
-                "an amount not distinguishable from 0".to_owned()
+                if metric.spec.unit == Unit::Seconds { "no measurable time" } else { "nothing measurable" }.to_owned()
             }
             OperandSource::Fixed { written, is_count: true, .. } => written.clone(),
             _ => self.short(),

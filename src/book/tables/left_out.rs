@@ -1,7 +1,7 @@
 //! What has no meaning on any machine that is shown, and what a run has nothing of: it is left out of tables and plots, and one
 //! line says what and why.
 //!
-//! And what else stands beside a table: how many cases say yes, and whether its rows were sampled in turn. Rows of different groups
+//! And what else stands beside a table: how many cases say yes, and whether its rows were sampled alternately. Rows of different groups
 //! are sampled one after the other, so that what drifts, such as a clock rate, may look like a difference between them.
 
 use std::collections::{BTreeMap, HashMap};
@@ -213,7 +213,7 @@ fn lacking<'a>(rows: impl Iterator<Item = (&'a str, String, Metric<'a>)>) -> Vec
     grouped(found).into_iter().map(lacks).collect()
 }
 
-/// Says of a machine that the measured rows of a table were not sampled in turn, where that is so or is not known.
+/// Says of a machine that the measured rows of a table were not sampled alternately, where that is so or is not known.
 pub(crate) fn sampled(table: &DocumentTable, results: &Results, machine: &str) -> Option<String> {
     let (lookup, cases) = (results.lookup(), table.cases_in(std::slice::from_ref(results)));
     let mut rows: Vec<(&str, &Row)> = Vec::new();
@@ -229,15 +229,15 @@ pub(crate) fn sampled(table: &DocumentTable, results: &Results, machine: &str) -
         return None;
     }
     Some(if !is_told(&all) {
-        format!("The results from {machine} do not say whether the rows of this table were sampled in turn.")
+        format!("The results from {machine} do not say whether the rows of this table were sampled alternately.")
     } else if grouped(rows).iter().any(|(_, of_case)| are_apart(of_case)) {
         format!(
-            "On {machine}, not all rows of this table were sampled in turn: a drift between two of them may look like a \
+            "On {machine}, not all rows of this table were sampled alternately: a drift between two of them may look like a \
              difference."
         )
     } else if are_apart(&all) {
         format!(
-            "On {machine}, the rows of each case were sampled in turn, and the cases one after the other: a drift between \
+            "On {machine}, the rows of each case were sampled alternately, and the cases one after the other: a drift between \
              two cases may look like a difference."
         )
     } else {
@@ -245,7 +245,7 @@ pub(crate) fn sampled(table: &DocumentTable, results: &Results, machine: &str) -
     })
 }
 
-/// Whether two of some rows were not sampled in turn in a run that measured both.
+/// Whether two of some rows were not sampled alternately in a run that measured both.
 fn are_apart(rows: &[&Row]) -> bool {
     let of_runs = grouped(rows.iter().flat_map(|row| &row.series).map(|series| (series.run.as_str(), &series.outcome)));
     of_runs.iter().any(|(_, outcomes)| {

@@ -38,7 +38,7 @@ fn matrix_table(matrix: &Matrix, title: &str, results: &Results) -> Table {
     let shown: Vec<Cells<'_>> = found.map(cells).collect();
     let most = shown.iter().filter_map(trials).max();
     let rows = shown.iter().map(|row| {
-        let few = trials(row).filter(|trials| Some(*trials) < most);
+        let few = trials(row).filter(|trials| most.is_some_and(|most| 2 * trials < most));
         let few = few.map(|trials| format!(" (only {} each)", counted(trials, "trial"))).unwrap_or_default();
         let cells = matrix.columns.iter().map(|column| cell(row, matrix, column, &lookup));
         TableRow::new(row.label.clone() + &few, cells.collect())
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_of_fewer_trials_than_another_says_how_many() {
+    fn a_call_of_less_than_half_the_trials_of_another_says_how_many() {
         let of = |call: &str, trials: usize| {
             row("d.blocks", &format!("{{call: {call}, held: same, bytes: 4}}"), &vec![1.0; trials])
         };
@@ -172,6 +172,7 @@ mod tests {
         let few = labels(vec![of("c", 9), of("d", 3), of("e", 1)]);
         assert_eq!(few, ["c", "d (only 3 trials each)", "e (only 1 trial each)"]);
         assert_eq!(labels(vec![of("c", 3), of("d", 3)]), ["c", "d"]);
+        assert_eq!(labels(vec![of("c", 30), of("d", 21)]), ["c", "d"]);
     }
 
     #[test]

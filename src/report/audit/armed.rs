@@ -35,10 +35,10 @@ pub(super) struct Arguments {
     /// For how long: 5s, 1m. With --iterations, for how long at most
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     length: Option<Duration>,
-    /// Until each process has made so many iterations that are alike; where none are found, for 15 s
+    /// Record this many iterations of each process; where none are found, 15 s
     #[arg(long, value_name = "COUNT", value_parser = count::<u64>)]
     iterations: Option<u64>,
-    /// Of which calls the stack is taken; else of a sample, and of all where a baseline or a budget needs the places of all
+    /// Which calls have their stack looked up; else a sample, or all where a baseline or a budget names lines
     #[arg(long, value_name = "WHICH")]
     stacks: Option<Stacks>,
     #[command(flatten)]

@@ -28,20 +28,19 @@ use syncscope_audit::{
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
-The program runs as it would without: its input, output, signals and end are its own, and what the audit says goes to \
-standard error when it has ended. Processes that it starts are followed. CUPTI has to be there (pip: nvidia-cuda-cupti, or the \
-CUDA toolkit), of the driver's version or older.
+The program runs as usual. When it has ended, the audit is printed to standard error. Processes that it starts are followed. \
+CUPTI is needed (pip: nvidia-cuda-cupti, or the CUDA toolkit), of the driver's version or older.
 
-Iterations are found by work that repeats; the ranges of NVTX that a budget or --step names are taken in its place. What comes \
-before they are alike is start-up, and is not counted.
+Iterations are found as work that repeats, unless --step or a budget names them. What comes before they are alike is start-up \
+and is not counted.
 
 Each process records up to 1 GiB in the folder for temporary files (TMPDIR); SYNCSCOPE_AUDIT_BYTES sets another limit, in bytes. \
 Records beyond it are lost, and the audit says how many.
 
-Exit codes: the program's, and its signal; 1 where it ended well and a budget or a baseline does not hold, or where that is not \
-known: waits may be missing, no step was found, or no use of CUDA was recorded.
+Exit codes: the program's, and its signal; 1 where it ended well and a budget or a baseline does not hold or could not be \
+checked.
 
-Armed, a program runs as fast as without, until `report audit now` records it for some seconds, as often as that is asked.
+Armed, a program runs at full speed until `report audit now` records it for some seconds.
 
 Examples:
   report audit -- python train.py
@@ -57,7 +56,7 @@ pub(super) struct Arguments {
     /// Read instead of running a program: traces of PyTorch's profiler, one for each rank of a job; one that --trace wrote; the audit that --json wrote; or an export of nsys (feature nsys)
     #[arg(long, value_name = "FILE", num_args = 1..)]
     from: Vec<PathBuf>,
-    /// Of which calls the stack is taken; else of a sample, and of all where a baseline or a budget needs the places of all
+    /// Which calls have their stack looked up; else a sample, or all where a baseline or a budget names lines
     #[arg(long, value_name = "WHICH", conflicts_with = "from")]
     stacks: Option<Stacks>,
     /// Record only when `report audit now` asks for it
@@ -77,7 +76,7 @@ enum Recorded {
 /// What is said of a recording, and held against it.
 #[derive(Args)]
 struct Shown {
-    /// What an iteration is: a range of NVTX (`*` stands for any letters), or the line (FILE:LINE) at which each begins; else it is looked for
+    /// What an iteration is: a range of NVTX (`*` stands for any letters), or the line (FILE:LINE) at which each begins; else the audit finds it
     #[arg(long, value_name = "RANGE|LINE", value_parser = step)]
     step: Option<Step>,
     /// Print all: each call that loses time, and where the time went
@@ -102,11 +101,11 @@ struct Shown {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Stacks {
-    /// Of each call
+    /// All
     All,
-    /// Of some: the longer a call, the more likely its stack, and stacks take about 1 % of the time
+    /// Some: the longer a call, the more likely; this takes about 1 % of the time
     Sample,
-    /// Of none
+    /// None
     None,
 }
 

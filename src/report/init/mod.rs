@@ -12,8 +12,7 @@ use crate::book::document::Document;
 use crate::error::BookError;
 use crate::files::fill;
 
-/// Begin a course of your own (suites, documents, templates and prose in a folder, which renders as it is), or a crate
-/// with experiments of your own
+/// Begin a course of your own, in a folder that renders as it is, or a crate with experiments of your own
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -36,7 +36,7 @@ use super::{AppContext, End, UsageError, refuse_input};
 use crate::error::{FileError, at};
 use crate::files::is_kind;
 
-/// Grade a lab, or make the student's notebook of the teacher's
+/// Grade a lab, or make the student's notebook from the teacher's
 #[derive(Args)]
 #[command(after_help = "Examples:
   report lab check 00-quick-start.ipynb

@@ -8,7 +8,7 @@
 //! | diagnosis | condition |
 //! |---|---|
 //! | trend | Kendall's rank correlation of the samples with their order has \|z\| > 2.81 (1 in 200 without a trend; H. B. Mann, Econometrica 13, 1945; variance for ties as in M. G. Kendall, *Rank Correlation Methods*, 4th ed., 1975), and Sen's slope (P. K. Sen, J. Am. Stat. Assoc. 63, 1968) over all samples comes to 5 % of the median |
-//! | two regimes | Hartigan's dip is above the point that 1 in 20 sets of a uniform distribution reach (of all shapes with one mode the hardest to tell from two; bell shapes reach it far more rarely) and the medians on the two sides of the split with the least squares (W. D. Fisher, J. Am. Stat. Assoc. 53, 1958) that leaves a tenth of the samples, and two, on each side are 5 % apart: a few far samples would be split off, and the dip finds no mode that is so rare |
+//! | two levels | Hartigan's dip is above the point that 1 in 20 sets of a uniform distribution reach (of all shapes with one mode the hardest to tell from two; bell shapes reach it far more rarely) and the medians on the two sides of the split with the least squares (W. D. Fisher, J. Am. Stat. Assoc. 53, 1958) that leaves a tenth of the samples, and two, on each side are 5 % apart: a few far samples would be split off, and the dip finds no mode that is so rare |
 //! | outliers | more than 15 % of the samples, and at least two, lie further than three quartile distances (of fewer than 20 samples: five) from the quartiles: *far out* in J. W. Tukey, *Exploratory Data Analysis*, 1977 |
 //! | few values | at most a third as many values as samples, whose least step is 1 % of the median or more; or one value |
 //!
@@ -47,13 +47,13 @@ pub enum Diagnosis {
         /// The change from the first sample to the last, as a share of the median; infinite for a median of 0.
         change: f64,
     },
-    /// The samples have two regimes.
-    TwoRegimes {
-        /// The median of the lower mode, in seconds.
+    /// The samples have two levels.
+    TwoLevels {
+        /// The median of the lower level, in seconds.
         low: f64,
-        /// The median of the upper mode, in seconds.
+        /// The median of the upper level, in seconds.
         high: f64,
-        /// The share of the samples in the upper mode.
+        /// The share of the samples in the upper level.
         share: f64,
     },
     /// Many samples are extreme.
@@ -98,9 +98,9 @@ impl Diagnosis {
                 let by = change.is_finite().then(|| format!(" by {} of the median", percent(change.abs())));
                 format!("the samples {direction}{} from the first to the last", by.unwrap_or_default())
             }
-            Diagnosis::TwoRegimes { low, high, share } => {
+            Diagnosis::TwoLevels { low, high, share } => {
                 let (low, high, share) = (time(low), time(high), percent(share));
-                format!("two regimes, around {low} and {high} ({share} of the samples in the upper)")
+                format!("two levels, around {low} and {high} ({share} of the samples in the upper)")
             }
             Diagnosis::Outliers { far, n } => format!("{far} of {n} samples are extreme"),
             Diagnosis::FewValues { values: 1, n, .. } => format!("all {n} samples are equal"),
@@ -129,10 +129,10 @@ impl Diagnosis {
                 "trend",
                 "the clock rate or the temperature was still changing. Add `warmup` rounds, and compare the telemetry",
             ],
-            Diagnosis::TwoRegimes { .. } => [
-                "two regimes",
+            Diagnosis::TwoLevels { .. } => [
+                "two levels",
                 "a clock rate, a code path or the load of the machine changed during sampling. The median describes one \
-                 mode only. Look at the samples; lock the clock rates or take more samples",
+                 level only. Look at the samples; lock the clock rates or take more samples",
             ],
             Diagnosis::Outliers { .. } => [
                 "outliers",
@@ -243,7 +243,7 @@ fn two_modes(sorted: &[f64]) -> Option<Diagnosis> {
     let (low, high) = (quantile(&sorted[..split], 0.5), quantile(&sorted[split..], 0.5));
     let apart = (high - low) / quantile(sorted, 0.5).abs();
     let matters = apart >= MATTERS;
-    matters.then(|| Diagnosis::TwoRegimes { low, high, share: (n - split) as f64 / n as f64 })
+    matters.then(|| Diagnosis::TwoLevels { low, high, share: (n - split) as f64 / n as f64 })
 }
 
 /// The dip that one in twenty sets of `n` samples of a uniform distribution exceeds, at least ten samples.
@@ -356,7 +356,7 @@ mod tests {
             noise(2, 30).iter().zip(0..).map(|(e, i)| if i * 7 % 30 < 12 { 1.3 } else { 1.0 } + 0.03 * e).collect();
         let found = diagnose(&[&two]);
         assert!(
-            matches!(found[..], [Diagnosis::TwoRegimes { low, high, share }] if (low - 1.015).abs() < 0.02 && (high - 1.315).abs() < 0.02 && share == 0.4),
+            matches!(found[..], [Diagnosis::TwoLevels { low, high, share }] if (low - 1.015).abs() < 0.02 && (high - 1.315).abs() < 0.02 && share == 0.4),
             "{found:?}"
         );
     }
@@ -371,8 +371,8 @@ mod tests {
             diagnose(&[&two])
         };
         let found = with(1.3);
-        assert!(matches!(found[..], [Diagnosis::TwoRegimes { high, .. }] if (high - 1.315).abs() < 0.02), "{found:?}");
-        assert!(with(1.03).is_empty(), "two regimes 3 % apart do not matter, whatever lies far from both");
+        assert!(matches!(found[..], [Diagnosis::TwoLevels { high, .. }] if (high - 1.315).abs() < 0.02), "{found:?}");
+        assert!(with(1.03).is_empty(), "two levels 3 % apart do not matter, whatever lies far from both");
     }
 
     #[test]
@@ -431,7 +431,7 @@ mod tests {
     fn every_diagnosis_gives_a_cause_and_a_remedy() {
         let all = [
             Diagnosis::Trend { correlation: 0.5, change: -0.123 },
-            Diagnosis::TwoRegimes { low: 1e-6, high: 2e-6, share: 0.25 },
+            Diagnosis::TwoLevels { low: 1e-6, high: 2e-6, share: 0.25 },
             Diagnosis::Outliers { far: 5, n: 20 },
             Diagnosis::FewValues { values: 3, n: 30, step: 32e-9 },
             Diagnosis::NearFloor { clock: Clock::DeviceEvents, median: 5e-6, floor: 2e-6 },
