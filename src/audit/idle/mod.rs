@@ -647,13 +647,8 @@ mod tests {
     #[test]
     fn what_samples_were_kept_out_of_has_no_known_cause_and_is_the_next_calls_where_there_are_none_at_all() {
         let mut process = process(|_| seen(Doing::Running, 0));
-        let launch = |number| RecordedLaunch {
-            thread: 7,
-            enter: 10 * MS * number,
-            correlation: number + 1,
-            stack: Some(1),
-            ..RecordedLaunch::default()
-        };
+        let launch =
+            |number| RecordedLaunch { thread: 7, enter: 10 * MS * number, correlation: number + 1, stack: Some(1) };
         process.launches = (0..40).map(launch).collect();
         process.samples.retain(|sample| sample.asked % (10 * MS) < 5 * MS);
         let found = |process: &Process| of(process).into_iter().map(|(cause, place, _)| (cause, place)).next();
