@@ -161,7 +161,7 @@ fn the_first_page_shows_the_file_that_measured_most() {
     part.rows.truncate(5);
     let files = source_as(&carried_book(), &[part, whole]);
     let first = read(&files, "README");
-    assert!(first.contains("on Test device<") && first.contains("the chapters also show Another device"), "{first}");
+    assert!(first.contains("on Test device<") && first.contains("The chapters also show Another device"), "{first}");
     assert!(!first.contains("was not measured"));
 }
 
