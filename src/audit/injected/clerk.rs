@@ -5,9 +5,8 @@
 
 use std::ffi::c_void;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use crate::{asks, system};
+use crate::system;
 
 type Task = Box<dyn FnOnce() -> bool + Send>;
 
@@ -26,10 +25,8 @@ pub(crate) fn start() -> bool {
     system::start(serve)
 }
 
-/// Has the clerk do something, and waits for what it says. The watcher alone asks. Meanwhile no call waits for its stack, which
-/// the watcher does not take: the clerk may wait for that call.
+/// Has the clerk do something, and waits for what it says. The watcher alone asks.
 pub(crate) fn ask(task: impl FnOnce() -> bool + Send + 'static) -> bool {
-    const LOOK: Duration = Duration::from_millis(5);
     *desk() = Desk::Asked(Box::new(task));
     CHANGED.notify_all();
     let mut now = desk();
@@ -38,8 +35,7 @@ pub(crate) fn ask(task: impl FnOnce() -> bool + Send + 'static) -> bool {
             *now = Desk::Empty;
             return answer;
         }
-        asks::answer(|_| None);
-        now = CHANGED.wait_timeout(now, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        now = CHANGED.wait(now).unwrap_or_else(PoisonError::into_inner);
     }
 }
 

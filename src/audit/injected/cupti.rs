@@ -27,7 +27,7 @@ const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
 const MAX_BUFFERS: usize = 64;
 const MAX_NAMES: usize = 1 << 16;
 /// How long the end of a recording waits for what still runs.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// `cuDriverGetVersion`, which needs no context.
 const LEFT_IN: u32 = 2;
 /// Copies, fills, kernels (one after the other or not), copies between devices, and markers.
@@ -221,11 +221,20 @@ impl Cupti {
         Ok(())
     }
 
-    /// Has nothing recorded and nothing called any more. What was launched before is waited for, at most [`PATIENCE`]: CUPTI has
-    /// no times of work whose records it is to give before that is over, and may still write to them.
-    pub(crate) fn end(&self, functions: impl Iterator<Item = u32>) {
-        const WHOLE: u32 = 0;
+    /// Has nothing called any more.
+    pub(crate) fn silence(&self, functions: impl Iterator<Item = u32>) {
         functions.for_each(|function| self.call_back(false, function));
+    }
+
+    /// Whether a callback still runs.
+    pub(crate) fn is_inside() -> bool {
+        INSIDE.load(Ordering::Acquire) > 0
+    }
+
+    /// Has nothing recorded any more. What was launched before is waited for, at most [`PATIENCE`]: CUPTI has no times of work
+    /// whose records it is to give before that is over, and may still write to them.
+    pub(crate) fn end(&self) {
+        const WHOLE: u32 = 0;
         // Safety: gives buffers to the callback; the rest are numbers.
         unsafe {
             KINDS.iter().for_each(|kind| _ = (self.disable)(*kind));
@@ -245,7 +254,7 @@ impl Cupti {
     pub(crate) fn leave(&self) {
         /// Of CUDA 12.8.
         const COMES_BACK: u32 = 26;
-        let is_over = wait_until(|| INSIDE.load(Ordering::Acquire) == 0) && OUT.load(Ordering::Acquire) == 0;
+        let is_over = wait_until(|| !Self::is_inside()) && OUT.load(Ordering::Acquire) == 0;
         let mut version = 0;
         // Safety: writes one number.
         unsafe { (self.version)(&mut version) };

@@ -71,6 +71,8 @@ const ACTIVITY: &str = "SYNCSCOPE_AUDIT_ACTIVITY";
 static RECORDING: AtomicBool = AtomicBool::new(false);
 static WHICH: AtomicU8 = AtomicU8::new(0);
 static COUNT: AtomicU64 = AtomicU64::new(0);
+/// When the last call of a recording could be made that ends before the process does.
+static END: AtomicU64 = AtomicU64::new(0);
 static OWN: AtomicU64 = AtomicU64::new(0);
 static SAMPLING: Sampling = Sampling::new();
 /// Which functions have their names in the file, a bit each.
@@ -196,12 +198,20 @@ fn finish(cupti: &cupti::Cupti, end: u64) {
     file::end();
 }
 
-/// Ends a recording before the process does: the program runs on as if there had been none. Whether there was one.
+/// Has no call recorded any more. Whether there is a recording.
+fn silence() -> bool {
+    let Some(cupti) = cupti::get() else { return false };
+    END.store(cupti.now(), Ordering::Release);
+    cupti.silence(calls::watched());
+    true
+}
+
+/// Ends a recording that is [silent](silence) before the process ends: the program runs on as if there had been none. Whether
+/// there was one.
 fn stop() -> bool {
     let Some(cupti) = cupti::get() else { return false };
-    let end = cupti.now();
-    cupti.end(calls::watched());
-    finish(cupti, end);
+    cupti.end();
+    finish(cupti, END.load(Ordering::Acquire));
     RECORDING.store(false, Ordering::Release);
     cupti.leave();
     true

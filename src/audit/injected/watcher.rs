@@ -150,6 +150,8 @@ impl Watcher {
                     _ => self.turn(),
                 }
             }
+            with_end(|| clerk::ask(crate::silence));
+            self.answer_rest();
             with_end(|| clerk::ask(crate::stop));
         } else {
             // Why not is in the file, where that could be made.
@@ -157,6 +159,16 @@ impl Watcher {
         }
         with_end(file::close);
         ask.end();
+    }
+
+    /// Answers the calls that still wait for their stacks: CUPTI is not left while one does.
+    fn answer_rest(&mut self) {
+        let until = Instant::now() + cupti::PATIENCE;
+        while Cupti::is_inside() && Instant::now() < until {
+            if asks::are_there(Instant::now() + LOOK, || false) {
+                self.visit(|_, _, _| ());
+            }
+        }
     }
 
     fn turn(&mut self) {
