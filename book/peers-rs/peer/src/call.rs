@@ -170,11 +170,15 @@ impl Call {
             enqueue()?;
             steps.call()
         });
-        let waits = audited.and_then(|((), audit)| match audit.source.as_str() {
-            source if self.stream.device().properties().engine == "cuda" && !source.contains("CUPTI") => {
-                Err(not_applicable(&format!("the calls of other libraries are not recorded: {source}")))
+        let is_cuda = stream.device().properties().engine == "cuda";
+        let waits = audited.and_then(|((), audit)| {
+            if is_cuda && !audit.source.contains("CUPTI") {
+                return Err(not_applicable(&format!(
+                    "the calls of other libraries are not recorded: {}",
+                    audit.source
+                )));
             }
-            _ => Ok(f64::from(u8::from(audit.stalls(&[]).next().is_some()))),
+            Ok(f64::from(u8::from(audit.stalls(&[]).next().is_some())))
         });
         self.end(waits)
     }
