@@ -61,8 +61,13 @@ const PROFILE: &str = "[profile.dev.package]
 syncscope-audit.opt-level = 0
 syncscope-present.opt-level = 0
 cpp_demangle.opt-level = 0
+flate2.opt-level = 0
+miniz_oxide.opt-level = 0
+plotters.opt-level = 0
+rustc-demangle.opt-level = 0
 schemars.opt-level = 0
 serde_json.opt-level = 0
+zerocopy.opt-level = 0
 ";
 
 const RUSTUP: &str = r#"#!/bin/sh
