@@ -29,27 +29,6 @@ __device__ __noinline__ void report(volatile Fault *fault, u64 ticket, i64 row, 
     fault->code = ROW_OUT_OF_RANGE;
 }
 
-// The bytes of a piece, as `operations.rs` has them, and how many loads of a lane are under way before it stores.
-constexpr u64 PIECE = 4096;
-constexpr u32 BATCH = 4;
-
-// Moves `bytes` bytes by one warp, in units of U, of which both sides and the number of bytes are multiples.
-template <typename U>
-__device__ __forceinline__ void move(const void *from, void *to, u64 bytes, bool inside) {
-    const U *source = (const U *)from;
-    U *target = (U *)to;
-    const u32 units = (u32)(bytes / sizeof(U));
-    for (u32 at = threadIdx.x % 32; at < units; at += 32 * BATCH) {
-        U batch[BATCH] = {};
-#pragma unroll
-        for (u32 j = 0; j < BATCH; ++j)
-            if (inside && at + 32 * j < units) batch[j] = source[at + 32 * j];
-#pragma unroll
-        for (u32 j = 0; j < BATCH; ++j)
-            if (at + 32 * j < units) target[at + 32 * j] = batch[j];
-    }
-}
-
 template <typename T>
 __device__ __forceinline__ void wide(const T *x, const i64 *numbers, T *out, u64 rows_out, u64 rows_in, u64 width,
                                      volatile Fault *fault, u64 ticket) {
@@ -67,14 +46,7 @@ __device__ __forceinline__ void wide(const T *x, const i64 *numbers, T *out, u64
     if (!inside && begin == 0 && threadIdx.x % 32 == 0) report(fault, ticket, number, rows_in);
     const char *from = (const char *)x + (inside ? (u64)number * row + begin : 0);
     char *to = (char *)out + r * row + begin;
-    if (common % 16 == 0)
-        move<uint4>(from, to, bytes, inside);
-    else if (common % 8 == 0)
-        move<uint2>(from, to, bytes, inside);
-    else if (common % 4 == 0)
-        move<u32>(from, to, bytes, inside);
-    else
-        move<T>(from, to, bytes, inside);
+    move<T>(from, to, bytes, inside, common);
 }
 
 template <typename T>

@@ -92,6 +92,42 @@ template <typename T> __device__ __forceinline__ Pack<T> load_pack_once(const T 
     return both.pack;
 }
 
+// The bytes of a piece that a warp moves, as `operations.rs` has them, and how many loads of a lane are under way before it stores.
+constexpr u64 PIECE = 4096;
+constexpr u32 BATCH = 4;
+
+// Moves `bytes` bytes by one warp, or zeros where nothing is read, in units of U, of which both sides and the number of bytes are
+// multiples.
+template <typename U>
+__device__ __forceinline__ void move_units(const void *from, void *to, u64 bytes, bool inside) {
+    const U *source = (const U *)from;
+    U *target = (U *)to;
+    const u32 units = (u32)(bytes / sizeof(U));
+    for (u32 at = threadIdx.x % 32; at < units; at += 32 * BATCH) {
+        U batch[BATCH] = {};
+#pragma unroll
+        for (u32 j = 0; j < BATCH; ++j)
+            if (inside && at + 32 * j < units) batch[j] = source[at + 32 * j];
+#pragma unroll
+        for (u32 j = 0; j < BATCH; ++j)
+            if (at + 32 * j < units) target[at + 32 * j] = batch[j];
+    }
+}
+
+// As `move_units`, in the largest units that divide `common`, of which the addresses and the number of bytes are multiples.
+// T is the smallest.
+template <typename T>
+__device__ __forceinline__ void move(const void *from, void *to, u64 bytes, bool inside, u64 common) {
+    if (common % 16 == 0)
+        move_units<uint4>(from, to, bytes, inside);
+    else if (common % 8 == 0)
+        move_units<uint2>(from, to, bytes, inside);
+    else if (common % 4 == 0)
+        move_units<u32>(from, to, bytes, inside);
+    else
+        move_units<T>(from, to, bytes, inside);
+}
+
 __device__ __forceinline__ u64 thread_number() { return (u64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ u64 thread_count() { return (u64)gridDim.x * blockDim.x; }
 

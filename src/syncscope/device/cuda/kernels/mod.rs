@@ -75,7 +75,7 @@ const SOURCES: [Source; 9] = sources! {
     "gather.cu": "gather_wide_16" 8, "gather_wide_32" 8, "gather_narrow_16" 8, "gather_narrow_32" 8;
     "spin.cu": "spin" 1;
     "hold.cu": "hold" 2;
-    "transfer.cu": "transfer" 3;
+    "transfer.cu": "transfer" 3, "copies" 3;
     "instruments.cu": "spin_and_mark" 3, "tell_time" 4, "spin_in_halves" 1;
 };
 
@@ -102,6 +102,7 @@ impl Kernel {
     pub(crate) const GATHER_NARROW: Self = Self { file: 4, index: 2 };
     pub(crate) const SPIN: Self = Self { file: 5, index: 0 };
     pub(crate) const HOLD: Self = Self { file: 6, index: 0 };
+    pub(crate) const COPIES: Self = Self { file: 7, index: 1 };
 
     /// The variant for a type, where the family's names go fp16, bf16, fp32, and, where it takes any type, u8, i64.
     #[inline]
@@ -234,6 +235,7 @@ mod tests {
             (Kernel::GATHER_NARROW.of_width(DType::BF16), "gather_narrow_16"),
             (Kernel::SPIN, "spin"),
             (Kernel::HOLD, "hold"),
+            (Kernel::COPIES, "copies"),
         ] {
             assert_eq!(name(kernel), expected);
         }

@@ -93,7 +93,7 @@ impl EngineStream for CudaStream {
             Some(operation) => self.inner.enter_uncaptured(operation.name())?,
             None => self.inner.enter()?,
         };
-        let outcome = operations.iter().try_for_each(|operation| operations::enqueue(&mut guard, operation));
+        let outcome = operations::enqueue(&mut guard, operations);
         operations.iter().for_each(|operation| guard.keep(operation, &outcome));
         guard.count_more(operations.len().saturating_sub(1));
         outcome

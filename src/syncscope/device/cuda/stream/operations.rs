@@ -32,13 +32,37 @@ const REDUCE_BLOCKS: u32 = 1024;
 /// What a reduction needs: two words and a result a block.
 const REDUCE_BYTES: usize = 4 * (2 + REDUCE_BLOCKS as usize);
 
-/// From this width on a row is worth a warp, and one for each so many bytes of it, as `kernels/gather.cu` has them.
+/// The bytes that a warp moves, as `kernels/types.cuh` has them, and from which width on a row is worth one.
+const PIECE: usize = 4096;
 const WIDE_ROW: usize = 32;
-const ROW_PIECE: usize = 4096;
 
-/// Enqueues `operation`, which writes at least one element.
+/// How many copies a launch makes, as `kernels/transfer.cu` has them.
+const MAX_COPIES: usize = 8;
+
+/// Enqueues the operations of one call, each of which writes at least one element. Copies of one size share a launch: by itself each
+/// would wait for the one before.
 #[inline]
-pub(crate) fn enqueue(guard: &mut StreamGuard<'_>, operation: &Operation<'_>) -> Result<()> {
+pub(crate) fn enqueue(guard: &mut StreamGuard<'_>, operations: &[Operation<'_>]) -> Result<()> {
+    if let [operation] = operations {
+        return one(guard, operation);
+    }
+    let go_together = |a: &_, b: &_| copied(a).zip(copied(b)).is_some_and(|(a, b)| a == b);
+    operations.chunk_by(go_together).try_for_each(|group| match (group, group.first().and_then(copied)) {
+        ([_, _, ..], Some(bytes)) => group.chunks(MAX_COPIES).try_for_each(|few| copies(guard, few, bytes)),
+        _ => group.iter().try_for_each(|operation| one(guard, operation)),
+    })
+}
+
+/// The bytes of a copy.
+fn copied(operation: &Operation<'_>) -> Option<usize> {
+    match operation {
+        Operation::Copy { out, .. } => Some(out.len * out.dtype().size()),
+        _ => None,
+    }
+}
+
+#[inline]
+fn one(guard: &mut StreamGuard<'_>, operation: &Operation<'_>) -> Result<()> {
     match *operation {
         Operation::Fill { out, value } => fill(guard, out, value),
         Operation::Normal { out, seed, sequence } => normal(guard, out, seed, sequence),
@@ -167,6 +191,24 @@ fn nonzero(guard: &StreamGuard<'_>, x: Region<'_>, positions: Region<'_>, count:
     launched
 }
 
+/// Threads that move so many runs of so many bytes: a warp for each piece.
+fn movers(runs: usize, bytes: usize) -> usize {
+    runs.saturating_mul(bytes.div_ceil(PIECE)).saturating_mul(32)
+}
+
+/// At most [`MAX_COPIES`] copies, each of `bytes` bytes.
+fn copies(guard: &StreamGuard<'_>, operations: &[Operation<'_>], bytes: usize) -> Result<()> {
+    let mut each = [[0u64; MAX_COPIES]; 2];
+    let [sources, targets] = &mut each;
+    for ((operation, from), to) in operations.iter().zip(sources).zip(targets) {
+        if let Operation::Copy { x, out } = *operation {
+            (*from, *to) = (at(x, guard)?, at(out, guard)?);
+        }
+    }
+    let (count, blocks, bytes) = (operations.len() as u64, blocks(movers(operations.len(), bytes)), bytes as u64);
+    guard.launch(Kernel::COPIES, blocks, THREADS, &mut arguments![each, count, bytes])
+}
+
 fn gather(guard: &mut StreamGuard<'_>, x: Region<'_>, rows: Region<'_>, out: Region<'_>, width: usize) -> Result<()> {
     // A matrix without rows lies nowhere, and is not read.
     let from = if x.len == 0 { 0 } else { at(x, guard)? };
@@ -174,10 +216,7 @@ fn gather(guard: &mut StreamGuard<'_>, x: Region<'_>, rows: Region<'_>, out: Reg
     let (rows_out, rows_in, columns) = (rows.len as u64, (x.len / width) as u64, width as u64);
     let (fault, ticket) = (guard.stream().fault(), guard.ticket());
     let (kernel, items) = match width {
-        WIDE_ROW.. => {
-            let pieces = (width * x.dtype().size()).div_ceil(ROW_PIECE);
-            (Kernel::GATHER_WIDE, rows.len.saturating_mul(pieces).saturating_mul(32))
-        }
+        WIDE_ROW.. => (Kernel::GATHER_WIDE, movers(rows.len, width * x.dtype().size())),
         _ => (Kernel::GATHER_NARROW, out.len),
     };
     let arguments = &mut arguments![from, numbers, to, rows_out, rows_in, columns, fault, ticket];
