@@ -55,7 +55,8 @@ def main(folder):
         is_bound = place["cause"] == "launch"
         errors.append(abs((least if is_bound else (least + most) / 2) - after) / after)
         interval = f"at best {least:.2f}" if is_bound else f"{least:.2f} to {most:.2f}"
-        rows.append((name, f"{before:.2f}", f"{after:.2f}", interval, place["cause"], "yes" if holds else "NO", f"{errors[-1]:.1%}"))
+        rows.append((name, f"{before:.2f}", f"{after:.2f}", interval, place["cause"], "yes" if holds else "NO",
+                     f"{errors[-1]:.1%}" if errors[-1] < 2 else f"{1 + errors[-1]:.1f} ×"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths)).rstrip())
