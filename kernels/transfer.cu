@@ -25,6 +25,10 @@ extern "C" __global__ void __launch_bounds__(256) copies(const Copies each, u64 
     wait_for_previous();
     const u64 warp = thread_number() / 32, copy = warp / pieces, begin = (warp - copy * pieces) * PIECE;
     if (copy >= count) return;
-    const u64 from = each.from[copy], to = each.to[copy];
+    u64 from = 0, to = 0;
+    // By constant indices: for any other the compiler has each thread copy the whole table first.
+#pragma unroll
+    for (u32 i = 0; i < MAX_COPIES; ++i)
+        if (i == copy) from = each.from[i], to = each.to[i];
     move<u8>((const void *)(from + begin), (void *)(to + begin), bytes - begin < PIECE ? bytes - begin : PIECE, true, from | to | bytes);
 }

@@ -67,6 +67,7 @@ mod cuda {
             theirs.memset_zeros(&mut memory)?;
             gate.open();
             ensure(z.item()? == y.item()? + 1.0, || "its work is in order".to_owned())?;
+            stream.synchronize()?;
             ensure(stream.is_complete()?, || "it is complete behind a wait".to_owned())?;
         }
         Ok(())

@@ -34,6 +34,8 @@ pub(crate) struct Log {
 pub(crate) struct Recording {
     engine: Arc<dyn Engine>,
     source: String,
+    /// Why its times are those of events.
+    by_events: Option<String>,
     origin: Instant,
 }
 
@@ -52,13 +54,15 @@ impl Recording {
             return Err(DeviceError::AlreadyRecording { device: engine.properties().name.clone() });
         }
         // From here on dropping it turns the tracer off again.
-        let mut recording = Self { engine: engine.clone(), source: String::new(), origin: Instant::now() };
+        let origin = Instant::now();
+        let mut recording = Self { engine: engine.clone(), source: String::new(), by_events: None, origin };
         let source = by_events.map_or_else(|| engine.source(), |why| TraceSource::Events(why.to_owned()));
         let (source, label): (Option<Arc<dyn ActivitySource>>, _) = match source {
             TraceSource::Engine(label) => (None, label),
             TraceSource::Recorder(own, label) => (Some(own), label),
             TraceSource::Events(why) => {
                 let label = format!("events around each call ({why}): a span holds its call where the stream was idle");
+                recording.by_events = Some(why);
                 (Some(Arc::new(EventPairs::new(engine)?)), label)
             }
         };
@@ -66,6 +70,11 @@ impl Recording {
         engine.tracer().report(source);
         recording.origin = Instant::now();
         Ok(recording)
+    }
+
+    /// Why its times are those of events around calls, where nobody records when the device worked.
+    pub(crate) fn by_events(&self) -> Option<&str> {
+        self.by_events.as_deref()
     }
 
     /// Waits for the device's work and ends.

@@ -144,7 +144,8 @@ impl Stream {
     /// room in the stream's full queue, the driver has the question wait with it.
     ///
     /// So it has after a read, such as [`item`](crate::tensor::Tensor::item), until more is enqueued. The driver's own query
-    /// (`cuStreamQuery`) can say otherwise for some microseconds: it counts the copy's end, the read its value.
+    /// (`cuStreamQuery`) can say otherwise for some microseconds: it counts the copy's end, the read its value. Of a stream that
+    /// another library uses, too, this is what the driver says.
     ///
     /// # Errors
     /// [`DeviceError::Capturing`] while the stream's work is captured; a failure of work enqueued earlier.

@@ -27,8 +27,8 @@ use std::time::Duration;
 use super::blocking::hold_for;
 use super::clock::Clock;
 use super::optimised;
-use crate::device::recording::{Log, Recording};
-use crate::device::{Event, Stream};
+use crate::device::recording::Recording;
+use crate::device::{Device, Event, Stream};
 use crate::error::{CaseError, DeviceError};
 use crate::tensor::Tensor;
 
@@ -93,7 +93,8 @@ impl DeviceClock {
     }
 
     /// The same, by the device's own records, of all its streams. Each time makes a recording of the device, which takes some
-    /// milliseconds.
+    /// milliseconds. Where nobody keeps records (on CUDA without the feature `cupti`, or without CUPTI), a time is
+    /// [`DeviceError::NotApplicable`].
     #[must_use]
     pub fn by_records(self) -> Self {
         Self { way: Clock::DeviceRecords, ..self }
@@ -125,12 +126,15 @@ impl DeviceClock {
         &self.streams[0]
     }
 
-    /// What `region` gives, and how many works the device has records of meanwhile.
-    pub(super) fn count_works<R, E: From<DeviceError>>(
+    /// How much work `region` enqueues, and why the device keeps no records of it.
+    pub(super) fn count_works<E: From<DeviceError>>(
         &self,
-        region: impl FnOnce() -> Result<R, E>,
-    ) -> Result<(R, usize), E> {
-        self.logged(region).map(|(result, log)| (result, log.work.len()))
+        region: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(usize, Option<String>), E> {
+        let recording = self.recording()?;
+        let by_events = recording.by_events().map(str::to_owned);
+        region()?;
+        Ok((recording.finish()?.work.len(), by_events))
     }
 
     /// How it takes times.
@@ -229,7 +233,12 @@ impl DeviceClock {
     }
 
     fn recorded<R, E: From<DeviceError>>(&self, region: impl FnOnce() -> Result<R, E>) -> Result<(R, f64), E> {
-        let (result, log) = self.logged(region)?;
+        let recording = self.recording()?;
+        if let Some(why) = recording.by_events() {
+            return Err(DeviceError::not_applicable("a time by the device's records", self.device().name(), why).into());
+        }
+        let result = region()?;
+        let log = recording.finish()?;
         let ends = log.work.iter().map(|work| (work.start, work.end));
         let all = ends.reduce(|(start, end), (next, last)| (start.min(next), end.max(last)));
         match all {
@@ -240,12 +249,13 @@ impl DeviceClock {
         }
     }
 
-    fn logged<R, E: From<DeviceError>>(&self, region: impl FnOnce() -> Result<R, E>) -> Result<(R, Log), E> {
-        let device = self.streams[0].device();
-        device.synchronize()?;
-        let recording = Recording::begin(device.engine())?;
-        let result = region()?;
-        Ok((result, recording.finish()?))
+    fn recording(&self) -> Result<Recording, DeviceError> {
+        self.device().synchronize()?;
+        Recording::begin(self.device().engine())
+    }
+
+    fn device(&self) -> &Device {
+        self.streams[0].device()
     }
 
     fn fill_caches(&self) -> Result<(), DeviceError> {
@@ -322,7 +332,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::device::Device;
     use crate::measure::{Case, Protocol, Sampler, Samples};
 
     const SPIN: Duration = Duration::from_millis(2);

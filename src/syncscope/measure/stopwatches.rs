@@ -39,6 +39,8 @@ pub struct Stopwatches {
     pub by: Vec<Reading>,
     /// The device's pause between two launches, in seconds, where that could be measured, and how often a call has it.
     pub pause: Option<(Estimate, usize)>,
+    /// Why no device's records are among them.
+    pub without_records: Option<String>,
     /// What the device's sensors said between the rounds, in order: its clocks, and whether they were held back. Empty where it has
     /// none, or the feature `sensors` is off.
     pub conditions: Vec<Telemetry>,
@@ -94,9 +96,13 @@ impl Sampler {
         let region = RefCell::new(region);
         let call = || (region.borrow_mut())().map(drop).map_err(Into::into);
         // Once, so that code is loaded and the number of its launches known.
-        let (_, launches) = clock.clone().count_works(call).map_err(failed)?;
-        let short = Short::load(clock.stream()).map_err(|error| failed(error.into()))?;
-        let clocks = [clock.clone().by_events(), clock.clone().behind_gate(), clock.clone().by_records()];
+        let (launches, without_records) = clock.count_works(call).map_err(failed)?;
+        let mut clocks = vec![clock.clone().by_events(), clock.clone().behind_gate()];
+        let mut short = None;
+        if without_records.is_none() {
+            clocks.push(clock.clone().by_records());
+            short = Short::load(clock.stream()).map_err(|error| failed(error.into()))?;
+        }
         let mut cases = Vec::new();
         for clock in &clocks {
             cases.push(
@@ -117,7 +123,7 @@ impl Sampler {
         };
         let read = clocks.iter().zip(sampled.calls).zip(sampled.sets);
         let by = read.map(|((clock, calls), samples)| Reading { clock: clock.clock(), calls, samples });
-        Ok(Stopwatches { by: by.collect(), pause, conditions, work: Work::default() })
+        Ok(Stopwatches { by: by.collect(), pause, without_records, conditions, work: Work::default() })
     }
 
     /// The same, which keeps what the sensors of `device` say after rounds that are kept.
@@ -235,6 +241,9 @@ impl fmt::Display for Stopwatches {
             }
             writeln!(f)?;
         }
+        if let Some(why) = &self.without_records {
+            writeln!(f, "{}: not measured: {why}", Clock::DeviceRecords.name())?;
+        }
         if let (Some((pause, launches)), Some(seconds)) = (self.pause, self.without_pauses()) {
             let (seconds, pause) = (Unit::Seconds.format(seconds, 3), pause.format(Unit::Seconds));
             writeln!(f, "behind the gate, less {launches} × the device's pause between launches ({pause}): {seconds}")?;
@@ -289,7 +298,8 @@ mod tests {
         };
         let conditions = vec![at(1980, &[]), at(1755, &["SW power cap"])];
         let peaks = Peaks { bytes_per_second: 4e12, flops_per_second: 1e12 };
-        let read = Stopwatches { by, pause: Some((pause, 1)), conditions, work: Work::default() };
+        let pause = Some((pause, 1));
+        let read = Stopwatches { by, pause, without_records: None, conditions, work: Work::default() };
         let read = read.moving(2e6).against(peaks);
         assert!(read.without_pauses().is_some_and(|seconds| (seconds - 1.104e-6).abs() < 3e-9));
         let apart = [(Clock::DeviceEvents, Clock::DeviceBatch), (Clock::DeviceEvents, Clock::DeviceRecords)];
@@ -299,5 +309,7 @@ mod tests {
         assert!(said.contains("25.0 % of the peak measured"), "{said}");
         assert!(said.contains("1755 to 1980 MHz in 2 looks at the sensors, held back in 1: SW power cap"), "{said}");
         assert!(said.contains("disagree by more than their intervals"), "{said}");
+        let without = Stopwatches { without_records: Some("there is no CUPTI".to_owned()), pause: None, ..read };
+        assert!(without.to_string().contains("\ndevice records: not measured: there is no CUPTI\n"), "{without}");
     }
 }

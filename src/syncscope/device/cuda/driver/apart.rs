@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use cudarc::driver::sys;
 
-use super::Context;
+use super::{Context, exit};
 use crate::device::engine::Result;
 use crate::device::lock;
 
@@ -72,8 +72,11 @@ impl Context {
         }
         state.waits += 1;
         drop(state);
-        // Safety: the context is current.
-        let outcome = self.bind().and_then(|()| self.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() }));
+        let outcome = self.bind().and_then(|()| {
+            let _inside = exit::enter();
+            // Safety: the context is current.
+            self.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
+        });
         lock(&self.apart.state).waits -= 1;
         self.apart.waited.notify_all();
         outcome

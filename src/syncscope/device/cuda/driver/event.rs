@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUevent, CUevent_flags, CUresult};
 
-use super::Context;
+use super::{Context, exit};
 use crate::device::engine::Result;
 
 /// An owned event.
@@ -71,6 +71,7 @@ impl Event {
     /// Blocks until the latest recording has been reached.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.context.bind()?;
+        let _inside = exit::enter();
         // Safety: the event is live.
         self.context.check("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.raw) })
     }

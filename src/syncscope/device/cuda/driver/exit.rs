@@ -25,7 +25,7 @@ const CALLS: Duration = Duration::from_millis(20);
 
 static IS_LEAVING: AtomicBool = AtomicBool::new(false);
 static PREPARE: OnceLock<fn()> = OnceLock::new();
-/// How many threads are in a library's long call.
+/// How many threads are in a long call.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 /// How often the handler was registered: a process that searches plans without an end must not grow.
 static REGISTERED: AtomicUsize = AtomicUsize::new(0);
@@ -110,10 +110,10 @@ fn stay() -> ! {
     }
 }
 
-/// A library's long call: the process ends after it.
+/// A long call, which waits for the device or computes in a library: the process ends after it.
 pub(crate) struct Inside(());
 
-/// Enters a library, unless another thread is ending the process.
+/// Enters a long call, unless another thread is ending the process.
 pub(crate) fn enter() -> Inside {
     let inside = Inside(());
     INSIDE.fetch_add(1, Ordering::SeqCst);

@@ -8,7 +8,7 @@ use std::sync::{Arc, MutexGuard};
 
 use cudarc::driver::sys::{self, CUgraph, CUgraphExec};
 
-use super::{Capture, Context, PoolSpan, Stream};
+use super::{Capture, Context, PoolSpan, Stream, exit};
 use crate::device::engine::Result;
 use crate::device::lock;
 
@@ -44,6 +44,7 @@ impl Executable {
     /// Makes `graph` ready to launch.
     pub(super) fn instantiate(context: &Arc<Context>, graph: &Graph) -> Result<Self> {
         let dead = std::mem::take(&mut context.given_up().graphs);
+        let _inside = exit::enter();
         for raw in dead {
             // Safety: the handle is live and not used again. One that runs is destroyed after that.
             unsafe { sys::cuGraphExecDestroy(raw) };

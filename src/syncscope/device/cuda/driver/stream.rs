@@ -19,7 +19,7 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
 use super::apart::CaptureInProgress;
 use super::graph::Graph;
-use super::{Allocation, Argument, Context, Event, Executable, Function, HostBlock, HostPiece, Pool, PoolSpan};
+use super::{Allocation, Argument, Context, Event, Executable, Function, HostBlock, HostPiece, Pool, PoolSpan, exit};
 use crate::device::code::Launch;
 use crate::device::engine::Result;
 use crate::error::DeviceError;
@@ -261,6 +261,7 @@ impl Stream {
     /// # Safety
     /// There are so many bytes, and they stay until the copy is over, or are pageable.
     unsafe fn copy_in(&self, from: *const c_void, size: usize, to: PoolSpan) -> Result<()> {
+        let _inside = exit::enter();
         // Safety: both sides hold as many bytes. Of pageable memory the driver keeps a copy and no address (*API
         // synchronization behavior* of its manual).
         let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from, size.min(to.size()), self.raw) };
@@ -272,6 +273,7 @@ impl Stream {
     /// # Safety
     /// As there.
     unsafe fn copy_out(&self, from: PoolSpan, to: *mut c_void, size: usize) -> Result<()> {
+        let _inside = exit::enter();
         // Safety: both sides hold as many bytes.
         let status = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from.address(), size.min(from.size()), self.raw) };
         self.context.check("cuMemcpyDtoHAsync", status)
@@ -355,6 +357,7 @@ impl Stream {
     /// Blocks until everything enqueued so far has completed.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.bind()?;
+        let _inside = exit::enter();
         // Safety: the stream is live, and never captures.
         self.context.check("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.raw) })
     }
@@ -375,6 +378,7 @@ impl Stream {
     /// Enqueues captured work.
     #[inline]
     pub(crate) fn launch_graph(&self, graph: &Executable) -> Result<()> {
+        let _inside = exit::enter();
         // Safety: both handles are live; what the graph uses is kept by its owner.
         self.context.check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph.raw(), self.raw) })
     }
