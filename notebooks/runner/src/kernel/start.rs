@@ -78,5 +78,9 @@ pub(super) fn changes(installed: &Installed) -> anyhow::Result<Vec<String>> {
 
 /// The compiler in its own words.
 pub(super) fn compiler() -> anyhow::Result<Vec<u8>> {
-    Ok(Command::new("rustc").arg("-vV").output().context("rustc does not start; cells need it")?.stdout)
+    let output = Command::new("rustc").arg("-vV").output().context("rustc does not start; cells need it")?;
+    if !output.status.success() {
+        bail!("rustc does not say its version; cells need it: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(output.stdout)
 }
