@@ -185,7 +185,7 @@ fn introduction(name: &str, cells: &[NotebookCell]) -> String {
     });
     format!(
         "This chapter is a {kind}. {}[Download it]({name}.ipynb) to execute it on your machine, in the Jupyter kernel that \
-         `report kernel install` installs. {then}The kernel has the library, so the notebook may lie in any folder. In a book \
+         `cargo run --release --bin notebook-runner -- install` installs in a clone of syncscope. {then}The kernel has the library, so the notebook may lie in any folder. In a book \
          of yours, `report render --notebook {name}.ipynb` shows the outputs of your run here.\n\n",
         run.unwrap_or_default()
     )

@@ -33,9 +33,7 @@ mod init;
 mod interrupt;
 mod job;
 mod keep;
-mod kernel;
 mod lab;
-mod library;
 mod machines;
 mod naming;
 mod next_run;
@@ -229,7 +227,6 @@ enum Command {
     Check(check::Arguments),
     Schema(schema::Arguments),
     Compare(compare::Arguments),
-    Kernel(kernel::Arguments),
     Lab(lab::Arguments),
     Attach(attach::Arguments),
     Import(import::Arguments),
@@ -260,7 +257,6 @@ fn execute(cli: Cli, context: &AppContext) -> anyhow::Result<End> {
         Command::Check(arguments) => check::execute(&arguments, context),
         Command::Schema(arguments) => schema::execute(&arguments, context),
         Command::Compare(arguments) => compare::execute(&arguments, context),
-        Command::Kernel(arguments) => kernel::execute(arguments),
         Command::Lab(arguments) => lab::execute(arguments, context),
         Command::Attach(arguments) => attach::execute(&arguments, context),
         Command::Import(arguments) => import::execute(&arguments),

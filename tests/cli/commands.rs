@@ -25,7 +25,7 @@ pub(crate) fn commands(command: clap::Command) -> Vec<(Vec<String>, clap::Comman
 /// The words that call each command.
 fn paths() -> Vec<Vec<String>> {
     let paths: Vec<_> = commands(App::new().command()).into_iter().map(|(path, _)| path).collect();
-    for known in ["bench", "kernel install", "lab check"] {
+    for known in ["bench", "init", "lab check"] {
         assert!(paths.iter().any(|path| path.join(" ") == known), "{known} is not found");
     }
     paths
@@ -80,8 +80,7 @@ fn a_refusal_names_the_program_that_was_started() {
     )
     .unwrap();
     for arguments in [
-        &["kernel", "install", "--library", "nowhere"][..],
-        &["lab", "check", "lab.ipynb"],
+        &["lab", "check", "lab.ipynb"][..],
         &["audit", "--from", "a.nsys-rep"],
         &["bench", "nothing"],
         &["run", "--suite", "nothing"],

@@ -44,7 +44,7 @@ fn facts_of(command: &str) -> FactsOf {
         // Of an audit, the standard output is the audited program's, so its JSON goes to a file.
         "audit" | "audit now" | "import" | "run" | "render" | "slides" | "serve" | "init" | "bench" | "attach"
         | "fleet" => FactsOf::None,
-        "kernel" | "kernel install" | "lab" | "lab release" => FactsOf::None,
+        "lab" | "lab release" => FactsOf::None,
         "schema" | "plan" => FactsOf::None,
         other => panic!("does `{other}` print facts? Then it has --json, and stands here with its arguments"),
     }

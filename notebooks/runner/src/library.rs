@@ -96,24 +96,22 @@ pub(crate) fn place(repository: &Path) -> PathBuf {
     repository.join(PACKAGES[0].1)
 }
 
-/// What of a library is copied into the kernel and decides what it does.
-const COMPARED: [&str; 5] = ["Cargo.toml", "Cargo.lock", "src/syncscope", "src/present", "src/audit"];
+/// What of the repository is copied into the kernel beside the manifest: the library, what it shows, and the audit.
+pub(crate) const PARTS: [&str; 5] = ["Cargo.lock", "src/syncscope", "src/present", "src/audit", "report-templates"];
+/// The copy of the manifest as it was: the kernel's copy has one of its own.
+pub(crate) const MANIFEST: &str = "Cargo.toml.orig";
 
 /// The clone that the dependency was `installed` from, where its library has other files than the `copy`. A folder that is
 /// gone has no other ones.
 pub(crate) fn newer(installed: &str, copy: &Path) -> Option<PathBuf> {
     let library = path_of(&mut table(installed)?)?;
     let clone = library.ancestors().nth(2)?.to_owned();
-    let differs = |name: &str| {
-        // The copy has a manifest of its own.
-        let copied = if name == "Cargo.toml" { "Cargo.toml.orig" } else { name };
-        !is_same(&clone.join(name), &copy.join(copied))
-    };
-    COMPARED.iter().any(|name| differs(name)).then_some(clone)
+    let mut same = PARTS.iter().map(|part| is_same(&clone.join(part), &copy.join(part)));
+    (!is_same(&clone.join("Cargo.toml"), &copy.join(MANIFEST)) || same.any(|same| !same)).then_some(clone)
 }
 
 /// Whether two files, or all files of two folders, hold the same.
-fn is_same(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     if !one.is_dir() {
         return fs::read(one).ok() == fs::read(other).ok();
     }

@@ -1,5 +1,5 @@
 //! Executes the notebooks of syncscope without Jupyter and without Python, checks them, builds programs of them, and is
-//! the Jupyter kernel that `report kernel install` installs.
+//! their Jupyter kernel, which it installs.
 //!
 //! | file | holds |
 //! |---|---|
@@ -40,7 +40,8 @@ use clap::{Parser, Subcommand};
 #[command(after_help = "Examples:
   notebook-runner book/answers/*.ipynb
   notebook-runner --check --timeout 60 book/answers/00-quick-start.ipynb
-  notebook-runner build book/answers/00-quick-start.ipynb")]
+  notebook-runner build book/answers/00-quick-start.ipynb
+  notebook-runner install --prefix .venv")]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -69,12 +70,22 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "target/notebooks")]
         out: PathBuf,
     },
-    /// Be the kernel of Jupyter, from the folder that `report kernel install` made
+    /// Install the Jupyter kernel "Rust (syncscope)"; `jupyter kernelspec` lists and uninstalls it
+    #[command(after_help = "Examples:\n  notebook-runner install\n  notebook-runner install --prefix .venv")]
+    Install {
+        /// The environment of Python, such as .venv; without it, the user's own folder for Jupyter
+        #[arg(long, value_name = "DIR")]
+        prefix: Option<PathBuf>,
+        /// The clone whose library cells get, instead of the one that this program was built from
+        #[arg(long, value_name = "DIR")]
+        library: Option<PathBuf>,
+    },
+    /// Be the kernel of Jupyter, from the folder in which it was installed
     Kernel {
         /// Jupyter's connection file
         connection: PathBuf,
     },
-    /// Compile the library in the folder of a kernel, as the kernel does; `report kernel install` starts this
+    /// Compile the library in the folder of a kernel, as the kernel does; the installation starts this
     #[command(hide = true)]
     Prepare {
         /// The kernel's folder
@@ -110,6 +121,9 @@ fn main() -> ExitCode {
         Cli { command: Some(Command::Build { notebooks, out }), .. } => program::build(&notebooks, &out).map(|()| true),
         Cli { command: Some(Command::Store { notebook, record, out }), .. } => {
             record::store(&notebook, &record, out.as_deref())
+        }
+        Cli { command: Some(Command::Install { prefix, library }), .. } => {
+            kernel::install(prefix.as_deref(), library.as_deref()).map(|()| true)
         }
         Cli { command: Some(Command::Kernel { connection }), .. } => kernel::run(&connection).map(|()| true),
         Cli { command: Some(Command::Prepare { folder }), .. } => kernel::prepare(&folder).map(|()| true),

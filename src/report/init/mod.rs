@@ -1,11 +1,12 @@
 //! `report init`: begins a course author's own folder, or a crate with experiments of one's own.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use serde_json::json;
 
-use super::library::dependency;
 use super::schema::Kind;
 use super::{AppContext, End, UsageError, argument, invocation, output};
 use crate::book::document::Document;
@@ -29,12 +30,13 @@ pub(super) struct Arguments {
 }
 
 /// The packages of this repository that a crate depends on, directly or not: Cargo keeps no other of the same name beside one.
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "syncscope",
     "syncscope-audit",
     "syncscope-book",
     "syncscope-calls",
     "syncscope-fleet",
+    "syncscope-jupyter",
     "syncscope-present",
     "syncscope-report",
     "syncscope-results",
@@ -80,7 +82,7 @@ pub(super) fn execute(arguments: Arguments, context: &AppContext) -> anyhow::Res
 /// Writes the crate into a folder that is empty or not there.
 fn write_crate(folder: &Path) -> anyhow::Result<()> {
     let name = crate_name(folder)?;
-    let report = dependency(None, "src/report", "")?;
+    let report = dependency();
     // The schema of suites names the experiments, also those of the crate: its own program writes it.
     let schema = output::json(&schemars::schema_for!(Document))?;
     let files = CRATE.into_iter().chain([("schemas/document.json", schema.as_str())]).map(|(path, text)| {
@@ -91,6 +93,17 @@ fn write_crate(folder: &Path) -> anyhow::Result<()> {
         true => Ok(()),
         false => Err(BookError::not_empty(folder).into()),
     }
+}
+
+/// The crate of this program as a dependency: where it was built, or by its version where that folder is gone.
+fn dependency() -> String {
+    let source = fs::canonicalize(env!("CARGO_MANIFEST_DIR")).ok().filter(|source| source.join("Cargo.toml").exists());
+    let (key, value) = match source {
+        Some(path) => ("path", path.display().to_string()),
+        None => ("version", format!("={}", env!("CARGO_PKG_VERSION"))),
+    };
+    // A JSON string without control characters is a string of TOML.
+    format!("{{ {key} = {} }}", json!(value))
 }
 
 /// A crate's name from the name of its folder: lower case, with hyphens in place of what a name cannot hold.

@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use syncscope_jupyter::{INSTALL, installed};
 
 use crate::UsageError;
 use crate::interrupt::THREAD;
-use crate::kernel::{NAMED, Place};
 
 /// An installed kernel.
 pub(super) struct Kernel {
@@ -46,13 +46,11 @@ impl Failure {
 }
 
 impl Kernel {
-    /// The kernel that Jupyter finds first.
-    pub(super) fn find(place: &Place) -> Result<Self, UsageError> {
-        let none = || {
-            let program = crate::invocation();
-            UsageError(format!("no kernel is installed to run the cells; `{program} kernel install` installs one"))
-        };
-        let folder = place.folders()?.into_iter().next().ok_or_else(none)?;
+    /// The kernel that Jupyter finds first, beginning with the environment `prefix`, where one is named.
+    pub(super) fn find(prefix: Option<&Path>) -> Result<Self, UsageError> {
+        let found = installed(prefix).map_err(|error| UsageError(error.to_string()))?;
+        let none = format!("no kernel is installed to run the cells; in the clone, `{INSTALL}` installs one");
+        let folder = found.ok_or(UsageError(none))?;
         let file = folder.join("kernel.json");
         let wrong = |message: String| UsageError(format!("{}: {message}", file.display()));
         let text = fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
@@ -73,7 +71,6 @@ impl Kernel {
         for (name, value) in self.spec["env"].as_object().into_iter().flatten() {
             command.env(name, value.as_str().unwrap_or_default());
         }
-        command.env(NAMED, crate::program());
         // Through a pipe: a file would stay where this process is killed.
         command.args(["attempt", "/dev/stdin"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut kernel = command.spawn().with_context(|| program.to_owned())?;
@@ -84,8 +81,8 @@ impl Kernel {
         // One that ended before it had read all says so by its status.
         let _ = asking.join();
         if !output.status.success() {
-            let (place, program) = (self.folder.display(), crate::invocation());
-            bail!("{place}: the kernel does not run cells; `{program} kernel install` installs it again");
+            let place = self.folder.display();
+            bail!("{place}: the kernel does not run cells; in the clone, `{INSTALL}` installs it again");
         }
         let ran: Vec<Option<Failure>> =
             serde_json::from_slice(&output.stdout).context("what the kernel says of cells")?;

@@ -29,7 +29,6 @@ use self::attempt::Kernel;
 use self::cells::Lab;
 use self::grade::{Grade, Plan};
 use super::course::CourseArgument;
-use super::kernel::Place;
 use super::output::Form;
 use super::output_file::OutputFile;
 use super::{AppContext, End, UsageError, refuse_input};
@@ -51,9 +50,9 @@ pub(super) struct Arguments {
 enum Command {
     /// Run the cells of a lab and grade its checks: points, and why some are missing
     #[command(after_help = "\
-The cells run in the installed kernel (`report kernel install`), each also behind one that failed. A check gives all of its \
-points if it does not fail, and none if it does. Where the notebook is a lab of the course, the checks are the course's \
-own, whatever the notebook holds in their place.
+The cells run in the installed kernel (in the clone: `cargo run --release --bin notebook-runner -- install`), each also \
+behind one that failed. A check gives all of its points if it does not fail, and none if it does. Where the notebook is a \
+lab of the course, the checks are the course's own, whatever the notebook holds in their place.
 
 Exit codes: 0 with all points, 1 without, 2 where the notebook or the kernel cannot be used.
 
@@ -80,8 +79,9 @@ struct Check {
     /// The seconds that a cell may take, compilation included
     #[arg(long, value_name = "SECONDS", default_value = "180", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
-    #[command(flatten)]
-    place: Place,
+    /// The environment of Python with the kernel, such as .venv; without it, where Jupyter finds the kernel
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
     #[command(flatten)]
     course: CourseArgument,
     #[command(flatten)]
@@ -113,7 +113,7 @@ fn graded(arguments: &Check, context: &AppContext) -> anyhow::Result<End> {
         .filter_map(|(path, content)| Lab::parse(&path.to_string_lossy(), std::str::from_utf8(content).ok()?).ok())
         .collect();
     let submitted: Vec<Lab> = arguments.notebooks.iter().map(|path| read(path)).collect::<anyhow::Result<_>>()?;
-    let kernel = Kernel::find(&arguments.place)?;
+    let kernel = Kernel::find(arguments.prefix.as_deref())?;
     let mut labs = Vec::new();
     for (path, lab) in arguments.notebooks.iter().zip(&submitted) {
         let plan = Plan::of(lab, lab.nearest(&known));

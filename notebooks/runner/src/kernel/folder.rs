@@ -16,6 +16,7 @@ use std::process::Command;
 use anyhow::Context;
 use rustix::process::{Pid, test_kill_process};
 use sha2::{Digest, Sha256};
+use syncscope_jupyter::INSTALL;
 
 use super::tools;
 use crate::cells;
@@ -33,18 +34,12 @@ const NAME: &str = "session-";
 /// The namespace of processes that a host begins with; containers have others.
 const HOSTS_PROCESSES: &str = "pid:[4026531836]";
 
-/// The command that installs the kernel, by the name of the program that installed this one.
-pub(super) fn installer() -> String {
-    let program = std::env::var("SYNCSCOPE_PROGRAM").ok().filter(|name| !name.is_empty());
-    format!("{} kernel install", program.as_deref().unwrap_or("report"))
-}
-
 /// What is wrong where a kernel's library cannot be used, and what to do.
 pub(super) fn unusable() -> String {
-    format!("the library of the kernel cannot be used; install it again with `{}`", installer())
+    format!("the library of the kernel cannot be used; in the clone, `{INSTALL}` installs it again")
 }
 
-/// What `report kernel install` has put beside this program.
+/// What the installation has put beside this program.
 pub(super) struct Installed {
     home: PathBuf,
 }
@@ -54,12 +49,12 @@ impl Installed {
         let program = std::env::current_exe()?;
         let home = program.parent().context("this program is in no folder")?.to_owned();
         if !home.join("warm/Cargo.lock").exists() {
-            anyhow::bail!("{}: no compiled library; run `{}`", home.display(), installer());
+            anyhow::bail!("{}: no compiled library; in the clone, run `{INSTALL}`", home.display());
         }
         Ok(Self { home })
     }
 
-    /// What is in `home`, which `report kernel install` is making.
+    /// What is in `home`, which is being installed.
     pub(super) fn new(home: &Path) -> Self {
         Self { home: home.to_owned() }
     }

@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `wire` | Jupyter's messages: frames, signatures, headers |
+//! | `install` | installing the kernel |
 //! | `folder` | the folder that cells are compiled in |
 //! | `tools` | the programs by which evcxr asks Cargo there |
 //! | `start` | the session that a kernel begins with |
@@ -18,6 +19,7 @@
 
 mod attempt;
 mod folder;
+mod install;
 mod live;
 mod names;
 mod packages;
@@ -39,6 +41,7 @@ use zeromq::{
 use crate::session::Control;
 pub(crate) use attempt::attempt;
 use folder::Installed;
+pub(crate) use install::install;
 pub(crate) use packages::shorten;
 pub(crate) use start::prepare;
 use wire::{Connection, Message};

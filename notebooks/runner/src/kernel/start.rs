@@ -1,7 +1,7 @@
 //! The session that a kernel begins with: evcxr with the library, in a folder where both are compiled.
 //!
-//! `report kernel install` begins one in the folder that all kernels' folders are copies of. So what is installed was
-//! compiled as a kernel compiles, by the same program, and a kernel that starts compiles nothing but its first cell.
+//! The installation begins one in the folder that all kernels' folders are copies of. So what is installed was compiled as
+//! a kernel compiles, by the same program, and a kernel that starts compiles nothing but its first cell.
 //!
 //! The library lies in that folder, too: what a path within the folder leads to has the same name for Cargo in each copy,
 //! and a change of the clone does not change it.
@@ -12,6 +12,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, bail};
+use syncscope_jupyter::INSTALL;
 
 use super::folder::{self, Installed};
 use crate::library;
@@ -63,20 +64,23 @@ pub(super) fn changes(installed: &Installed) -> anyhow::Result<Vec<String>> {
     if fs::read(installed.compiler())? != compiler()? {
         said.push(format!(
             "The library of this kernel was compiled by another version of rustc, so each start compiles it again; \
-             `{}` does it once.",
-            folder::installer()
+             in the clone, `{INSTALL}` does it once."
         ));
     }
     if let Some(clone) = library::newer(&installed.dependency()?, &installed.warm().join(LIBRARY)) {
-        let (clone, installer) = (clone.display(), folder::installer());
+        let clone = clone.display();
         said.push(format!(
-            "The library of this kernel is not that of {clone} any more; `{installer}` compiles it again."
+            "The library of this kernel is not that of {clone} any more; `{INSTALL}` there compiles it again."
         ));
     }
     Ok(said)
 }
 
 /// The compiler in its own words.
-fn compiler() -> anyhow::Result<Vec<u8>> {
-    Ok(Command::new("rustc").arg("-vV").output().context("rustc does not start; cells need it")?.stdout)
+pub(super) fn compiler() -> anyhow::Result<Vec<u8>> {
+    let output = Command::new("rustc").arg("-vV").output().context("rustc does not start; cells need it")?;
+    if !output.status.success() {
+        bail!("rustc does not say its version; cells need it: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(output.stdout)
 }

@@ -1,57 +1,81 @@
-//! Installing the kernel: its program, and what evcxr would compile for the first cell, in a folder that each started
+//! Installing the kernel: this program, and what evcxr would compile for the first cell, in a folder that each started
 //! kernel links.
 //!
 //! All is made in a new folder beside the installed one, and takes its place at the end, so an install that fails leaves
 //! the kernel that works.
 //!
-//! The library is copied, with the versions that the clone's lock file names, and the kernel's program compiles the copy as
-//! each kernel does. Cargo takes what is linked for its own as long as sources, profile and flags are the same.
+//! The library is copied, with the versions that the clone's lock file names, and this program compiles the copy as each
+//! kernel does. Cargo takes what is linked for its own as long as sources, profile and flags are the same.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use serde_json::{Value, json};
+use serde_json::json;
+use syncscope_jupyter::{PROGRAM, is_kernel};
 use toml::Table;
 
-use super::NAMED;
-use crate::UsageError;
-use crate::files::{Scratch, replace};
-use crate::library::{dependency, source};
+use super::folder::Installed;
+use super::start::{LIBRARY, compiler};
+use crate::library::{self, MANIFEST, PARTS, is_same};
 
 /// What a cell needs of the library.
-const FEATURES: &str = ", features = [\"notebook\"]";
-/// The kernel's program, in its folder and as a package of the library's repository.
-pub(crate) const PROGRAM: &str = "notebook-runner";
+const DEPENDENCY: &str = "{ features = [\"notebook\"] }";
+/// Where a kernel is made. What an install that was killed left there goes with the next one.
+const BESIDE: &str = ".syncscope-new";
 
-/// Installs the kernel in `folder`, in the place of an older one.
-pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<()> {
-    let dependency = dependency(library, "src/syncscope", FEATURES)?;
-    let source = source(library)?.filter(|source| source.join("notebooks/runner/Cargo.toml").exists());
-    let Some(source) = source else {
-        let text = "the kernel's program is in the library's repository: name the folder of a clone with --library";
-        return Err(UsageError(text.to_owned()).into());
-    };
-    if folder.exists() && !is_kernel(folder) {
-        let place = folder.display();
-        return Err(UsageError(format!("{place}: this is no kernel of this program, so it is not replaced")).into());
+/// Installs the kernel in the environment `prefix`, or for the user, in the place of an older one.
+pub(crate) fn install(prefix: Option<&Path>, library: Option<&Path>) -> anyhow::Result<()> {
+    let folder = syncscope_jupyter::folder(prefix)?;
+    let clone = library.unwrap_or(Path::new(library::CLONE));
+    let source = fs::canonicalize(clone).ok().filter(|source| library::place(source).join("Cargo.toml").exists());
+    let source = source.with_context(|| {
+        let clone = clone.display();
+        format!("{clone}: this is not the folder of a clone; name the one with the library by --library")
+    })?;
+    if folder.exists() && !is_kernel(&folder) {
+        bail!("{}: this is no kernel of this program, so it is not replaced", folder.display());
     }
     let kernels = folder.parent().context("a kernel needs a folder")?;
-    fs::create_dir_all(kernels).with_context(|| kernels.display().to_string())?;
-    let beside = Scratch::within(kernels).with_context(|| kernels.display().to_string())?;
+    let failed = || kernels.display().to_string();
+    fs::create_dir_all(kernels).with_context(failed)?;
+    let lock = File::open(kernels).with_context(failed)?;
+    // Where a file system keeps no locks, another installation is not seen.
+    if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+        bail!("{}: another installation is at work there", kernels.display());
+    }
+    match fs::remove_dir_all(kernels.join(BESIDE)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).with_context(failed),
+        _ => {}
+    }
+    let beside = tempfile::Builder::new().prefix(BESIDE).rand_bytes(0).tempdir_in(kernels).with_context(failed)?;
     let new = beside.path().join("kernel");
+    make(&new, &folder, &source)?;
+    if is_installed(&new, &folder)? {
+        println!("installed already, of the same sources: {}", folder.display());
+        return Ok(());
+    }
+    println!("compiling the library for cells, which takes one to two minutes");
+    let begun = Instant::now();
+    compile(&new)?;
+    println!("compiling the library for cells took {} s", begun.elapsed().as_secs());
+    replace(&new, &folder, &beside.path().join("old")).with_context(|| folder.display().to_string())?;
+    println!("installed: {}", folder.display());
+    Ok(())
+}
 
-    let program = timed("compiling the kernel", || build(&source))?;
-    let warm = new.join("warm");
-    copy_library(&source, &warm.join(LIBRARY))?;
+/// Makes in `new` what is to be the kernel in `folder`, all but what is compiled.
+fn make(new: &Path, folder: &Path, source: &Path) -> anyhow::Result<()> {
+    copy_library(source, &new.join("warm").join(LIBRARY))?;
+    let dependency = library::in_folder(DEPENDENCY, &library::place(source))?;
     write(&new.join("dependency.toml"), &format!("{dependency}\n"))?;
+    let program = std::env::current_exe()?;
     fs::copy(&program, new.join(PROGRAM)).with_context(|| program.display().to_string())?;
     // All queues of a GPU: where streams share one, a gate that holds a stream can hold another.
-    let mut variables = json!({ "CUDA_DEVICE_MAX_CONNECTIONS": "32", NAMED: crate::program() });
+    let mut variables = json!({ "CUDA_DEVICE_MAX_CONNECTIONS": "32" });
     if let Ok(toolchain) = std::env::var("RUSTUP_TOOLCHAIN") {
         variables["RUSTUP_TOOLCHAIN"] = json!(toolchain);
     }
@@ -62,75 +86,27 @@ pub(super) fn install(folder: &Path, library: Option<&Path>) -> anyhow::Result<(
         "interrupt_mode": "message",
         "env": variables,
     });
-    write(&new.join("kernel.json"), &format!("{kernel:#}\n"))?;
-    if is_installed(&new, folder)? {
-        say!("installed already, of the same sources: {}", folder.display());
-        return Ok(());
-    }
-    timed("compiling the library for cells", || compile(&program, &new))?;
-    trim(&warm.join("target"))?;
-    replace(&new, folder, &beside.path().join("old")).with_context(|| folder.display().to_string())?;
-    say!("installed: {}", folder.display());
-    Ok(())
-}
-
-/// Does a part of the installation, and says how long it took.
-fn timed<T>(what: &str, part: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
-    say!("{what}");
-    let begun = Instant::now();
-    let made = part()?;
-    say!("{what} took {} s", begun.elapsed().as_secs());
-    Ok(made)
+    write(&new.join("kernel.json"), &format!("{kernel:#}\n"))
 }
 
 /// Whether the kernel in `folder` is what is made of the sources in `new`, by today's compiler.
 fn is_installed(new: &Path, folder: &Path) -> anyhow::Result<bool> {
-    let compiler = Command::new("rustc").arg("-vV").output().context("rustc does not start; cells need it")?.stdout;
+    let compiler = compiler()?;
     let is_same = |part: &str| is_same(&new.join(part), &folder.join(part));
     let parts = ["kernel.json", "dependency.toml", PROGRAM, &format!("warm/{LIBRARY}")];
     Ok(is_kernel(folder)
-        && fs::read(folder.join("rustc.txt")).is_ok_and(|own| own == compiler)
+        && fs::read(Installed::new(folder).compiler()).is_ok_and(|own| own == compiler)
         && parts.into_iter().all(is_same))
 }
 
-/// Whether two files, or all files of two folders, hold the same.
-fn is_same(one: &Path, other: &Path) -> bool {
-    if !one.is_dir() {
-        return fs::read(one).is_ok_and(|own| fs::read(other).is_ok_and(|others| own == others));
+/// Puts `new` in the place of `folder`; what was there lies at `old` then.
+fn replace(new: &Path, folder: &Path, old: &Path) -> std::io::Result<()> {
+    if folder.exists() {
+        fs::rename(folder, old)?;
     }
-    let names = |folder: &Path| -> BTreeSet<OsString> {
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
-    };
-    let (own, others) = (names(one), names(other));
-    own == others && own.iter().all(|name| is_same(&one.join(name), &other.join(name)))
+    // The first error is the one to report.
+    fs::rename(new, folder).inspect_err(|_| _ = fs::rename(old, folder))
 }
-
-/// Whether a folder holds a kernel that was installed by this program, today or before.
-pub(super) fn is_kernel(folder: &Path) -> bool {
-    ["kernel.json", "dependency.toml", PROGRAM].iter().all(|name| folder.join(name).is_file())
-        && folder.join("warm").is_dir()
-}
-
-/// Compiles the kernel's program and says where it is.
-fn build(source: &Path) -> anyhow::Result<PathBuf> {
-    let mut command = Command::new("cargo");
-    // Without a package: with the features that `report` was built with, by `cargo run --release --bin report`.
-    command.args(["build", "--release", "--locked", "--bin", PROGRAM]);
-    command.args(["--message-format", "json-render-diagnostics"]).current_dir(source).stderr(Stdio::inherit());
-    let output = command.output().context("cargo does not start; a notebook needs it, too")?;
-    if !output.status.success() {
-        bail!("the kernel does not compile; where the clone cannot be written, CARGO_TARGET_DIR names another place");
-    }
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut programs = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
-    programs.next_back().context("cargo does not say where the kernel is")
-}
-
-/// The folder of the library's copy, within that which is compiled in.
-const LIBRARY: &str = "library";
-/// What of the repository a cell needs: the library, what it shows, and the audit.
-const PARTS: [&str; 5] = ["Cargo.lock", "src/syncscope", "src/present", "src/audit", "report-templates"];
 
 /// Copies the library into a folder of its own, so that a kernel has the one that it was compiled with, whatever becomes of
 /// the clone. The workspace has no other crates there.
@@ -144,7 +120,7 @@ fn copy_library(source: &Path, to: &Path) -> anyhow::Result<()> {
         workspace.remove("default-members");
     }
     write(&to.join("Cargo.toml"), &toml::to_string(&table).context("the library's manifest")?)?;
-    write(&to.join("Cargo.toml.orig"), &text)?;
+    write(&to.join(MANIFEST), &text)?;
     PARTS.iter().try_for_each(|part| copy(&source.join(part), &to.join(part)))
 }
 
@@ -162,14 +138,13 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::read(from).and_then(|content| fs::write(to, content)).with_context(failed)
 }
 
-/// Has the kernel's program compile the library in the folder of a kernel: as each kernel does, and with the same flags.
-fn compile(program: &Path, kernel: &Path) -> anyhow::Result<()> {
-    let status = Command::new(program).arg("prepare").arg(kernel).status();
-    let status = status.with_context(|| program.display().to_string())?;
-    if !status.success() {
+/// Compiles the library in the folder of a kernel, in a process that begins as each kernel does, and with the same flags.
+fn compile(kernel: &Path) -> anyhow::Result<()> {
+    let status = Command::new(std::env::current_exe()?).arg("prepare").arg(kernel).status();
+    if !status.context("this program does not start again")?.success() {
         bail!("the library does not compile for cells");
     }
-    Ok(())
+    trim(&Installed::new(kernel).warm().join("target"))
 }
 
 /// Removes what was made of the first cell: other cells take its place.
@@ -241,11 +216,11 @@ mod tests {
     #[test]
     fn a_folder_of_another_kernel_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let other = folder.path().join("syncscope");
+        let other = syncscope_jupyter::folder(Some(folder.path())).unwrap();
         write(&other.join("kernel.json"), "{}").unwrap();
         fs::create_dir(other.join("warm")).unwrap();
         assert!(!is_kernel(&other));
-        let error = install(&other, None).unwrap_err();
+        let error = install(Some(folder.path()), None).unwrap_err();
         assert!(error.to_string().contains("no kernel of this program"), "{error}");
         assert_eq!(fs::read_to_string(other.join("kernel.json")).unwrap(), "{}");
     }
