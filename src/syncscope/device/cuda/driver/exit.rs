@@ -9,7 +9,7 @@
 //! keeps for itself is dropped before all handlers, of the thread that ends the process: mostly the main one. So the handler is
 //! registered once more by what the main thread keeps for this: then it is the first of all handlers, and what a program keeps for
 //! its main thread can use the library until the last of it is dropped. Where another thread ends the process, the handler must
-//! be a late one: see [`come_first`]. What is left open is such an end within a library's very first search.
+//! be a late one: see [`come_first`]. What is left open is such an end within a library's very first search or recording.
 
 use std::cell::Cell;
 use std::ffi::{OsStr, c_int};

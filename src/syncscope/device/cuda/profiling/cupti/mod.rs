@@ -23,7 +23,7 @@ mod records;
 mod waits;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 
 use cudarc::cupti::sys::{self, CUpti_ActivityKind, CUptiResult};
@@ -66,6 +66,8 @@ pub(crate) struct Cupti {
     begin: RecordReader,
 }
 
+static LOADED: Once = Once::new();
+
 /// CUPTI's clock, in nanoseconds, and the host's at one instant.
 #[derive(Clone, Copy)]
 struct RecordReader {
@@ -90,6 +92,8 @@ impl Cupti {
         }
         let mut label = format!("activity records of CUPTI, interface version {version}");
         let watching = Watching::begin(tracer).map_err(|why| label += &format!("; no calls of other libraries: {why}"));
+        // The first recording of a process has CUPTI make what it takes away at the end.
+        LOADED.call_once(exit::come_first);
         let (watching, tracer, gpu) = (watching.ok(), tracer.clone(), gpu.clone());
         Ok((Self { collecting, watching, tracer, gpu, begin }, label))
     }
