@@ -418,6 +418,18 @@ fn a_call_that_begins_to_wait_is_a_change_among_any_number_of_rows() {
     assert!(said.contains("Behaviour that changed") && said.contains("b.mixed") && !said.contains("b.same"), "{said}");
 }
 
+/// A process that was stopped while a gate was closed.
+#[test]
+fn one_trial_of_one_run_that_differs_is_no_changed_behaviour() {
+    let file = |last: f64| {
+        let runs = (0..5).map(|run| vec![1.0, 1.0, if run == 3 { last } else { 1.0 }]).collect();
+        in_runs(results_of(vec![observed("b.call", Unit::Ratio, runs)]), 5)
+    };
+    for (a, b) in [(1.0, 0.0), (0.0, 1.0)] {
+        assert_eq!(compared(&file(a), &file(b)).changed_behaviour().count(), 0);
+    }
+}
+
 #[test]
 fn calls_that_wait_under_one_driver_differ_by_four_runs_not_by_three() {
     let call = |name: &str, waits: bool, runs: usize| {

@@ -37,9 +37,9 @@
 //! What moves a whole system from one day to the next (a driver, a clock, a neighbour) moves all its rows and is in no
 //! interval of one day. [`Compared::agreement`] says so, and how well the intervals of the two files meet.
 //!
-//! A row of yes and no (whether a call came back behind a closed gate) says what something does. Where all trials of one file
-//! agree and those of the other do not say the same, [its behaviour changed](Pair::behaviour_changed), whether chance can do
-//! that or not.
+//! A row of yes and no (whether a call came back behind a closed gate) says what something does. Where all trials agree in most
+//! runs of one file, and in most of the other's they do not agree on the same, [its behaviour
+//! changed](Pair::behaviour_changed), whether chance can do that or not. A process that is stopped for long says yes once.
 //!
 //! A row that is near the floor of its instrument on either side ([`Diagnosis::NearFloor`]) is the instrument's as much as
 //! the row's, and is never called a change.
@@ -153,7 +153,7 @@ pub struct Pair {
     pub chance: f64,
     /// How many runs in each file a verdict takes in the middle, where this pair has none.
     pub runs_to_decide: Option<usize>,
-    /// Of a row of yes and no: whether all trials of one file agree, and those of the other do not say the same.
+    /// Of a row of yes and no: whether most runs of one file say one thing in all their trials, and most of the other's do not.
     pub behaviour_changed: bool,
     /// Why the intervals of the first and the second value are withheld, where they are: two levels, or a trend.
     pub no_interval: [Option<String>; 2],
@@ -339,7 +339,7 @@ impl Compared {
             metric.places.iter().copied().zip(metric.runs.iter().map(|run| value(run))).collect()
         };
         let may_change = !near_floor && (ratio.is_some() || faster == Direction::Neither);
-        let [was, is] = [&one, &other].map(|metric| if share { agreed(&metric.samples()) } else { None });
+        let [was, is] = [&one, &other].map(|metric| if share { said(&metric.runs) } else { None });
         Ok(Pair {
             system: system.to_owned(),
             id: spec.id.clone(),
@@ -482,9 +482,10 @@ fn unlike(a: &MetricSpec, b: &MetricSpec) -> Option<String> {
     }
 }
 
-/// What all samples are, where they agree.
-fn agreed(trials: &[f64]) -> Option<f64> {
-    trials.first().copied().filter(|first| trials.iter().all(|trial| trial == first))
+/// Yes or no, where that is what all trials say in most of the runs.
+fn said<R: AsRef<[f64]>>(runs: &[R]) -> Option<bool> {
+    let say = |value: f64| runs.iter().filter(|run| run.as_ref().iter().all(|trial| *trial == value)).count();
+    [false, true].into_iter().find(|&yes| 2 * say(f64::from(yes)) > runs.len())
 }
 
 fn words<S: serde::Serializer>(absence: &Option<MissingReason>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -66,7 +66,7 @@ pub(crate) struct Cupti {
     begin: RecordReader,
 }
 
-static LOADED: Once = Once::new();
+static RECORDED: Once = Once::new();
 
 /// CUPTI's clock, in nanoseconds, and the host's at one instant.
 #[derive(Clone, Copy)]
@@ -92,8 +92,6 @@ impl Cupti {
         }
         let mut label = format!("activity records of CUPTI, interface version {version}");
         let watching = Watching::begin(tracer).map_err(|why| label += &format!("; no calls of other libraries: {why}"));
-        // The first recording of a process has CUPTI make what it takes away at the end.
-        LOADED.call_once(exit::come_first);
         let (watching, tracer, gpu) = (watching.ok(), tracer.clone(), gpu.clone());
         Ok((Self { collecting, watching, tracer, gpu, begin }, label))
     }
@@ -107,6 +105,8 @@ impl Cupti {
     fn stop(&self) {
         disable();
         self.watching.iter().for_each(Watching::unsubscribe);
+        // By now CUPTI has made what it takes away at the process's end.
+        RECORDED.call_once(exit::come_first);
     }
 
     /// From what was recorded to work and stalls, of this recording's calls alone.
