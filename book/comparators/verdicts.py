@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Which verdicts do the comparisons of other benchmarks give of the same samples, and how often are they wrong?
 
-    verdicts.py REPORT CRITERION FOLDER RESULTS.json…
+    verdicts.py REPORT CRITERION RESULTS.json…
 
-REPORT is this repository's `report`, CRITERION the program of the folder `criterion` beside this script. FOLDER holds a set of
-runs a file, as `report run` writes them, all of the same code on one machine. It needs numpy, tabulate, colorama and the
+REPORT is this repository's `report`, CRITERION the program of the folder `criterion` beside this script. Each file of results holds
+a set of runs, as `report run` writes it, all of the same code on one machine. It needs numpy, tabulate, colorama and the
 scripts of nvbench: `pip install cuda-bench==0.3.0 numpy tabulate colorama jsondiff`.
 
 Each tool has what its user has. nvbench's two scripts, criterion and tango compare a process with another one: the first run of

@@ -78,7 +78,10 @@ pub(crate) fn child() -> Result<bool, DeviceError> {
     let device = Device::open(device)?;
     let (stream, gate) = (device.stream()?, device.gate()?);
     let x = stream.ones::<f32>([1000])?;
-    x.sum()?.item()?;
+    if ending == "elsewhere" {
+        // A process's first recording registers what must not come before the end that is tried.
+        device.record(|| x.sum()?.item())?;
+    }
     let (ready, is_ready) = mpsc::channel();
     match ending {
         "gate" => {
@@ -196,12 +199,8 @@ pub(crate) fn child() -> Result<bool, DeviceError> {
         is_ready.iter().take(60).for_each(drop);
     }
     if ending == "elsewhere" {
-        // A library's first search, and the first recording, register what must not come before the end that is tried.
-        let mut more = [(SEARCHES, 2), (RECORDS, 2)];
-        while more.iter().any(|(_, times)| *times > 0) {
-            let Ok(which) = is_ready.recv() else { break };
-            more.iter_mut().filter(|(own, _)| *own == which).for_each(|(_, times)| *times -= 1);
-        }
+        // A library's first search registers what must not come before the end that is tried.
+        is_ready.iter().filter(|which| *which == SEARCHES).take(2).for_each(drop);
         let _ = thread::spawn(|| std::process::exit(0)).join();
     }
     Ok(true)
@@ -233,9 +232,8 @@ impl Drop for Kept {
     }
 }
 
-/// The threads at work whose products are searched, and which records.
+/// The thread at work whose products are searched.
 const SEARCHES: usize = 2;
-const RECORDS: usize = 5;
 
 /// Calls without an end; those that fail as the process ends are nobody's.
 fn work(which: usize, device: &Device, ready: &mpsc::Sender<usize>) {

@@ -12,7 +12,9 @@ use sha2::{Digest, Sha256};
 use super::{Document, DocumentFigure, DocumentRow, DocumentTable, Lines, Panel, PanelSeries, TableCase};
 use crate::in_order::{each_once, grouped};
 use crate::present::{Spacing, escape};
-use crate::results::{MetricSpec, Parameter, Parameters, Results, begins, in_words, stated_kernel};
+use crate::results::{
+    Expression, MetricSpec, Parameter, Parameters, Provenance, Results, begins, in_words, stated_kernel,
+};
 use crate::units::capitalized;
 
 /// How many lines and how many bars a plot has room for.
@@ -59,9 +61,10 @@ impl Document {
         let mut taken: Vec<String> = Vec::new();
         let mut rows_of: HashMap<&str, Vec<&MetricSpec>> = HashMap::new();
         rows.iter().for_each(|spec| rows_of.entry(&spec.id).or_default().push(spec));
+        let amounts: HashSet<String> = rows.iter().flat_map(|spec| amounts(spec)).collect();
         for (heading, rows) in headings {
             let name = untaken(&anchor(heading), &taken);
-            let tables = tables(heading, &name, &rows, &rows_of);
+            let tables = tables(heading, &name, &rows, &rows_of, &amounts);
             let drawn = tables.iter().filter(|table| has_amounts(table, results));
             let panels: Vec<Panel> = drawn.flat_map(panels).collect();
             let (id, title) = (format!("{name}-plot"), heading.to_owned());
@@ -101,18 +104,20 @@ impl Document {
 }
 
 /// The tables of the rows of a heading, which is called `name` in links: one for those that are told apart by the same cases,
-/// in as many parts as their rows take. `rows_of` has the rows of each identifier, under any heading.
+/// in as many parts as their rows take. `rows_of` has the rows of each identifier, under any heading; of the `amounts`, see
+/// [`amounts`].
 fn tables(
     heading: &str,
     name: &str,
     rows: &[&MetricSpec],
     rows_of: &HashMap<&str, Vec<&MetricSpec>>,
+    amounts: &HashSet<String>,
 ) -> Vec<DocumentTable> {
     let mut seen = HashSet::new();
     let new = rows.iter().filter(|spec| seen.insert(&spec.id));
     let of_cases = grouped(new.map(|spec| {
         let (label, id, unit) = (spec.label.clone(), spec.id.clone(), spec.unit);
-        (selects(&rows_of[spec.id.as_str()]), DocumentRow { label, id, unit, ..DocumentRow::default() })
+        (selects(&rows_of[spec.id.as_str()], amounts), DocumentRow { label, id, unit, ..DocumentRow::default() })
     }));
     let parts = of_cases.iter().flat_map(|(selects, rows)| rows.chunks(ROWS).map(move |rows| (selects, rows)));
     let table = |(place, (selects, rows)): (usize, (&Vec<Parameters>, &[DocumentRow]))| {
@@ -126,9 +131,18 @@ fn tables(
     (1..).zip(parts).map(table).collect()
 }
 
+/// The parameters that a row's formula computes with, such as the bytes of a launch: whoever stated them computed them of what is
+/// varied.
+fn amounts(spec: &MetricSpec) -> Vec<String> {
+    let Provenance::Derived { formula, .. } = &spec.provenance else { return Vec::new() };
+    let formula = Expression::formula(formula);
+    let names = formula.iter().flat_map(Expression::names);
+    names.filter(|name| spec.parameters.contains_key(*name)).map(str::to_owned).collect()
+}
+
 /// The sets of values of the parameters that differ among the rows, each a case; none where none does. A number that follows
-/// from another one, such as the iterations from the size, tells no cases apart.
-fn selects(rows: &[&MetricSpec]) -> Vec<Parameters> {
+/// from another one, such as the iterations from the size, tells no cases apart. Of two that follow from each other, an amount does.
+fn selects(rows: &[&MetricSpec], amounts: &HashSet<String>) -> Vec<Parameters> {
     let mut values = grouped(each_once(rows.iter().flat_map(|row| &row.parameters)));
     values.retain(|(_, values)| values.len() > 1);
     values.sort_by_key(|(_, values)| values.len());
@@ -141,10 +155,13 @@ fn selects(rows: &[&MetricSpec]) -> Vec<Parameters> {
     };
     let mut names: Vec<&String> = values.iter().map(|(name, _)| *name).collect();
     let is_number = |values: &[&Parameter]| values.iter().all(|value| value.number().is_some());
-    for (place, (name, few)) in values.iter().enumerate().filter(|(_, (_, few))| is_number(few)) {
+    for (name, few) in values.iter().filter(|(_, few)| is_number(few)) {
         let others: Vec<&String> = names.iter().copied().filter(|other| other != name).collect();
-        let has_more = |(_, more): &(&String, Vec<&Parameter>)| more.len() > few.len() && is_number(more);
-        if values[place..].iter().any(has_more) && cases(&others).len() == cases(&names).len() {
+        let decides = |(other, more): &(&String, Vec<&Parameter>)| {
+            let as_many = more.len() == few.len() && amounts.contains(*name) && !amounts.contains(*other);
+            (more.len() > few.len() || as_many) && is_number(more)
+        };
+        if values.iter().any(decides) && cases(&others).len() == cases(&names).len() {
             names = others;
         }
     }
@@ -233,4 +250,34 @@ fn anchor(title: &str) -> String {
     let digest = Sha256::digest(title);
     let digest: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{digest}", &name[..MAX_LETTERS])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_launch_make_no_line_of_each_size() {
+        let spec = |id: &str, provenance: serde_json::Value, elements: u64| -> MetricSpec {
+            let parameters = json!({ "bytes": 12 * elements, "elements": elements, "operations": 2 * elements });
+            let group = "Kernels";
+            serde_json::from_value(json!({
+                "id": id, "label": id, "group": group, "unit": "seconds", "parameters": parameters, "provenance": provenance,
+            }))
+            .unwrap()
+        };
+        let derived = |formula: &str| json!({ "derived": { "derivation": "computation", "formula": formula } });
+        let sizes = [1 << 10, 1 << 15, 1 << 20];
+        let timed: Vec<MetricSpec> =
+            sizes.iter().map(|n| spec("k.time", json!({ "measured": { "clock": "host" } }), *n)).collect();
+        let rates = ["bytes / time", "operations / time"].map(|formula| spec("k.rate", derived(formula), 1));
+        let stated: HashSet<String> = rates.iter().flat_map(amounts).collect();
+        assert_eq!(stated, HashSet::from(["bytes".to_owned(), "operations".to_owned()]));
+        let rows: Vec<&MetricSpec> = timed.iter().collect();
+        let names: Vec<Vec<String>> =
+            selects(&rows, &stated).iter().map(|select| select.keys().cloned().collect()).collect();
+        assert_eq!(names, vec![vec!["elements".to_owned()]; 3]);
+    }
 }
