@@ -78,6 +78,7 @@ pub(crate) fn child() -> Result<bool, DeviceError> {
     let device = Device::open(device)?;
     let (stream, gate) = (device.stream()?, device.gate()?);
     let x = stream.ones::<f32>([1000])?;
+    x.sum()?.item()?;
     if ending == "elsewhere" {
         // A process's first recording registers what must not come before the end that is tried.
         device.record(|| x.sum()?.item())?;

@@ -236,10 +236,11 @@ impl<T: Float> Tensor<T> {
     pub fn index_select(&self, rows: &[usize]) -> Result<Self> {
         let _scope = self.stream.scope("index_select", Some(Location::caller()));
         let height = self.height("index_select")?;
-        // Without a branch for each: the highest bit of a number that is none of a row, or of what is left to the last one, is set.
-        let outside = rows.iter().fold(0, |seen, &row| seen | row | height.wrapping_sub(1).wrapping_sub(row));
-        if outside > isize::MAX as usize {
-            let bad = rows.iter().find(|&&row| row >= height).unwrap_or(&height);
+        // First without a branch for each: a number outside, or what it leaves to the last row, has its highest bit set.
+        let seen = rows.iter().fold(0, |seen, &row| seen | row | height.wrapping_sub(1).wrapping_sub(row));
+        if seen > isize::MAX as usize
+            && let Some(bad) = rows.iter().find(|&&row| row >= height)
+        {
             return Err(invalid("index_select", format!("row {bad} is outside of {:?}", self.shape)));
         }
         // As they lie: each is below a height, so it is the same number as an `i64`.

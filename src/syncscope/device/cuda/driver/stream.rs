@@ -261,7 +261,6 @@ impl Stream {
     /// # Safety
     /// There are so many bytes, and they stay until the copy is over, or are pageable.
     unsafe fn copy_in(&self, from: *const c_void, size: usize, to: PoolSpan) -> Result<()> {
-        let _inside = exit::enter();
         // Safety: both sides hold as many bytes. Of pageable memory the driver keeps a copy and no address (*API
         // synchronization behavior* of its manual).
         let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to.address(), from, size.min(to.size()), self.raw) };
@@ -273,7 +272,6 @@ impl Stream {
     /// # Safety
     /// As there.
     unsafe fn copy_out(&self, from: PoolSpan, to: *mut c_void, size: usize) -> Result<()> {
-        let _inside = exit::enter();
         // Safety: both sides hold as many bytes.
         let status = unsafe { sys::cuMemcpyDtoHAsync_v2(to, from.address(), size.min(from.size()), self.raw) };
         self.context.check("cuMemcpyDtoHAsync", status)
@@ -281,6 +279,7 @@ impl Stream {
 
     /// Enqueues a copy of a whole block into `to`, of the same size.
     pub(crate) fn upload(&self, from: &HostBlock, to: PoolSpan) -> Result<()> {
+        let _inside = exit::enter();
         // Safety: the caller keeps the block.
         unsafe { self.copy_in(from.start(), from.size(), to) }
     }
@@ -301,6 +300,7 @@ impl Stream {
 
     /// Copies borrowed bytes into `to` and waits until they have been read, also where that fails. The wait is without `lock`.
     pub(crate) fn upload_and_wait(&self, from: &[u8], to: PoolSpan, lock: impl Sized) -> Result<()> {
+        let _inside = exit::enter();
         // Safety: the borrow outlives the copy, which is waited for.
         let copied = unsafe { self.copy_in(from.as_ptr().cast(), from.len(), to) };
         drop(lock);
@@ -309,12 +309,14 @@ impl Stream {
 
     /// Enqueues a copy of `from` into a whole block, of the same size.
     pub(crate) fn download(&self, from: PoolSpan, to: &HostBlock) -> Result<()> {
+        let _inside = exit::enter();
         // Safety: the caller keeps the block.
         unsafe { self.copy_out(from, to.start(), to.size()) }
     }
 
     /// Copies `from` into borrowed memory and waits until it has arrived, also where that fails. The wait is without `lock`.
     pub(crate) fn download_and_wait(&self, from: PoolSpan, to: &mut [MaybeUninit<u8>], lock: impl Sized) -> Result<()> {
+        let _inside = exit::enter();
         // Safety: the borrow outlives the copy, which is waited for.
         let copied = unsafe { self.copy_out(from, to.as_mut_ptr().cast(), to.len()) };
         drop(lock);
@@ -378,7 +380,6 @@ impl Stream {
     /// Enqueues captured work.
     #[inline]
     pub(crate) fn launch_graph(&self, graph: &Executable) -> Result<()> {
-        let _inside = exit::enter();
         // Safety: both handles are live; what the graph uses is kept by its owner.
         self.context.check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph.raw(), self.raw) })
     }
