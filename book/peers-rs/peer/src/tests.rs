@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -9,6 +10,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use syncscope::device::{Device, Stream};
@@ -20,6 +23,9 @@ use syncscope_results::{Catalog, MetricSpec, Outcome, Parameter, PeerPlan, Prove
 use crate::arguments::Arguments;
 use crate::run::{Ended, Run};
 use crate::{Call, Calls, Result, Rows, System};
+
+/// For how long a call holds its own stream.
+const HELD: Duration = Duration::from_millis(2);
 
 struct Standin(Device);
 
@@ -50,7 +56,32 @@ impl System for Standin {
             let call = on(f, move |_| Ok(event.synchronize()?))?;
             Ok(call.behind_work(move || Ok(own.stream.record(&recorded)?)))
         }),
-        ("long", |f| on(f, |f| Ok(f.stream.spin(Duration::from_millis(30))?))),
+        // Its stream is held until it has begun for as long; before other waits, what holds it is let go.
+        ("held", |f| {
+            let (own, of_gate) = (Rc::clone(f), Rc::clone(f));
+            let begins = Rc::new(RefCell::new(None));
+            let (begun, let_go) = (Rc::clone(&begins), Rc::clone(&begins));
+            let call = on(f, move |_| {
+                drop(begun.borrow_mut().take());
+                Ok(own.x.item()?)
+            })?;
+            let call = call.behind_work(move || {
+                let (gate, (began, begin)) = (of_gate.stream.device().gate()?, channel::<()>());
+                of_gate.stream.wait_gate(&gate)?;
+                spawn(move || {
+                    let _ = begin.recv();
+                    sleep(HELD);
+                    gate.open();
+                });
+                *begins.borrow_mut() = Some(began);
+                Ok(())
+            });
+            Ok(call.launched_by(move || {
+                drop(let_go.borrow_mut().take());
+                Ok(())
+            }))
+        }),
+        ("long", |f| on(f, |f| Ok(f.stream.spin(Duration::from_millis(100))?))),
         ("fails", |f| on(f, |_| Err::<(), _>("no such\n thing".into()))),
         ("panics", |f| on(f, |_| if true { panic!("a defect") } else { Ok(()) })),
         ("absent", |_| Err(crate::not_applicable("there is no such library"))),
@@ -131,10 +162,18 @@ fn a_gate_tells_calls_that_wait_from_those_that_do_not() {
     let which =
         |part: &str| calls.into_iter().filter(|call| yes(&found[&format!("{part} {call}")])).collect::<Vec<_>>();
     assert_eq!(which("blocks"), ["item", "event"]);
-    assert_eq!(which("recorded"), which("blocks"));
     assert_eq!(which("blocks-other"), ["wait-other"]);
-    assert!(found["behind item"].values().unwrap().iter().all(|seconds| *seconds >= 0.9e-3));
     assert_eq!(found.len(), 30);
+}
+
+#[test]
+fn a_wait_for_work_on_its_stream_is_timed_and_recorded() {
+    let asked = |call, part| rows(&[call]).into_iter().filter(move |row| row.id.ends_with(part));
+    let asked = asked("held", "behind").chain(asked("held", "recorded")).chain(asked("sum", "recorded"));
+    let found = measured(asked.collect(), Protocol::samples(2), false);
+    assert!(found["behind held"].values().unwrap().iter().all(|seconds| *seconds >= HELD.as_secs_f64()));
+    assert!(yes(&found["recorded held"]) && !yes(&found["recorded sum"]));
+    assert_eq!(found.len(), 3);
 }
 
 #[test]
