@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use serde::Deserialize;
 use serde_json::Value;
+use syncscope_jupyter::INSTALL;
 
 use super::project::BookProject;
 use crate::error::{BookError, FileError};
@@ -185,8 +186,8 @@ fn introduction(name: &str, cells: &[NotebookCell]) -> String {
     });
     format!(
         "This chapter is a {kind}. {}[Download it]({name}.ipynb) to execute it on your machine, in the Jupyter kernel that \
-         `cargo run --release --bin notebook-runner -- install` installs in a clone of syncscope. {then}The kernel has the library, so the notebook may lie in any folder. In a book \
-         of yours, `report render --notebook {name}.ipynb` shows the outputs of your run here.\n\n",
+         `{INSTALL}` installs in a clone of syncscope. {then}The kernel has the library, so the notebook may lie in any \
+         folder. In a book of yours, `report render --notebook {name}.ipynb` shows the outputs of your run here.\n\n",
         run.unwrap_or_default()
     )
 }

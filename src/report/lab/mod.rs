@@ -24,6 +24,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde_json::json;
+use syncscope_jupyter::INSTALL;
 
 use self::attempt::Kernel;
 use self::cells::Lab;
@@ -49,15 +50,14 @@ pub(super) struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Run the cells of a lab and grade its checks: points, and why some are missing
-    #[command(after_help = "\
-The cells run in the installed kernel (in the clone: `cargo run --release --bin notebook-runner -- install`), each also \
-behind one that failed. A check gives all of its points if it does not fail, and none if it does. Where the notebook is a \
+    #[command(after_help = format!("\
+The cells run in the installed kernel (in the clone: `{INSTALL}`), each also behind one that failed. A check gives all of its points if it does not fail, and none if it does. Where the notebook is a \
 lab of the course, the checks are the course's own, whatever the notebook holds in their place.
 
 Exit codes: 0 with all points, 1 without, 2 where the notebook or the kernel cannot be used.
 
 Example:
-  report lab check 00-quick-start.ipynb")]
+  report lab check 00-quick-start.ipynb"))]
     Check(Check),
     /// Make the student's notebook: without the worked answers, and without the outputs of tasks and checks
     #[command(after_help = "\
