@@ -104,7 +104,7 @@ fn row(document: &Document, claim: &Claim, judgements: &[Judgement], systems: &[
         claim => safe_html(escape(&claim.plain())),
         places => claim.sources(document).join("; "),
         kind => claim.kind.name(),
-        rationale => safe_html(escape(&claim.reason())),
+        rationale => safe_html(escape(&claim.why())),
         of_figures => about_figures.then(|| verdicts(machines().take(1))),
         verdicts => systems.iter().map(on).collect::<Vec<Option<Value>>>(),
         found,

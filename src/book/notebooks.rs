@@ -186,7 +186,7 @@ fn introduction(name: &str, cells: &[NotebookCell]) -> String {
     });
     format!(
         "This chapter is a {kind}. {}[Download it]({name}.ipynb) to execute it on your machine, in the Jupyter kernel that \
-         `{INSTALL}` installs in a clone of syncscope. {then}The kernel has the library, so the notebook may lie in any \
+         `{INSTALL}` installs in the folder of syncscope. {then}The kernel has the library, so the notebook may lie in any \
          folder. In a book of yours, `report render --notebook {name}.ipynb` shows the outputs of your run here.\n\n",
         run.unwrap_or_default()
     )

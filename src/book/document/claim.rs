@@ -115,9 +115,14 @@ impl Claim {
         plain(&self.claim)
     }
 
-    /// The first sentence of why it is so, or why it is not, without the marks of Markdown.
+    /// Why it is so, or why it is not, and how that is tested, without the marks of Markdown.
+    pub fn why(&self) -> String {
+        plain(&self.rationale)
+    }
+
+    /// The first sentence of that.
     pub fn reason(&self) -> String {
-        let all = plain(&self.rationale);
+        let all = self.why();
         let end = all.match_indices(". ").map(|(place, _)| place + 1).next();
         all[..end.unwrap_or(all.len())].to_owned()
     }

@@ -32,14 +32,12 @@ def paths(lab, p):
             batched()
         return graph
 
-    def complete(name, launch):
-        """Several times, each waited for."""
+    def several(name, once):
         count = p.iterations(f"launch-path.{name}")
 
         def region():
             for _ in range(count):
-                launch()
-                lab.synchronize()
+                once()
 
         return lab.host(region, count)
 
@@ -52,11 +50,11 @@ def paths(lab, p):
     lab.synchronize()
     graph = captured()
     return {
-        "launch-path.one-by-one.complete": complete("one-by-one.complete", one_by_one),
+        "launch-path.one-by-one.complete": several("one-by-one.complete", one_by_one),
         "launch-path.batched.host-free": lab.host(batched),
-        "launch-path.batched.complete": complete("batched.complete", batched),
+        "launch-path.batched.complete": several("batched.complete", synchronized(lab, batched)),
         "launch-path.graph.host-free": lab.host(graph.replay),
-        "launch-path.graph.complete": complete("graph.complete", graph.replay),
+        "launch-path.graph.complete": several("graph.complete", synchronized(lab, graph.replay)),
         "launch-path.graph.capture": lab.host(lambda: (captured(), lab.synchronize())[0]),
     }
 
