@@ -20,13 +20,14 @@ class RustTranslator(Translator):
         r'|(?P<begin>[(\[{])|(?P<end>[)\]}])|(?P<other>.)',
         re.DOTALL,
     )
-    PARAMETER_PATTERN = re.compile(r'let\s+(?:mut\s+)?(?P<name>\w+)\s*(?::(?!:)\s*(?P<type>[^=]+?))?\s*=\s*(?P<value>.+)', re.DOTALL)
+    PARAMETER_PATTERN = re.compile(r'let\s+(?P<mut>mut\s+)?(?P<name>\w+)\s*(?::(?!:)\s*(?P<type>[^=]+?))?\s*=\s*(?P<value>.+)', re.DOTALL)
     # The type of a value that says it, where it is not annotated; \\g<type> is a part of the value.
     VALUE_PATTERNS = [
         (re.compile(r'true|false'), 'bool'),
         (re.compile(r'-?\d[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?\d+)?_?(?P<type>[iuf](?:8|16|32|64|128|size))'), r'\g<type>'),
-        (re.compile(r'-?\d[\d_]*|0[xob][\da-fA-F_]+'), 'i32'),
-        (re.compile(r'-?\d[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?\d+)?|f64::\w+'), 'f64'),
+        (re.compile(r'-?0[xob][\da-fA-F_]*?_?(?P<type>[iu](?:8|16|32|64|128|size))|(?P<of>[iuf](?:8|16|32|64|128|size))::\w+'), r'\g<type>\g<of>'),
+        (re.compile(r'-?(?:\d[\d_]*|0[xob][\da-fA-F_]+)'), 'i32'),
+        (re.compile(r'-?\d[\d_]*(?:\.[\d_]*)?(?:[eE][+-]?\d+)?'), 'f64'),
         (re.compile(r'String::.*|format!.*|r?\#*".*"\#*\.(?:to_string|to_owned|into)\(\)', re.DOTALL), 'String'),
         (re.compile(r'r?\#*".*"\#*', re.DOTALL), '&str'),
         (re.compile(r"'.*'", re.DOTALL), 'char'),
@@ -34,18 +35,22 @@ class RustTranslator(Translator):
         (re.compile(r'Vec::<(?P<type>.*)>::.*', re.DOTALL), r'Vec<\g<type>>'),
     ]
 
-    # The types of the parameters of the notebook that was inspected last. papermill inspects one just before it writes values
-    # for it, and has no other way to tell of it.
-    _types = {}
+    # Of the parameters of the notebook that was inspected last: the type, whether it is written there, and `mut `. papermill
+    # inspects one just before it writes values for it, and has no other way to tell of it.
+    _kinds = {}
 
     @classmethod
     def codify(cls, parameters, comment='Parameters'):
         """The cell with values, each of the type that the notebook's own parameter has."""
-        types, cls._types = cls._types, {}
+        kinds, cls._kinds = cls._kinds, {}
         lines = [cls.comment(comment)]
         for name, val in parameters.items():
-            kind = types.get(name, 'None')
-            lines.append(cls.assign(name if kind == 'None' else f'{name}: {kind}', cls.translate_as(val, kind)))
+            kind, is_written, mutable = kinds.get(name, ('None', False, ''))
+            # A number without a type has another one where its value needs that.
+            if kind == 'i32' and not is_written and isinstance(val, int) and not -(2**31) <= val < 2**31:
+                kind = 'None'
+            kind_shown = '' if kind == 'None' else f': {kind}'
+            lines.append(cls.assign(f'{mutable}{name}{kind_shown}', cls.translate_as(val, kind)))
         return '\n'.join(lines) + '\n'
 
     @classmethod
@@ -57,6 +62,18 @@ class RustTranslator(Translator):
             return 'None' if val is None else f"Some({cls.translate_as(val, within['item'])})"
         if within and isinstance(val, list):
             return f"vec![{', '.join(cls.translate_as(item, within['item']) for item in val)}]"
+        listed = re.fullmatch(r"(?P<reference>&(?:'static )?)?\[(?P<item>[^;]*)(?:;.*)?\]", kind, re.DOTALL)
+        if listed and isinstance(val, list):
+            items = ', '.join(cls.translate_as(item, listed['item'].strip()) for item in val)
+            return f"{'&' if listed['reference'] else ''}[{items}]"
+        if kind.startswith('(') and isinstance(val, list) and len(cls._parts(kind[1:-1])) == len(val):
+            items = ', '.join(map(cls.translate_as, val, cls._parts(kind[1:-1])))
+            return f"({items}{',' if len(val) == 1 else ''})"
+        mapped = re.fullmatch(r'(?:std::collections::)?(?P<name>HashMap|BTreeMap)<(?P<items>.*)>', kind, re.DOTALL)
+        if mapped and isinstance(val, dict):
+            of_key, of_value = cls._parts(mapped['items'])
+            items = [f'({cls.translate_as(key, of_key)}, {cls.translate_as(item, of_value)})' for key, item in val.items()]
+            return f"std::collections::{mapped['name']}::from([{', '.join(items)}])"
         if re.fullmatch(r'[iu](8|16|32|64|128|size)', kind) and is_number and isinstance(val, int):
             return f'{val}'
         if kind in ('f32', 'f64') and is_number:
@@ -64,17 +81,24 @@ class RustTranslator(Translator):
         # A command line has one form of a value: `true` is a text there, and a name can look like a number.
         if kind == 'bool' and val in ('true', 'false'):
             return val
+        if kind == 'char' and not isinstance(val, bool) and len(str(val)) == 1:
+            return cls.translate_char(str(val))
         if kind == 'String':
             return cls.translate_str(val)
         if kind in ('&str', "&'static str"):
             return cls.translate_escaped_str(val)
         return cls.translate(val)
 
+    # What has an escape in Rust; all other characters stand as they are.
+    ESCAPES = {'\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\0': '\\0'}
+
     @classmethod
     def translate_escaped_str(cls, str_val):
-        """A string literal: what has an escape in Rust, and all other characters as they are."""
-        escapes = {'\\': '\\\\', '"': '\\"', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\0': '\\0'}
-        return '"' + ''.join(escapes.get(letter, letter) for letter in str(str_val)) + '"'
+        return '"' + ''.join((cls.ESCAPES | {'"': '\\"'}).get(letter, letter) for letter in str(str_val)) + '"'
+
+    @classmethod
+    def translate_char(cls, letter):
+        return "'" + (cls.ESCAPES | {"'": "\\'"}).get(letter, letter) + "'"
 
     @classmethod
     def translate_str(cls, val):
@@ -123,14 +147,26 @@ class RustTranslator(Translator):
     @classmethod
     def inspect(cls, parameters_cell):
         """The parameters of a cell: each `let`, with the comment behind it."""
-        params = []
+        params, cls._kinds = [], {}
         for statement, comment in cls._statements(parameters_cell['source']):
             found = cls.PARAMETER_PATTERN.fullmatch(statement)
             if found:
-                name, annotated, value = found.group('name', 'type', 'value')
+                name, annotated, value, mutable = found.group('name', 'type', 'value', 'mut')
                 params.append(Parameter(name, annotated or cls._type_of(value), value, comment))
-        cls._types = {param.name: param.inferred_type_name for param in params}
+                cls._kinds[name] = (params[-1].inferred_type_name, annotated is not None, 'mut ' if mutable else '')
         return params
+
+    @classmethod
+    def _parts(cls, kinds):
+        """Types that commas part, but for those within another type."""
+        parts, depth = [''], 0
+        for letter in kinds:
+            depth += (letter in '<([') - (letter in '>)]')
+            if letter == ',' and depth == 0:
+                parts.append('')
+            else:
+                parts[-1] += letter
+        return [part.strip() for part in parts if part.strip()]
 
     @classmethod
     def _statements(cls, source):
@@ -157,6 +193,9 @@ class RustTranslator(Translator):
         if value.startswith('vec!['):
             kind = cls._type_of(value[len('vec!['):-1].split(',')[0].strip())
             return 'Vec' if kind == 'None' else f'Vec<{kind}>'
+        if value.startswith('Some(') and value.endswith(')'):
+            kind = cls._type_of(value[len('Some('):-1].strip())
+            return kind if kind == 'None' else f'Option<{kind}>'
         for pattern, kind in cls.VALUE_PATTERNS:
             found = pattern.fullmatch(value)
             if found:

@@ -1,5 +1,6 @@
 //! Why a cell did not compile, as the notebook shows it: each error with its lines of the cell.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use ariadne::{Label, Report, ReportKind};
@@ -53,7 +54,7 @@ fn report(code: &str, error: &CompilationError) -> Report<'static, (String, Rang
             None => report.add_note(text),
         }
     }
-    if matches!(error.code(), Some("E0384" | "E0596")) {
+    if matches!(error.code(), Some("E0384" | "E0594" | "E0596")) {
         report.add_note("An existing variable becomes one that can change by `let mut x = x;`");
     }
     report.finish()
@@ -80,7 +81,11 @@ pub(crate) fn unparsed(code: &str) -> Option<Failure> {
 
 /// The failure that a cell is before it is compiled: it keeps a closure, whose type no later cell can name.
 pub(crate) fn closure_kept(code: &str) -> Option<Failure> {
-    let name = statements(code).ok()?.iter().find_map(closure)?;
+    let statements = statements(code).ok()?;
+    // The last variable of a name is the one that is kept.
+    let mut seen = HashSet::new();
+    let last = statements.iter().rev().filter_map(variable).filter(|(name, _)| seen.insert(name.clone()));
+    let (name, _) = last.filter(|(_, is_closure)| *is_closure).last()?;
     let text = format!(
         "the variable `{name}` is a closure, whose type has no name, so it cannot be kept for later cells\nBox it, with the \
          types of its arguments and of what it returns: `let {name}: Box<dyn Fn(i32) -> i32> = Box::new(|x| x + 1);`. Or \
@@ -89,11 +94,16 @@ pub(crate) fn closure_kept(code: &str) -> Option<Failure> {
     Some(Failure::new("CompileError", text))
 }
 
-/// The variable of a statement that makes a closure one.
-fn closure(statement: &Stmt) -> Option<String> {
+/// The one variable that a statement makes, and whether it is a closure by its value alone.
+fn variable(statement: &Stmt) -> Option<(String, bool)> {
     let Stmt::Local(local) = statement else { return None };
-    let (Pat::Ident(name), Some(value)) = (&local.pat, &local.init) else { return None };
-    matches!(&*value.expr, Expr::Closure(_)).then(|| name.ident.to_string())
+    let (pattern, is_typed) = match &local.pat {
+        Pat::Type(typed) => (&*typed.pat, true),
+        pattern => (pattern, false),
+    };
+    let Pat::Ident(name) = pattern else { return None };
+    let is_closure = local.init.as_ref().is_some_and(|value| matches!(&*value.expr, Expr::Closure(_)));
+    Some((name.ident.to_string(), is_closure && !is_typed))
 }
 
 #[cfg(test)]
@@ -111,9 +121,12 @@ mod tests {
     fn a_closure_is_to_be_boxed_unless_it_is_gone_at_the_end_or_has_a_type() {
         assert!(closure_kept("let f = |a: i32| a + 1;").unwrap().value.contains("`let f: Box<dyn Fn("));
         assert!(closure_kept("let mut f = move || 1;\nf()").is_some());
-        for kept in
-            ["let f: fn(i32) -> i32 = |a| a + 1;", "{ let f = |a: i32| a + 1; f(1) }", "let f = Box::new(|| 1);"]
-        {
+        for kept in [
+            "let f: fn(i32) -> i32 = |a| a + 1;",
+            "{ let f = |a: i32| a + 1; f(1) }",
+            "let f = Box::new(|| 1);",
+            "let f = |a: i32| a + 1;\nlet f = f(2);\nf",
+        ] {
             assert!(closure_kept(kept).is_none(), "{kept}");
         }
     }

@@ -3,9 +3,15 @@
 //! evcxr puts the statements of a cell into a function and its items above it, each with its lines as they are, so a line of
 //! the generated source is one of the cell where both have the same text. Between several such lines, the lines around decide.
 
+/// Begins evcxr's line that shows the value of a cell.
+const SHOWS: &str = "evcxr_send_text_plain(";
+
 /// What a place in the generated source is to the reader of a notebook: the line of the `cell`, or of a cell before it.
 pub(crate) fn told(cell: &str, source: &str, line: usize) -> Option<String> {
-    let text = source.lines().nth(line.checked_sub(1)?)?.trim();
+    let text_of = |line: usize| Some(source.lines().nth(line.checked_sub(1)?)?.trim());
+    // A value that is shown stands behind the line that shows it.
+    let line = if text_of(line)?.starts_with(SHOWS) { line + 1 } else { line };
+    let text = text_of(line)?;
     Some(match line_of(cell, source, line) {
         Some(number) => format!("at line {number} of the cell: {}", cell.lines().nth(number - 1)?.trim()),
         None => format!("in a cell before: {text}"),
@@ -55,6 +61,8 @@ mod tests {
         assert_eq!(told(CELL, SOURCE, 2).as_deref(), Some("at line 7 of the cell: assert!(x > 1);"));
         assert_eq!(told(CELL, SOURCE, 5).as_deref(), Some("in a cell before: todo!()"));
         assert_eq!(told(CELL, SOURCE, 99), None);
+        let shown = "let a = 5;\nevcxr_send_text_plain(&format!(\"{:?}\",&(\na / (a - 5)\n)));";
+        assert_eq!(told("let a = 5;\na / (a - 5)", shown, 2).as_deref(), Some("at line 2 of the cell: a / (a - 5)"));
         assert_eq!(line_in_source("src/lib.rs:107:5"), Some(107));
         assert_eq!(line_in_source("/library/src/lib.rs:107:5"), None);
     }

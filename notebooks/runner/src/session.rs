@@ -330,13 +330,9 @@ fn panic_message(errors: &str) -> (Option<&str>, String) {
 
 /// The failure that a cell is whose value is an error, which then is not shown: only such a value has this debug text.
 fn error_shown(shown: &mut Vec<(String, String)>) -> Option<Failure> {
-    let [(_, text)] = shown.as_slice() else { return None };
-    if !text.starts_with("Err(") {
-        return None;
-    }
-    let failure = Failure::new("Error", text.clone());
-    shown.clear();
-    Some(failure)
+    let is_error = |(mime, text): &(String, String)| mime == "text/plain" && text.starts_with("Err(");
+    let (_, text) = shown.remove(shown.iter().position(is_error)?);
+    Some(Failure::new("Error", text))
 }
 
 #[cfg(test)]
@@ -348,6 +344,10 @@ mod tests {
         let of = |text: &str| vec![("text/plain".to_owned(), text.to_owned())];
         let mut shown = of("Err(Shape)");
         assert!(error_shown(&mut shown).unwrap().value == "Err(Shape)" && shown.is_empty());
+        // Beside what the cell displayed.
+        let picture = ("image/png".to_owned(), "Err(".to_owned());
+        let mut shown = [of("Err(Shape)"), vec![picture.clone()]].concat();
+        assert!(error_shown(&mut shown).is_some() && shown == [picture]);
         for text in ["Ok(1)", "\"Err(1)\"", "[Err(1)]"] {
             assert_eq!(error_shown(&mut of(text)), None, "{text}");
         }

@@ -166,6 +166,11 @@ pub(super) fn show_sources(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Where they are shown.
+pub(super) fn shown_sources(folder: &Path) -> PathBuf {
+    folder.join(SOURCES)
+}
+
 /// Removes what leads to them.
 pub(super) fn forget_sources(folder: &Path) -> io::Result<()> {
     for own in [folder.join(SOURCES), folder.join(SOURCES_BEHIND)] {

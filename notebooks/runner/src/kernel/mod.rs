@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use anyhow::Context;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use zeromq::{
@@ -134,7 +135,7 @@ async fn serve(connection: Connection, installed: Installed, folder: PathBuf) ->
     let ((shell_out, shell_in), (control_out, control_in)) = (shell.split(), control.split());
     tokio::select! {
         ended = send(outgoing, published, shell_out, control_out) => ended,
-        ended = answer(shell_in, &sender, |message| drop(cells.send(message))) => ended,
+        ended = answer(shell_in, &sender, |message| Ok(cells.send(message).context("no cell can run any more")?)) => ended,
         ended = steer(control_in, &sender, &ending) => ended,
         () = beat(&mut heartbeat) => Ok(()),
         () = orphaned() => Ok(()),
@@ -166,7 +167,11 @@ async fn send(
 }
 
 /// Takes requests of the shell channel: answers those that need no cells, and hands on the others.
-async fn answer(mut shell: RouterRecvHalf, sender: &Sender, cells: impl Fn(Message)) -> anyhow::Result<()> {
+async fn answer(
+    mut shell: RouterRecvHalf,
+    sender: &Sender,
+    cells: impl Fn(Message) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     loop {
         let message = match sender.connection.decode(shell.recv().await?) {
             Ok(message) => message,
@@ -177,7 +182,7 @@ async fn answer(mut shell: RouterRecvHalf, sender: &Sender, cells: impl Fn(Messa
         };
         let content = match message.kind() {
             "execute_request" | "complete_request" | "inspect_request" => {
-                cells(message);
+                cells(message)?;
                 continue;
             }
             "kernel_info_request" => information(),

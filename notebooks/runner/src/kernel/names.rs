@@ -10,36 +10,48 @@ use std::fs;
 use std::path::Path;
 
 use syn::visit::Visit;
-use syn::{Field, ImplItemFn, ItemFn, ItemImpl, Visibility};
+use syn::{Field, ImplItemFn, ItemEnum, ItemFn, ItemImpl, ItemStruct, Visibility};
 
 /// What the sources of the library say of names.
 #[derive(Default)]
 pub(super) struct Names {
     public: HashSet<String>,
     private: HashSet<String>,
+    /// The library's public types.
+    types: HashSet<String>,
+    /// The functions of the standard library.
+    standard: HashSet<String>,
     /// How often a name is called.
     calls: HashMap<String, usize>,
 }
 
-impl Names {
-    /// The names in all sources below a folder. What cannot be read has none.
-    pub(super) fn of(folder: &Path) -> Self {
-        let mut names = Self::default();
-        names.read(folder);
-        names
-    }
+/// What a completion is offered for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Receiver {
+    /// A variable of a type of the library.
+    Library,
+    /// A variable of another type.
+    Other,
+    /// Any other expression, or a path.
+    Unknown,
+}
 
-    fn read(&mut self, place: &Path) {
-        if place.is_dir() {
-            fs::read_dir(place).into_iter().flatten().flatten().for_each(|entry| self.read(&entry.path()));
-        } else if place.extension().is_some_and(|ending| ending == "rs")
-            && let Ok(file) = fs::read_to_string(place).map_err(drop).and_then(|text| {
-                self.count(&text);
-                syn::parse_file(&text).map_err(drop)
-            })
-        {
-            self.visit_file(&file);
+impl Names {
+    /// The names in all sources below the library's folder, and below that of the standard library. What cannot be read has none.
+    pub(super) fn of(library: &Path, standard: &Path) -> Self {
+        let mut names = Self::default();
+        each_source(library, &mut |text| {
+            names.count(text);
+            if let Ok(file) = syn::parse_file(text) {
+                names.visit_file(&file);
+            }
+        });
+        for part in ["alloc/src", "core/src", "std/src"] {
+            each_source(&standard.join(part), &mut |text| {
+                names.standard.extend(text.split("fn ").skip(1).map(|behind| name(behind).to_owned()));
+            });
         }
+        names
     }
 
     fn count(&mut self, text: &str) {
@@ -56,18 +68,54 @@ impl Names {
         names.insert(name.to_string());
     }
 
-    /// What of the offered codes is a public name, each once: those of the library first, and the most called first.
-    pub(super) fn offered<'a>(&self, codes: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    fn note_type(&mut self, name: &impl ToString, visibility: &Visibility) {
+        if matches!(visibility, Visibility::Public(_)) {
+            self.types.insert(name.to_string());
+        }
+    }
+
+    /// What stands `before` the name, where `kind_of` tells the types of variables.
+    pub(super) fn receiver(&self, before: &str, kind_of: impl FnOnce(&str) -> Option<String>) -> Receiver {
+        let Some(before) = before.strip_suffix('.') else { return Receiver::Unknown };
+        let begin = before.rfind(|letter: char| !is_of_name(letter) && letter != '.').map_or(0, |at| at + 1);
+        let Some(kind) = kind_of(&before[begin..]) else { return Receiver::Unknown };
+        // The type itself, and not those that it is made of.
+        let kind = kind.trim_start_matches('&').split('<').next().unwrap_or_default();
+        let kind = kind.rsplit(|letter: char| !is_of_name(letter)).next().unwrap_or_default();
+        if self.types.contains(kind) { Receiver::Library } else { Receiver::Other }
+    }
+
+    /// What of the offered codes is a public name, each once: those of the library first, and the most called first. Whose a
+    /// name is, is not said. A name that the library keeps to itself is its own unless the receiver is another's, or the
+    /// standard library has it, too.
+    pub(super) fn offered<'a>(&self, codes: impl Iterator<Item = &'a str>, receiver: Receiver) -> Vec<&'a str> {
+        let is_own = |name: &str| match receiver {
+            Receiver::Library => true,
+            Receiver::Other => false,
+            Receiver::Unknown => !self.standard.contains(name),
+        };
+        let is_kept = |name: &str| self.private.contains(name) && !self.public.contains(name) && is_own(name);
         let mut seen = HashSet::new();
-        let names = codes.map(name).filter(|name| !self.private.contains(*name) || self.public.contains(*name));
-        let mut names: Vec<&str> = names.filter(|name| !name.is_empty() && seen.insert(*name)).collect();
-        names.sort_by_key(|name| (!self.public.contains(*name), Reverse(self.calls.get(*name)), *name));
+        let mut names: Vec<&str> =
+            codes.map(name).filter(|name| !name.is_empty() && !is_kept(name) && seen.insert(*name)).collect();
+        let is_later = |name: &str| receiver != Receiver::Other && !self.public.contains(name);
+        names.sort_by_key(|name| (is_later(name), Reverse(self.calls.get(*name)), *name));
         names
     }
 }
 
-/// The functions and fields that have a visibility of their own. Those of a trait have the trait's.
+/// The types, and the functions and fields that have a visibility of their own. Those of a trait have the trait's.
 impl<'ast> Visit<'ast> for Names {
+    fn visit_item_struct(&mut self, item: &'ast ItemStruct) {
+        self.note_type(&item.ident, &item.vis);
+        syn::visit::visit_item_struct(self, item);
+    }
+
+    fn visit_item_enum(&mut self, item: &'ast ItemEnum) {
+        self.note_type(&item.ident, &item.vis);
+        syn::visit::visit_item_enum(self, item);
+    }
+
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
         if item.trait_.is_none() {
             syn::visit::visit_item_impl(self, item);
@@ -86,6 +134,17 @@ impl<'ast> Visit<'ast> for Names {
         if let Some(name) = &field.ident {
             self.note(name, &field.vis);
         }
+    }
+}
+
+/// Reads the sources in Rust below a folder.
+fn each_source(place: &Path, read: &mut impl FnMut(&str)) {
+    if place.is_dir() {
+        fs::read_dir(place).into_iter().flatten().flatten().for_each(|entry| each_source(&entry.path(), read));
+    } else if place.extension().is_some_and(|ending| ending == "rs")
+        && let Ok(text) = fs::read_to_string(place)
+    {
+        read(&text);
     }
 }
 
@@ -111,7 +170,10 @@ mod tests {
                       pub fn matmul(&self) { self.own(); }\n    fn own(&self) {}\n    pub(crate) fn inner(&self) {}\n}\n\
                       impl Clone for Stream {\n    fn clone(&self) -> Self { x.matmul(); x.matmul(); y.wait() }\n}\n";
         fs::write(folder.path().join("stream.rs"), source).unwrap();
-        let names = Names::of(folder.path());
+        let standard = folder.path().join("standard");
+        fs::create_dir_all(standard.join("core/src")).unwrap();
+        fs::write(standard.join("core/src/lib.rs"), "impl X { pub const unsafe fn own(&self) {} }").unwrap();
+        let names = Names::of(&folder.path().join("stream.rs"), &standard);
         let codes = [
             "raw",
             "kind",
@@ -123,8 +185,29 @@ mod tests {
             "matmul(&y)",
             "assert!($0)",
         ];
-        let offered = names.offered(codes.into_iter());
-        assert_eq!(offered, ["matmul", "wait", "kind", "assert!", "clone"]);
+        let offered = |receiver| names.offered(codes.into_iter(), receiver);
+        assert_eq!(offered(Receiver::Library), ["matmul", "wait", "kind", "assert!", "clone"]);
+        assert_eq!(offered(Receiver::Unknown), ["matmul", "wait", "kind", "own", "assert!", "clone"]);
+        let of_another = ["matmul", "own", "wait", "assert!", "clone", "inner", "kind", "raw"];
+        assert_eq!(offered(Receiver::Other), of_another);
+    }
+
+    #[test]
+    fn the_receiver_of_a_completion_is_the_variable_before_it() {
+        let kind_of = |name: &str| match name {
+            "stream" => Some("&mut syncscope::Stream<f32>".to_owned()),
+            "list" => Some("Vec<Stream>".to_owned()),
+            _ => None,
+        };
+        let names = Names { types: ["Stream".to_owned()].into(), ..Names::default() };
+        let of = |before| names.receiver(before, kind_of);
+        assert_eq!(
+            [of("let x = stream."), of("list."), of("f(&list.")],
+            [Receiver::Library, Receiver::Other, Receiver::Other]
+        );
+        for unknown in ["list.iter().", "stream", "Instant::", "other.", "self.list.", "."] {
+            assert_eq!(of(unknown), Receiver::Unknown, "{unknown}");
+        }
     }
 
     #[test]

@@ -20,8 +20,9 @@ const CARGO_HOME: &str = "CARGO_HOME";
 const OWN_HOME: &str = "SYNCSCOPE_CARGO_HOME";
 
 /// rust-analyzer, which asks for one platform, hears of the packages that it needs. What fails to compile is told by a build
-/// as by a check, which would first check all dependencies: they are only built, by a profile of their own. And an error that a
-/// `?` returns says where that was.
+/// as by a check, which would first check all dependencies: they are only built, by a profile of their own. An error that a
+/// `?` returns says where that was, a cell that awaits drops the result that evcxr's own code has, and what a cell prints without
+/// an end of the line is there when it is over.
 const CARGO: &str = r#"#!/bin/sh
 behind=${0%/*}/behind/cargo
 if [ -n "$SYNCSCOPE_CARGO_HOME" ]; then export CARGO_HOME="$SYNCSCOPE_CARGO_HOME"; else unset CARGO_HOME; fi
@@ -42,7 +43,10 @@ build)
     sed '/ From<T> for EvcxrUserCodeError {$/,/^ *}$/{
 s/fn from(error: T)/#[track_caller] &/
 s/eprintln!("\({[^}]*}\)", error)/eprintln!("\1\\u{1}at {}", error, std::panic::Location::caller())/
-}' src/lib.rs >src/lib.rs.new && mv src/lib.rs.new src/lib.rs
+}
+/evcxr_tokio_runtime/,/mutex\.lock()/s/\bmatch\b/let _ = match/
+s/^evcxr_variable_store$/let _ = std::io::Write::flush(\&mut std::io::stdout()); &/
+' src/lib.rs >src/lib.rs.new && mv src/lib.rs.new src/lib.rs
     ;;
 check)
     shift
@@ -113,7 +117,9 @@ mod tests {
     /// The lines that evcxr generates, below such of a cell.
     const GENERATED: &str = "impl<T> From<T> for Own {\nfn from(error: T) -> Self {\n    eprintln!(\"{}\", error);\n}\n}\n            \
                              impl<T: std::fmt::Display> From<T> for EvcxrUserCodeError {\n                fn from(error: T) -> \
-                             Self {\n                    eprintln!(\"{}\", error);\n                    Own\n                }\n            }\n";
+                             Self {\n                    eprintln!(\"{}\", error);\n                    Own\n                }\n            }\n\
+                             match of_the_cell {}\nlazy_arc(\"evcxr_tokio_runtime\", ||\nnew()); match\nmutex.lock() { Ok(a) => a }\n\
+                             .block_on(async {\nmatch of_the_cell {}\n});\nevcxr_variable_store\n}\n";
 
     #[test]
     fn asking_about_a_dependency_keeps_the_versions_and_a_build_says_where_errors_were_returned() {
@@ -146,6 +152,9 @@ mod tests {
         let from = "#[track_caller] fn from(error: T)";
         let said = "eprintln!(\"{}\\u{1}at {}\", error, std::panic::Location::caller());";
         assert!(made.matches(from).count() == 1 && made.matches(said).count() == 1, "{made}");
+        assert!(made.contains("\nnew()); let _ = match\nmutex.lock()"), "{made}");
+        assert_eq!(made.matches("\nmatch of_the_cell {}\n").count(), 2, "{made}");
+        assert!(made.contains("std::io::Write::flush(&mut std::io::stdout()); evcxr_variable_store\n}"), "{made}");
         assert!(!run("rustup", &["which", "cargo"]).status.success());
         assert_eq!(run("rustup", &["+nightly", "which", "cargo"]).stdout, b"rustup +nightly which cargo\n");
         put(folder.path(), &[]).unwrap();

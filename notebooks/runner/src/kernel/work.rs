@@ -1,7 +1,8 @@
 //! The thread that cells run on, one after the other, with completions and documentation between them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
@@ -9,12 +10,15 @@ use serde_json::{Value, json};
 
 use super::folder::{self, Installed};
 use super::live::Live;
-use super::names::Names;
+use super::names::{Names, Receiver};
 use super::wire::Message;
 use super::{Sender, byte_at, character_at, start};
 use crate::file::{Failure, Left};
 use crate::library;
 use crate::session::{Control, Session};
+
+/// What a cell is told whose evaluation fails, and not the cell.
+const PANICKED: &str = "the kernel, and not the cell, failed by a panic; its log says where";
 
 /// Makes the session and works through requests.
 pub(super) struct Worker {
@@ -43,7 +47,7 @@ struct Cells {
 
 impl Worker {
     /// Works until the kernel ends.
-    pub(super) fn work(self, requests: &Receiver<Message>) {
+    pub(super) fn work(self, requests: &mpsc::Receiver<Message>) {
         let live = Live::new(self.sender.clone());
         let mut cells = self.begin(&live).map_err(|error| Failure::new("Kernel", format!("{error:#}")));
         let mut count = 0;
@@ -58,10 +62,11 @@ impl Worker {
                 }
                 kind => {
                     let answer = match &mut cells {
-                        Ok(cells) if kind == "complete_request" => self.complete(cells, &request.content),
-                        Ok(cells) => inspect(cells, &request.content),
+                        Ok(cells) if kind == "complete_request" => caught(|| self.complete(cells, &request.content)),
+                        Ok(cells) => caught(|| inspect(cells, &request.content)),
                         Err(_) => None,
                     };
+                    let answer = answer.flatten();
                     let none = || {
                         json!({
                             "status": "ok", "matches": [], "cursor_start": request.content["cursor_pos"],
@@ -102,7 +107,9 @@ impl Worker {
                     self.sender.publish(request, "stream", &text);
                 }
                 let code = library::resolved(code, &cells.folder, &cells.installed, &cells.library);
-                cells.session.run(&code)
+                let panicked = || Failure::new("Kernel", PANICKED.to_owned());
+                let nothing = || Left { failure: Some(panicked()), ..Left::default() };
+                caught(|| cells.session.run(&code)).unwrap_or_else(nothing)
             }
             Err(failure) => Left { failure: Some(failure.clone()), ..Left::default() },
         };
@@ -127,9 +134,15 @@ impl Worker {
         let code = request["code"].as_str()?;
         let position = byte_at(code, request["cursor_pos"].as_u64()?);
         let found = cells.session.context.completions(code, position).ok()?;
-        let sources = || Names::of(&self.folder.join(start::LIBRARY).join("src"));
+        let sources = || Names::of(&self.folder.join(start::LIBRARY).join("src"), &folder::shown_sources(&self.folder));
         let names = cells.names.get_or_insert_with(sources);
-        let matches = names.offered(found.completions.iter().map(|completion| completion.code.as_str()));
+        let kind_of = |name: &str| {
+            let mut variables = cells.session.context.variables_and_types();
+            variables.find_map(|(variable, kind)| (variable == name).then(|| kind.to_owned()))
+        };
+        let receiver =
+            code.get(..found.start_offset).map_or(Receiver::Unknown, |before| names.receiver(before, kind_of));
+        let matches = names.offered(found.completions.iter().map(|completion| completion.code.as_str()), receiver);
         Some(json!({
             "status": "ok", "matches": matches, "metadata": {},
             "cursor_start": character_at(code, found.start_offset), "cursor_end": character_at(code, found.end_offset),
@@ -137,13 +150,18 @@ impl Worker {
     }
 
     /// Answers the cells that wait behind one that failed: they do not run.
-    fn abort(&self, requests: &Receiver<Message>) {
+    fn abort(&self, requests: &mpsc::Receiver<Message>) {
         while let Ok(request) = requests.try_recv() {
             self.sender.state(&request, "busy");
             self.sender.reply(&request, &json!({"status": "aborted"}));
             self.sender.state(&request, "idle");
         }
     }
+}
+
+/// What a call came to, unless it panicked: rust-analyzer may, on code that is not whole.
+fn caught<T>(call: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(call)).ok()
 }
 
 /// The documentation of the item whose name the cursor is in or behind.
