@@ -56,6 +56,7 @@ CELLS = [
     ("let six = 6; print!(\"no end\");", None, [], "no end", ""),
     # What cannot be kept, without a compilation.
     ("let f = |a: i32| a + 1;", "CompileError", ["Box it", "`f` is a closure"], "", ""),
+    ("let lazy = (0..5).map(|x| x * 2);", "CompileError", ["collect", "`lazy` has the type `std::iter::Map<"], "", ""),
     ("let f = |a: i32| a + 1;\nlet f = f(2);\nf", None, [], "", "3"),
     ("let f: Box<dyn Fn(i32) -> i32> = Box::new(|a| a + 1);\nf(1)", None, [], "", "2"),
     ("kept.clone()", None, [], "", "kept"),

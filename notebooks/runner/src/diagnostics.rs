@@ -94,6 +94,27 @@ pub(crate) fn closure_kept(code: &str) -> Option<Failure> {
     Some(Failure::new("CompileError", text))
 }
 
+/// What evcxr says of a cell, where it knows no type to keep a variable by in words that help.
+pub(crate) fn of_evcxr(said: &str) -> String {
+    let variable = said.strip_prefix("The variable `").and_then(|said| said.split_once("` "));
+    let unkept = variable.and_then(|(name, said)| {
+        let kind = said.strip_prefix("has type `").and_then(|said| said.split_once("` which cannot be persisted"));
+        let is_closure = said.starts_with("is a closure, which cannot be persisted");
+        kind.map(|(kind, _)| (name, format!("has the type `{kind}`")))
+            .or(is_closure.then(|| (name, "is a closure".to_owned())))
+    });
+    unkept.map_or_else(
+        || said.to_owned(),
+        |(name, is)| {
+            format!(
+                "the variable `{name}` {is}, whose type has no name, so it cannot be kept for later cells\nKeep what has a \
+                 type: a function in a box (`let f: Box<dyn Fn(i32) -> i32> = Box::new(f);`), what an iterator gives in a \
+                 list (`.collect::<Vec<_>>()`). Or put braces around the lines that use it."
+            )
+        },
+    )
+}
+
 /// The one variable that a statement makes, and whether it is a closure by its value alone.
 fn variable(statement: &Stmt) -> Option<(String, bool)> {
     let Stmt::Local(local) = statement else { return None };
@@ -129,6 +150,15 @@ mod tests {
         ] {
             assert!(closure_kept(kept).is_none(), "{kept}");
         }
+    }
+
+    #[test]
+    fn a_variable_that_evcxr_cannot_keep_is_told_by_its_type() {
+        let of = |rest| of_evcxr(&format!("The variable `f` {rest}"));
+        let boxed = of("has type `Box<impl Fn(i32)>` which cannot be persisted.\nYou might");
+        assert!(boxed.contains("`f` has the type `Box<impl Fn(i32)>`, whose") && boxed.contains("collect"), "{boxed}");
+        assert!(of("is a closure, which cannot be persisted.\nYou").contains("`f` is a closure, whose"));
+        assert_eq!(of("was moved"), "The variable `f` was moved");
     }
 
     #[test]

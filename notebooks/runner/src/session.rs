@@ -17,7 +17,7 @@ use evcxr::{CommandContext, Error, EvalContext, EvalOutputs};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::cells::{self, marks};
-use crate::diagnostics::{closure_kept, not_compiled, unparsed};
+use crate::diagnostics::{closure_kept, not_compiled, of_evcxr, unparsed};
 use crate::file::{Failure, Left, panicked_at, said};
 use crate::places;
 
@@ -176,7 +176,7 @@ impl Session {
                 let text = format!("{errors}\nThe process of the cells ended ({how}).\n{lost}");
                 Some(Failure::new("ProcessEnded", text.trim_start().to_owned()))
             }
-            (_, Some(other)) => Some(Failure::new("CompileError", other.to_string())),
+            (_, Some(other)) => Some(Failure::new("CompileError", of_evcxr(&other.to_string()))),
             (_, None) if asked => {
                 let kept = "The variables are kept, but for those that the cell took.";
                 Some(Failure::new("Interrupted", format!("{INTERRUPTED}, and what measured ended early. {kept}")))

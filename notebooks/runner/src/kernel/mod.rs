@@ -135,7 +135,7 @@ async fn serve(connection: Connection, installed: Installed, folder: PathBuf) ->
     let ((shell_out, shell_in), (control_out, control_in)) = (shell.split(), control.split());
     tokio::select! {
         ended = send(outgoing, published, shell_out, control_out) => ended,
-        ended = answer(shell_in, &sender, |message| Ok(cells.send(message).context("no cell can run any more")?)) => ended,
+        ended = answer(shell_in, &sender, |message| cells.send(message).context("no cell can run any more")) => ended,
         ended = steer(control_in, &sender, &ending) => ended,
         () = beat(&mut heartbeat) => Ok(()),
         () = orphaned() => Ok(()),
