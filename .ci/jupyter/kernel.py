@@ -51,7 +51,7 @@ CELLS = [
     # A value that fails while it is shown, and an error beside what the cell displays.
     ("let five = std::hint::black_box(5);\n\nfive / (five - 5)", "Panic", ["at line 3 of the cell: five / (five - 5)", "divide by zero"], "", ""),
     ("Device::open(\"cpu:0\")?.evcxr_display();\nErr::<(), _>(\"zz9\")", "Error", ["Err(\"zz9\")"], "", ""),
-    # What a cell prints without an end is its own, and what it awaits.
+    # What a cell prints without an end of the line is its own.
     ("print!(\"no end\");", None, [], "no end", ""),
     ("let six = 6; print!(\"no end\");", None, [], "no end", ""),
     # What cannot be kept, without a compilation.

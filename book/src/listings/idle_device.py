@@ -2,8 +2,8 @@ import time
 
 import torch
 
-# Every device has a second stream. Few machines have a second device.
 LOOPS = 100
+# Every device has a second stream. Few machines have a second device.
 busy, idle = torch.cuda.Stream(), torch.cuda.Stream()
 
 

@@ -163,6 +163,8 @@ fn a_gate_tells_calls_that_wait_from_those_that_do_not() {
         |part: &str| calls.into_iter().filter(|call| yes(&found[&format!("{part} {call}")])).collect::<Vec<_>>();
     assert_eq!(which("blocks"), ["item", "event"]);
     assert_eq!(which("blocks-other"), ["wait-other"]);
+    // The work may be over before a busy machine comes to the call: a wait may be missing, and none may be there too many.
+    assert!(which("recorded").iter().all(|call| ["item", "event"].contains(call)));
     assert_eq!(found.len(), 30);
 }
 
