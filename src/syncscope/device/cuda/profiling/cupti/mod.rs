@@ -6,6 +6,9 @@
 //! the work and the waits. CUPTI's clock is read beside the host's at the begin and at the end, the closest of several pairs of
 //! readings each time, and its times are put on the host's clock along the line through both.
 //!
+//! Before that a kernel is launched that does nothing: CUPTI takes some milliseconds to prepare with the first one after its records are
+//! enabled, and they are not the recorded program's.
+//!
 //! # Limits
 //! What is kept of records has a bound (see [`kept`](crate::device::kept)). Beside it there are buffers of at most 64 MiB,
 //! and what CUPTI keeps of its own. What is more is counted as dropped. Records are read as their buffers come back, so that
@@ -32,12 +35,14 @@ use buffers::{Collecting, DrainedRecords};
 use calls::{Seen, Watching};
 use records::{OWN, Ran};
 
-use crate::device::cuda::driver::exit;
 use crate::device::cuda::driver::libraries::Library;
+use crate::device::cuda::driver::{Argument, Stream, exit};
 use crate::device::cuda::gpu::Gpu;
+use crate::device::cuda::kernels::Kernel;
 use crate::device::kept::ChunkedVec;
 use crate::device::lock;
 use crate::device::tracer::{ActivitySource, CallInfo, DeviceWork, Kind, Stall, Traced, TracedCall, Tracer};
+use crate::error::DeviceError;
 
 const KINDS: [CUpti_ActivityKind; 7] = [
     CUpti_ActivityKind::CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
@@ -85,13 +90,17 @@ impl Cupti {
         // Safety: as above.
         check("cuptiGetVersion", unsafe { sys::cuptiGetVersion(&mut version) })?;
         let collecting = Mutex::new(Some(Collecting::begin(context)?));
-        let begin = RecordReader::take()?;
         for kind in KINDS {
             // Safety: takes a number; what was enabled before a failure is disabled again.
             check("cuptiActivityEnable", unsafe { sys::cuptiActivityEnable(kind) }).inspect_err(|_| disable())?;
         }
         let mut label = format!("activity records of CUPTI, interface version {version}");
         let watching = Watching::begin(tracer).map_err(|why| label += &format!("; no calls of other libraries: {why}"));
+        calls::enter_own();
+        // Where this fails, the recording begins with what CUPTI prepares.
+        let _ = launch_nothing(gpu);
+        calls::leave_own();
+        let begin = RecordReader::take().inspect_err(|_| disable())?;
         let (watching, tracer, gpu) = (watching.ok(), tracer.clone(), gpu.clone());
         Ok((Self { collecting, watching, tracer, gpu, begin }, label))
     }
@@ -226,6 +235,11 @@ impl ActivitySource for Cupti {
             self.stop();
         }
     }
+}
+
+fn launch_nothing(gpu: &Gpu) -> Result<(), DeviceError> {
+    let (function, nanoseconds) = (gpu.kernels.function(Kernel::SPIN)?, 0_u64);
+    Stream::new(&gpu.context)?.launch_bare(function, 1, &mut [Argument::of(&nanoseconds)])
 }
 
 fn disable() {
