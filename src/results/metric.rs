@@ -127,6 +127,11 @@ impl<'a> Metric<'a> {
     pub fn is_difference(&self) -> bool {
         matches!(self.spec.provenance, Provenance::Derived { derivation: Derivation::Difference, .. })
     }
+
+    /// Whether it is a difference that nothing shows to be other than 0.
+    pub fn may_be_zero(&self) -> bool {
+        self.is_difference() && !self.estimate().is_ok_and(|estimate| estimate.excludes_zero())
+    }
 }
 
 fn share(samples: &[f64], estimate: Estimate) -> Estimate {

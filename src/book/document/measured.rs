@@ -144,7 +144,7 @@ impl Measured<'_> {
             Err("the units differ")
         } else if !self.mismatches.is_empty() {
             Err("measured with other parameters")
-        } else if self.metric.is_difference() && !self.estimate.excludes_zero() {
+        } else if self.metric.may_be_zero() {
             Err("the difference may be 0")
         } else if ratio.is_finite() && ratio > 0.0 {
             Ok(ratio)

@@ -124,9 +124,7 @@ impl<'a> Resolved<'a> {
     /// The value in its unit; a difference whose interval contains 0 is not written as a number.
     pub(super) fn in_words(&self) -> String {
         match &self.source {
-            OperandSource::Row { metric, .. }
-                if metric.is_difference() && metric.estimate().is_ok_and(|estimate| !estimate.excludes_zero()) =>
-            {
+            OperandSource::Row { metric, .. } if metric.may_be_zero() && metric.estimate().is_ok() => {
                 if metric.spec.unit == Unit::Seconds { "no measurable time" } else { "nothing measurable" }.to_owned()
             }
             OperandSource::Fixed { written, is_count: true, .. } => written.clone(),

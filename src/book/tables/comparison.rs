@@ -332,10 +332,7 @@ fn mismatches(other: &Measured<'_>, own: &Measured<'_>) -> Vec<String> {
 
 /// This system's median over the other's, where both are of one kind and greater than 0.
 fn ratio((own, own_system): (&Metric<'_>, &str), (other, other_system): (&Metric<'_>, &str)) -> Cell {
-    let may_be_zero = |metric: &Metric<'_>| {
-        metric.is_difference() && !metric.estimate().is_ok_and(|estimate| estimate.excludes_zero())
-    };
-    if may_be_zero(own) || may_be_zero(other) {
+    if own.may_be_zero() || other.may_be_zero() {
         return no_ratio("the difference may be 0");
     }
     if own.spec.unit != other.spec.unit || !matches!(own.spec.unit, Unit::Seconds | Unit::BytesPerSecond) {

@@ -1,11 +1,14 @@
 //! A matrix of a document's plot for the results of one machine: a table of yes (✓) and no (✗).
+//!
+//! A row holds measurements of more parameters than it names: a call with each kind of memory and each size. Where these decide,
+//! there is a row for all that agree, which names them.
 
 use std::collections::HashSet;
 
 use super::figure::Drawn;
 use super::left_out::unmeasured;
 use crate::document::{Matrix, MatrixColumn};
-use crate::in_order::grouped;
+use crate::in_order::{each_once, grouped};
 use crate::present::{Cell, Column, Missing, Role, Table, TableRow};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Parameter, Parameters, Results};
 use crate::units::{byte_size, counted};
@@ -34,8 +37,7 @@ fn matrix_table(matrix: &Matrix, title: &str, results: &Results) -> Table {
     let lookup = results.lookup_of(system(matrix, results));
     let found = selected(&matrix.id, &matrix.select, &lookup).into_iter();
     let found = grouped(found.map(|(spec, metric)| (own(matrix, &spec.parameters), (spec, metric)))).into_iter();
-    let cells = |(select, metrics)| Cells { label: label(matrix, &select), select, metrics };
-    let shown: Vec<Cells<'_>> = found.map(cells).collect();
+    let shown: Vec<Cells<'_>> = found.flat_map(|(select, metrics)| agreeing(matrix, &select, metrics)).collect();
     let most = shown.iter().filter_map(trials).max();
     let rows = shown.iter().map(|row| {
         let few = trials(row).filter(|trials| most.is_some_and(|most| 2 * trials < most));
@@ -81,14 +83,113 @@ fn own(matrix: &Matrix, parameters: &Parameters) -> Parameters {
 }
 
 fn label(matrix: &Matrix, select: &Parameters) -> String {
-    let values = matrix.rows.iter().filter_map(|name| {
-        let value = select.get(name)?;
-        match (name.as_str(), value) {
-            ("bytes", Parameter::Integer(bytes)) => Some(byte_size(*bytes as f64)),
-            _ => Some(value.to_string()),
-        }
-    });
+    let values = matrix.rows.iter().filter_map(|name| Some(written(name, select.get(name)?)));
     values.collect::<Vec<_>>().join(", ")
+}
+
+/// The parameter that is a number of bytes.
+const BYTES: &str = "bytes";
+
+fn written(name: &str, value: &Parameter) -> String {
+    match (name, value) {
+        (BYTES, Parameter::Integer(bytes)) => byte_size(*bytes as f64),
+        _ => value.to_string(),
+    }
+}
+
+/// The rows of what `select` selects: one where the cells are the same whatever else differs between its measurements.
+fn agreeing<'a>(matrix: &Matrix, select: &Parameters, metrics: Vec<Found<'a>>) -> Vec<Cells<'a>> {
+    let label = label(matrix, select);
+    let row = |label: String, metrics| Cells { select: select.clone(), label, metrics };
+    let Some(names) = deciding(matrix, &metrics) else { return vec![row(label, metrics)] };
+    let key = |spec: &MetricSpec| names.clone().map(|name| spec.parameters.get(name).cloned());
+    let each = grouped(metrics.into_iter().map(|found| (key(found.0), found)));
+    let mut rows: Vec<(Vec<Says>, Vec<Pair>, Vec<Found<'a>>)> = Vec::new();
+    for (pair, metrics) in &each {
+        let says = answers(matrix, metrics);
+        match rows.iter_mut().find(|(known, ..)| *known == says) {
+            Some((_, pairs, all)) => {
+                pairs.push(pair.clone());
+                all.extend(metrics.iter().cloned());
+            }
+            None => rows.push((says, vec![pair.clone()], metrics.clone())),
+        }
+    }
+    if let [_] = &rows[..] {
+        return rows.into_iter().map(|(_, _, metrics)| row(label.clone(), metrics)).collect();
+    }
+    let all: Vec<Pair> = each.into_iter().map(|(pair, _)| pair).collect();
+    let named = |pairs: &[Pair]| format!("{label}: {}", in_words(names, pairs, &all));
+    rows.into_iter().map(|(_, pairs, metrics)| row(named(&pairs), metrics)).collect()
+}
+
+/// The values of two parameters.
+type Pair = [Option<Parameter>; 2];
+
+/// What measurements say together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Says {
+    Nothing,
+    No,
+    Yes,
+    Both,
+}
+
+/// What the measurements of a row say in each column.
+fn answers(matrix: &Matrix, metrics: &[Found<'_>]) -> Vec<Says> {
+    let columns = matrix.columns.iter().filter(|column| column.id.is_none());
+    let says = |column: &MatrixColumn| {
+        let (yes, all, _) = counted_in(metrics.iter(), matrix, column);
+        match (yes, all) {
+            (_, 0) => Says::Nothing,
+            (0, _) => Says::No,
+            _ if yes == all => Says::Yes,
+            _ => Says::Both,
+        }
+    };
+    columns.map(says).collect()
+}
+
+/// The one or two parameters that differ between the measurements of a row beside those that the matrix names; a size is the last.
+fn deciding<'a>(matrix: &Matrix, metrics: &[Found<'a>]) -> Option<[&'a str; 2]> {
+    let is_other = |name: &&str| !matrix.rows.iter().chain(&matrix.across).any(|own| own == name);
+    let values = |name: &str| each_once(metrics.iter().map(|(spec, _)| spec.parameters.get(name)));
+    let names = each_once(metrics.iter().flat_map(|(spec, _)| spec.parameters.keys().map(String::as_str)));
+    let mut names: Vec<&str> = names.into_iter().filter(is_other).filter(|name| values(name).len() > 1).collect();
+    names.sort_by_key(|name| *name == BYTES);
+    match names[..] {
+        [one] => Some([one; 2]),
+        [one, other] => Some([one, other]),
+        _ => None,
+    }
+}
+
+/// Some of `all` pairs of values of two parameters: `pinned; pageable of 4 B`.
+fn in_words(names: [&str; 2], pairs: &[Pair], all: &[Pair]) -> String {
+    let word = |place: usize, value: &Option<Parameter>| match value {
+        Some(value) => written(names[place], value),
+        None => "none".to_owned(),
+    };
+    let seconds = |pairs: &[Pair], first: &Option<Parameter>| -> Vec<String> {
+        pairs.iter().filter(|pair| pair[0] == *first).map(|pair| word(1, &pair[1])).collect()
+    };
+    let firsts = each_once(pairs.iter().map(|pair| pair[0].clone()));
+    let whole = |first: &Option<Parameter>| seconds(pairs, first).len() == seconds(all, first).len();
+    let mut of: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    for first in &firsts {
+        let with = if whole(first) { Vec::new() } else { seconds(pairs, first) };
+        match of.iter_mut().find(|(_, known)| *known == with) {
+            Some((firsts, _)) => firsts.push(word(0, first)),
+            None => of.push((vec![word(0, first)], with)),
+        }
+    }
+    let every = each_once(all.iter().map(|pair| &pair[0])).len() == firsts.len();
+    let parts = of.iter().map(|(firsts, with)| match (&with[..], &of[..]) {
+        ([], _) => firsts.join(", "),
+        (_, [_]) if every => with.join(", "),
+        _ => format!("{} of {}", firsts.join(", "), with.join(", ")),
+    });
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 /// How many trials each measurement of a row has: the fewest.
@@ -99,20 +200,7 @@ fn trials(row: &Cells<'_>) -> Option<usize> {
 /// All trials of the measurements of a row in one column. Where they differ, the share of yes.
 fn cell(row: &Cells<'_>, matrix: &Matrix, column: &MatrixColumn, lookup: &Lookup<'_>) -> Cell {
     let other = column.id.as_ref().map(|id| selected(id, &row.select, lookup));
-    let value = matrix.across.as_ref().zip(column.value.as_ref());
-    let is_here = |spec: &MetricSpec| value.is_none_or(|(across, value)| spec.parameters.get(across) == Some(value));
-    let here = other.as_ref().unwrap_or(&row.metrics).iter().filter(|(spec, _)| is_here(spec));
-    let (mut yes, mut all, mut missing) = (0, 0, None);
-    for (_, metric) in here {
-        match metric {
-            Ok(metric) => {
-                let samples = metric.samples();
-                yes += samples.iter().filter(|sample| **sample > 0.5).count();
-                all += samples.len();
-            }
-            Err(reason) => missing = missing.or(Some(reason)),
-        }
-    }
+    let (yes, all, missing) = counted_in(other.as_ref().unwrap_or(&row.metrics).iter(), matrix, column);
     match missing.filter(|_| all == 0) {
         Some(MissingReason::NotApplicable(_)) => Cell::Nothing,
         Some(reason) => Cell::Missing(Missing::new(reason.state(), None)),
@@ -123,6 +211,28 @@ fn cell(row: &Cells<'_>, matrix: &Matrix, column: &MatrixColumn, lookup: &Lookup
             yes => format!("{yes} of {all}"),
         }),
     }
+}
+
+/// Of the trials of measurements in one column how many say yes, how many there are, and why the first has none.
+fn counted_in<'a>(
+    metrics: impl Iterator<Item = &'a Found<'a>>,
+    matrix: &Matrix,
+    column: &MatrixColumn,
+) -> (usize, usize, Option<&'a MissingReason>) {
+    let value = matrix.across.as_ref().zip(column.value.as_ref());
+    let is_here = |spec: &MetricSpec| value.is_none_or(|(across, value)| spec.parameters.get(across) == Some(value));
+    let (mut yes, mut all, mut missing) = (0, 0, None);
+    for (_, metric) in metrics.filter(|(spec, _)| is_here(spec)) {
+        match metric {
+            Ok(metric) => {
+                let samples = metric.samples();
+                yes += samples.iter().filter(|sample| **sample > 0.5).count();
+                all += samples.len();
+            }
+            Err(reason) => missing = missing.or(Some(reason)),
+        }
+    }
+    (yes, all, missing)
 }
 
 #[cfg(test)]
@@ -176,12 +286,29 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_of_all_kinds_says_yes_no_or_in_how_many_trials() {
-        let cell =
-            |one: &[f64], other: &[f64]| table(vec![blocks("a", one), blocks("b", other)]).remove(0).cells.remove(0);
-        let text = |text: &str| Cell::Text(text.to_owned());
-        assert_eq!(cell(&[1.0; 3], &[1.0; 3]), text("✓"));
-        assert_eq!(cell(&[0.0; 3], &[0.0; 3]), text("✗"));
-        assert_eq!(cell(&[1.0; 3], &[0.0; 3]), text("3 of 6"));
+    fn a_row_holds_all_kinds_that_agree_and_names_them_where_others_do_not() {
+        let shown = |rows: Vec<Row>| -> Vec<(String, String)> {
+            let text = |cell: Cell| if let Cell::Text(text) = cell { text } else { String::new() };
+            table(rows).into_iter().map(|mut row| (row.label, text(row.cells.remove(0)))).collect()
+        };
+        let pair = |label: &str, cell: &str| (label.to_owned(), cell.to_owned());
+        let (yes, no) = ([1.0; 3], [0.0; 3]);
+        assert_eq!(shown(vec![blocks("a", &yes), blocks("b", &yes)]), [pair("c", "✓")]);
+        assert_eq!(shown(vec![blocks("a", &no), blocks("b", &no)]), [pair("c", "✗")]);
+        assert_eq!(shown(vec![blocks("a", &[1.0, 0.0, 1.0])]), [pair("c", "2 of 3")]);
+        let three = vec![blocks("a", &yes), blocks("b", &no), blocks("d", &yes)];
+        assert_eq!(shown(three), [pair("c: a, d", "✓"), pair("c: b", "✗")]);
+    }
+
+    #[test]
+    fn two_parameters_that_decide_are_told_as_short_as_they_can_be() {
+        let pair = |memory: &str, bytes: u64| -> Pair {
+            [Some(Parameter::Text(memory.to_owned())), Some(Parameter::Integer(bytes))]
+        };
+        let all = ["a", "b"].map(|memory| [4, 1000, 4000].map(|bytes| pair(memory, bytes))).concat();
+        let told = |pairs: &[Pair]| in_words(["memory", "bytes"], pairs, &all);
+        assert_eq!(told(&all[..3]), "a");
+        assert_eq!(told(&[&all[..3], &all[4..]].concat()), "a; b of 1 kB, 4 kB");
+        assert_eq!(told(&[all[1].clone(), all[4].clone()]), "1 kB");
     }
 }

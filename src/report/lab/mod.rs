@@ -51,8 +51,9 @@ pub(super) struct Arguments {
 enum Command {
     /// Run the cells of a lab and grade its checks: points, and why some are missing
     #[command(after_help = format!("\
-The cells run in the installed kernel (in the clone: `{INSTALL}`), each also behind one that failed. A check gives all of its points if it does not fail, and none if it does. Where the notebook is a \
-lab of the course, the checks are the course's own, whatever the notebook holds in their place.
+The cells run in the installed kernel (in the clone: `{INSTALL}`), each also behind one that failed. A check gives all of \
+its points if it does not fail, and none if it does. Where the notebook is a lab of the course, the checks are the course's \
+own, whatever the notebook holds in their place.
 
 Exit codes: 0 with all points, 1 without, 2 where the notebook or the kernel cannot be used.
 
