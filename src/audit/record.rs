@@ -197,7 +197,8 @@ impl RecordReader {
         let (stream, context, stack) = (some(fields.u32()), Some(fields.u32()), some(fields.u32()));
         let (bytes, event) = (fields.u64(), fields.u64());
         self.of_natives.push(fields.u32());
-        let times = RecordedCall { enter, exit, bytes, event, ..RecordedCall::default() };
+        let held = fields.u64();
+        let times = RecordedCall { enter, exit, held, bytes, event, ..RecordedCall::default() };
         self.process.calls.push(RecordedCall { correlation, thread, context, stream, stack, ..times });
     }
 

@@ -78,6 +78,8 @@ pub(crate) struct RecordedCall {
     pub(crate) class: Class,
     pub(crate) enter: u64,
     pub(crate) exit: u64,
+    /// Until when the audit then held the thread up, to look where it was; not after `exit` where it did not.
+    pub(crate) held: u64,
     /// Work with a smaller one was enqueued before.
     pub(crate) correlation: u64,
     pub(crate) thread: u32,
@@ -376,11 +378,7 @@ pub(super) mod by_hand {
             thread: 1,
             context: Some(1),
             stream: Some(1),
-            stack: None,
-            bytes: 0,
-            event: 0,
-            recorded_by: None,
-            operator: None,
+            ..RecordedCall::default()
         }
     }
 }

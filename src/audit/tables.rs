@@ -151,6 +151,7 @@ fn because(place: &IdlePlace) -> String {
     let subject = match (&*place.place, place.cause) {
         ("", IdleCause::Descheduled | IdleCause::Throttled) => "the process".to_owned(),
         ("", IdleCause::Pause) => "the GPU".to_owned(),
+        ("", IdleCause::Audit) => "the audit".to_owned(),
         ("", IdleCause::Rank) => "another rank".to_owned(),
         ("", _) => "a line that is not known".to_owned(),
         (line_of, _) => line(line_of),

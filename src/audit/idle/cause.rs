@@ -43,6 +43,8 @@ pub enum IdleCause {
     PageFault,
     /// It waited for another rank of the job.
     Rank,
+    /// The audit held the program up.
+    Audit,
     /// The program ran its own code.
     Own,
     /// It is not known.
@@ -69,6 +71,7 @@ impl IdleCause {
             Self::Throttled => "has used up its quota of processor time",
             Self::PageFault => "touches new pages of memory",
             Self::Rank => "arrives last at what all ranks do together",
+            Self::Audit => "holds the program up, to look where it is",
             Self::Own => "runs its own code",
             Self::Unknown => "does what is not known",
         }
@@ -101,6 +104,7 @@ impl IdleCause {
             Self::Rank => {
                 "give all ranks as much to do in each iteration; where one is late, look at what it does at its lines"
             }
+            Self::Audit => "audit without `--stacks all`: then the program runs faster",
             Self::Own => "do this in another process or thread, ahead of the device, or less of it",
             Self::Unknown => "audit for longer, so that more samples fall into it",
         }

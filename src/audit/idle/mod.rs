@@ -16,6 +16,8 @@
 //!   so many take here. Several threads that touch pages at once hinder each other: it is up to ten times as much, as long as the
 //!   thread was in the kernel for that.
 //!
+//! Behind a call the audit may hold the thread up, to look where it is: that time is the audit's own.
+//!
 //! A thread without Python works for a line of another: of it and of the main thread, the one that runs tells, else the
 //! main thread.
 //!
@@ -91,6 +93,7 @@ impl IdlePlace {
         match (&*self.place, self.cause) {
             ("", IdleCause::Descheduled | IdleCause::Throttled) => "(the whole process)",
             ("", IdleCause::Pause) => "(the GPU)",
+            ("", IdleCause::Audit) => "(the audit)",
             ("", IdleCause::Rank) => "(another rank)",
             ("", _) => "(no line known)",
             (place, _) => place,
@@ -302,6 +305,7 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
     };
     let behind: Vec<Option<String>> = gaps.iter().map(|gap| gap.waited.map(place_of)).collect();
     let host = shares::host(process, judgements, thread, (from, to));
+    let held = held_up(process, thread);
     let mut pieces: Vec<Piece> = Vec::new();
     let mut short: Vec<ShortGap> = Vec::new();
     for (number, gap) in gaps.iter().enumerate() {
@@ -321,14 +325,24 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
                     let (key, stack) = of_call(IdleCause::of_call(&process.calls[call], &judgements[call]), call);
                     told.add(&key, stack, time, None);
                 }
-                None if own_end - gap.from <= LAUNCHING => match gap.waited {
-                    Some(call) => {
-                        let (key, stack) = of_call(IdleCause::Wait, call);
-                        told.add(&key, stack, time, None);
+                None => {
+                    let (own, rest) = cut((from, to), &held);
+                    let key = Key { place: String::new(), cause: IdleCause::Audit, within: String::new() };
+                    told.add(&key, None, own as f64, None);
+                    let left: u64 = rest.iter().map(|(from, to)| to - from).sum();
+                    match gap.waited {
+                        _ if own_end - gap.from > LAUNCHING => {
+                            let piece =
+                                |(from, to): (u64, u64)| Piece { from, to, gap: number, left: (to - from) as f64 };
+                            pieces.extend(rest.into_iter().map(piece));
+                        }
+                        Some(call) => {
+                            let (key, stack) = of_call(IdleCause::Wait, call);
+                            told.add(&key, stack, left as f64, None);
+                        }
+                        None => between_calls += left,
                     }
-                    None => between_calls += to - from,
-                },
-                None => pieces.push(Piece { from, to, gap: number, left: time }),
+                }
             }
         }
         if between_calls > 0 {
@@ -339,6 +353,31 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
     launching(&short, &ticks, told);
     stood(&mut pieces, &ticks, &behind, told);
     sampled(process, thread, gaps, &pieces, &ticks, &behind, told);
+}
+
+/// When the audit held a thread up.
+fn held_up(process: &Process, thread: Option<u32>) -> Vec<(u64, u64)> {
+    let own = process.calls.iter().filter(|call| thread.is_none_or(|thread| call.thread == thread));
+    let mut held: Vec<(u64, u64)> =
+        own.filter(|call| call.held > call.exit).map(|call| (call.exit, call.held)).collect();
+    held.sort_unstable();
+    held
+}
+
+/// How much of a time lies in others, which follow each other, and what of it lies in none.
+fn cut((from, to): (u64, u64), others: &[(u64, u64)]) -> (u64, Vec<(u64, u64)>) {
+    let (mut within, mut rest, mut at) = (0, Vec::new(), from);
+    for (begin, end) in &others[others.partition_point(|(_, end)| *end <= from)..] {
+        if *begin >= to {
+            break;
+        }
+        let (begin, end) = ((*begin).max(at), (*end).min(to));
+        rest.extend((begin > at).then_some((at, begin)));
+        within += end.saturating_sub(begin);
+        at = at.max(end);
+    }
+    rest.extend((to > at).then_some((at, to)));
+    (within, rest)
 }
 
 /// The segments from the one on that reaches beyond a time.
@@ -642,6 +681,26 @@ mod tests {
         let found = of_gaps(&process, vec![(at, at + 40_000)]);
         let found: Vec<(IdleCause, u64)> = found.iter().map(|place| (place.cause, place.idle_ns)).collect();
         assert_eq!(found, [(IdleCause::Launch, 31_000), (IdleCause::Call, 9_000)]);
+    }
+
+    #[test]
+    fn the_time_for_which_the_audit_holds_a_thread_up_is_its_own() {
+        let mut process = process(|_| seen(Doing::Locked, 0));
+        let at = 5 * MS;
+        let wait = call("cuStreamSynchronize", (at - MS, at), 1);
+        process.calls = vec![RecordedCall { stack: Some(0), thread: 7, held: at + 3 * MS, ..wait }];
+        process.settle();
+        let found = of_gaps(&process, vec![(at, at + 5 * MS)]);
+        let found: Vec<_> = found.iter().map(|place| (place.cause, place.name(), place.idle_ns)).collect();
+        assert_eq!(found, [(IdleCause::Audit, "(the audit)", 3 * MS), (IdleCause::Lock, "train.py:10", 2 * MS)]);
+    }
+
+    #[test]
+    fn a_time_is_cut_by_what_lies_in_it() {
+        let others = [(0, 2), (3, 5), (5, 6), (8, 20)];
+        assert_eq!(cut((1, 10), &others), (6, vec![(2, 3), (6, 8)]));
+        assert_eq!(cut((6, 8), &others), (0, vec![(6, 8)]));
+        assert_eq!(cut((9, 12), &others), (3, vec![]));
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub(crate) mod header {
 /// The kinds of records.
 pub(crate) mod tag {
     /// A watched call: `u64` enter, `u64` exit, `u32` correlation, `u32` thread, `u32` function, `u32` stream, `u32` context,
-    /// `u32` stack, `u64` bytes, `u64` event, `u32` native stack (0 for none).
+    /// `u32` stack, `u64` bytes, `u64` event, `u32` native stack (0 for none), `u64` until when the thread was held up to look where
+    /// it was (that of exit where it was not).
     pub(crate) const CALL: u16 = 1;
     /// The name of a function: `u32` function, text.
     pub(crate) const FUNCTION: u16 = 2;

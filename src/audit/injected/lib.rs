@@ -280,10 +280,11 @@ fn left(cupti: &cupti::Cupti, function: u32, call: &cupti::Call, enter: u64, exi
     let given = unsafe { arguments.read(call.arguments) };
     let stream = given.stream.map_or(NONE, |stream| cupti.stream(call.context, stream, arguments.of_thread));
     named(function, call);
-    let (stack, native) = if arguments.records { (NONE, 0) } else { stack(cupti, exit.saturating_sub(enter), exit) };
+    let none = Looked { stack: NONE, native: 0, until: exit };
+    let Looked { stack, native, until } = if arguments.records { none } else { look(cupti, enter, exit) };
     let fields = Fields::new().u64(enter).u64(exit).u32(call.correlation).u32(system::thread()).u32(function);
     let fields = fields.u32(stream).u32(call.context_number).u32(stack).u64(given.bytes).u64(given.event).u32(native);
-    fields.write(tag::CALL, &[]);
+    fields.u64(until).write(tag::CALL, &[]);
 }
 
 /// Writes the function's name the first time.
@@ -300,19 +301,24 @@ fn named(function: u32, call: &cupti::Call) {
     }
 }
 
-/// Where the program is, if this call's place is taken, and its native stack.
-fn stack(cupti: &cupti::Cupti, duration: u64, exit: u64) -> (u32, u32) {
-    let both = || (taken(), operators::here());
-    match WHICH.load(Ordering::Relaxed) {
-        0 => (NONE, 0),
-        1 if !SAMPLING.falls_in(duration) => (NONE, 0),
-        1 => {
-            let both = both();
-            SAMPLING.taken(exit, cupti.now());
-            both
-        }
-        _ => both(),
+/// Where the program is, if this call's place is taken, its native stack, and how long it took to look.
+struct Looked {
+    stack: u32,
+    native: u32,
+    until: u64,
+}
+
+fn look(cupti: &cupti::Cupti, enter: u64, exit: u64) -> Looked {
+    let which = WHICH.load(Ordering::Relaxed);
+    if which == 0 || (which == 1 && !SAMPLING.falls_in(exit.saturating_sub(enter))) {
+        return Looked { stack: NONE, native: 0, until: exit };
     }
+    let (stack, native) = (taken(), operators::here());
+    let until = cupti.now();
+    if which == 1 {
+        SAMPLING.taken(exit, until);
+    }
+    Looked { stack, native, until }
 }
 
 fn taken() -> u32 {
