@@ -32,7 +32,9 @@ pub(super) fn render_text(pieces: &[Piece]) -> String {
 
 /// What each run answers to a document's question, system by system, and the claims that it contradicts, each with its reason.
 pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Vec<Judgement>]) -> Vec<Value> {
-    let answer = |(place, (results, machine)): (usize, (&Results, &str))| {
+    let said: Vec<Vec<Said>> = machines.named().map(|machine| said(&document.answer, document, machine)).collect();
+    let is_answered = said.iter().flatten().any(|said| said.is_answer);
+    let answer = |place: usize| {
         let claims = document.claims.iter().zip(judged).filter(|(claim, judgements)| {
             let refuted = matches!(judgements.get(place).map(|j| &j.verdict), Some(ClaimVerdict::Refuted));
             refuted && !claim.is_about_figures() && !claim.places.is_empty()
@@ -42,12 +44,12 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
             let [claimed, reason] = [claim.plain(), claim.reason()].map(|words| safe_html(escape(&words)));
             context! { id => claim.id.as_str(), claim => claimed, reason }
         });
-        let lines = said(&document.answer, document, (results, machine));
+        let lines = spoken(&said[place], is_answered);
         let refuted = refuted.collect::<Vec<Value>>();
         let is_answer = !lines.is_empty() || !refuted.is_empty();
         is_answer.then(|| context! { lines, refuted })
     };
-    machines.named().enumerate().filter_map(answer).collect()
+    (0..said.len()).filter_map(answer).collect()
 }
 
 /// What each run advises, system by system, as the lines of a table; nothing of a system that says nothing of any case.
@@ -93,7 +95,20 @@ fn in_a_cell(text: &str) -> String {
 
 /// What sentences of a document say of each machine, system by system.
 pub(super) fn by_machine(sentences: &[Sentence], document: &Document, machines: &Machines<'_>) -> Vec<Value> {
-    machines.named().flat_map(|machine| said(sentences, document, machine)).collect()
+    let said: Vec<Said> = machines.named().flat_map(|machine| said(sentences, document, machine)).collect();
+    spoken(&said, said.iter().any(|said| said.is_answer))
+}
+
+/// What sentences say of a system.
+struct Said {
+    lines: Value,
+    /// Whether one of them was answered.
+    is_answer: bool,
+}
+
+/// The lines; of a system that answers nothing none, where others do: it was run for something else.
+fn spoken(said: &[Said], is_answered: bool) -> Vec<Value> {
+    said.iter().filter(|said| said.is_answer || !is_answered).map(|said| said.lines.clone()).collect()
 }
 
 /// A system of a machine by its name: a figure of one is no figure of another.
@@ -102,13 +117,15 @@ fn heading(results: &Results, machine: &str, system: &str) -> String {
 }
 
 /// What sentences of a document say of each system of a run. Nothing of a system that has nothing to say.
-fn said(all: &[Sentence], document: &Document, (results, machine): (&Results, &str)) -> Vec<Value> {
+fn said(all: &[Sentence], document: &Document, (results, machine): (&Results, &str)) -> Vec<Said> {
     let of_system = |system: &str| {
         let (sentences, undecided) = sentences_of(all, document, results, system);
+        let is_answer = sentences.iter().any(Result::is_ok);
         let sentences = sentences.into_iter().map(|said| said.map_or_else(not_here, |pieces| render_text(&pieces)));
         let undecided = undecided.iter().map(|reason| undecided_by(&escape(reason)));
         let sentences = each_once(sentences.chain(undecided)).into_iter().map(safe_html).collect::<Vec<Value>>();
-        (!sentences.is_empty()).then(|| context! { machine => heading(results, machine, system), sentences })
+        let is_said = !sentences.is_empty();
+        is_said.then(|| Said { lines: context! { machine => heading(results, machine, system), sentences }, is_answer })
     };
     readers_order(results).into_iter().filter_map(of_system).collect()
 }
