@@ -9,9 +9,13 @@
 //! watcher passes on such a line, it reads what the standard error holds: all that the cell wrote to it is there by then.
 //! When the process ends, both outputs are read to their end, so the last words of an abort arrive, too.
 //!
+//! evcxr keeps one block of each MIME type, so that of two displays it would show the last alone: the watcher puts the number of
+//! the display before the type.
+//!
 //! # Limits
 //! Unix. The lines are those of evcxr 0.22. Lines of both outputs within a cell come in the order in which they are found.
 
+use std::collections::HashSet;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -49,6 +53,8 @@ pub(crate) mod marks {
     pub(super) const EVCXR_PANICKED: &str = "EVCXR_PANIC_NOTIFICATION";
     pub(super) const EVCXR_RETURNED: &str = "EVCXR_ERROR_OCCURRED";
     pub(crate) const EVCXR_COMPLETE: &str = "EVCXR_EXECUTION_COMPLETE";
+    /// Behind the number of a display, before its type.
+    pub(crate) const DISPLAY: char = ';';
     pub(super) const CONTENT: &str = "EVCXR_BEGIN_CONTENT ";
     pub(super) const CONTENT_END: &str = "EVCXR_END_CONTENT";
 }
@@ -95,7 +101,7 @@ fn watch(mut cells: Child) -> anyhow::Result<()> {
         drop(notice);
         status
     });
-    let mut passing = Passing { to: io::stdout(), rest: Vec::new(), errors_rest: Vec::new(), in_content: false };
+    let mut passing = Passing::to(io::stdout());
     let mut sources = Sources { output: Some(output), errors: Some(errors) };
     loop {
         match step(&mut passing, &mut sources, &ended) {
@@ -175,9 +181,17 @@ struct Passing<W> {
     errors_rest: Vec<u8>,
     /// Between the marks of a block that a cell shows, where no line may be put in.
     in_content: bool,
+    /// How many displays of the cell are whole, and the types of the one after them.
+    displays: usize,
+    types: HashSet<String>,
 }
 
 impl<W: Write> Passing<W> {
+    fn to(to: W) -> Self {
+        let (rest, errors_rest) = (Vec::new(), Vec::new());
+        Self { to, rest, errors_rest, in_content: false, displays: 0, types: HashSet::new() }
+    }
+
     /// Passes on what came on the standard output; `errors` reads what the standard error holds.
     fn output(&mut self, bytes: &[u8], mut errors: impl FnMut() -> io::Result<Vec<u8>>) -> io::Result<()> {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -205,6 +219,9 @@ impl<W: Write> Passing<W> {
             self.in_content = false;
             self.errors(b"")?;
             self.errors_end()?;
+            if mark == EVCXR_COMPLETE {
+                (self.displays, self.types) = (0, HashSet::new());
+            }
             match mark {
                 EVCXR_PANICKED => writeln!(self.to, "{}", marks::PANICKED)?,
                 EVCXR_RETURNED => writeln!(self.to, "{}", marks::RETURNED)?,
@@ -218,7 +235,15 @@ impl<W: Write> Passing<W> {
             Some(start) => {
                 self.unended(&line[..start])?;
                 self.in_content = true;
-                &line[start..]
+                let kind = String::from_utf8_lossy(&line[start + CONTENT.len()..]).into_owned();
+                // A display has each type once.
+                if self.types.contains(&kind) {
+                    self.types.clear();
+                    self.displays += 1;
+                }
+                writeln!(self.to, "{CONTENT}{}{}{kind}", self.displays, marks::DISPLAY)?;
+                self.types.insert(kind);
+                return Ok(());
             }
             None => line,
         };
@@ -285,7 +310,7 @@ mod tests {
     /// What arrives of `output`, written after all of `errors`.
     fn passed(output: &str, errors: &str) -> String {
         let mut held = Some(errors.as_bytes().to_vec());
-        let mut passing = Passing { to: Vec::new(), rest: Vec::new(), errors_rest: Vec::new(), in_content: false };
+        let mut passing = Passing::to(Vec::new());
         for part in output.as_bytes().chunks(3) {
             passing.output(part, || Ok(held.take().unwrap_or_default())).unwrap();
         }
@@ -310,12 +335,15 @@ mod tests {
         let arrived = passed("50 %EVCXR_EXECUTION_COMPLETE\n", "");
         assert_eq!(arrived, format!("50 %{}\nEVCXR_EXECUTION_COMPLETE\n", marks::UNENDED));
         let arrived = passed("50 %EVCXR_BEGIN_CONTENT text/plain\nx\nEVCXR_END_CONTENT\n", "");
-        assert_eq!(arrived, format!("50 %{}\nEVCXR_BEGIN_CONTENT text/plain\nx\nEVCXR_END_CONTENT\n", marks::UNENDED));
+        assert_eq!(
+            arrived,
+            format!("50 %{}\nEVCXR_BEGIN_CONTENT 0;text/plain\nx\nEVCXR_END_CONTENT\n", marks::UNENDED)
+        );
     }
 
     #[test]
     fn bytes_that_are_no_text_arrive_as_such_that_are() {
-        let mut passing = Passing { to: Vec::new(), rest: Vec::new(), errors_rest: Vec::new(), in_content: false };
+        let mut passing = Passing::to(Vec::new());
         passing.errors(b"\xf0\nlast \x80").unwrap();
         passing.output(b"a\xffb\n50 \xfe%EVCXR_EXECUTION_COMPLETE\n", || Ok(Vec::new())).unwrap();
         let text = String::from_utf8(passing.to).unwrap();
@@ -325,7 +353,7 @@ mod tests {
 
     #[test]
     fn no_line_is_put_into_what_a_cell_shows() {
-        let mut passing = Passing { to: Vec::new(), rest: Vec::new(), errors_rest: Vec::new(), in_content: false };
+        let mut passing = Passing::to(Vec::new());
         passing.output(b"EVCXR_BEGIN_CONTENT text/plain\n1\n", || Ok(Vec::new())).unwrap();
         passing.errors(b"warning\n").unwrap();
         passing.output(b"2\nEVCXR_END_CONTENT\n", || Ok(Vec::new())).unwrap();
@@ -333,7 +361,18 @@ mod tests {
         let text = String::from_utf8(passing.to).unwrap();
         assert_eq!(
             text,
-            format!("EVCXR_BEGIN_CONTENT text/plain\n1\n2\nEVCXR_END_CONTENT\n{}warning\n", marks::STDERR)
+            format!("EVCXR_BEGIN_CONTENT 0;text/plain\n1\n2\nEVCXR_END_CONTENT\n{}warning\n", marks::STDERR)
         );
+    }
+
+    #[test]
+    fn a_display_has_a_number_and_the_next_cell_begins_anew() {
+        let block = |kind: &str| format!("EVCXR_BEGIN_CONTENT {kind}\nx\nEVCXR_END_CONTENT\n");
+        let written = ["text/html", "text/plain", "text/html", "text/plain", "text/plain"].map(block).concat();
+        let whole = format!("{written}{EVCXR_COMPLETE}\n{}", block("text/plain"));
+        let arrived = passed(&whole, "");
+        let numbers: Vec<&str> = arrived.lines().filter_map(|line| line.strip_prefix(CONTENT)).collect();
+        let expected = ["0;text/html", "0;text/plain", "1;text/html", "1;text/plain", "2;text/plain", "0;text/plain"];
+        assert_eq!(numbers, expected);
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use ariadne::{Label, Report, ReportKind};
 use evcxr::CompilationError;
+use serde_json::Value;
 use syn::parse::Parser;
 use syn::{Block, Expr, Pat, Stmt};
 
@@ -15,14 +16,14 @@ const CELL: &str = "cell";
 /// What points to an attribute that no cell holds.
 const LEVEL: &str = "the lint level is defined here";
 
-/// The failure that the compiler's errors in the cell `code` are.
-pub(crate) fn not_compiled(code: &str, errors: &[CompilationError]) -> Failure {
+/// The failure that the compiler's errors in the cell `code` are; cells before it made variables of the names in `made`.
+pub(crate) fn not_compiled(code: &str, errors: &[CompilationError], made: &HashSet<String>) -> Failure {
     let mut text = Vec::new();
     // Warnings stand beside errors only.
     for error in errors.iter().filter(|error| error.level() == "error") {
         let source = ariadne::sources([(CELL.to_owned(), code.to_owned())]);
         // Writing to memory does not fail.
-        let _ = report(code, error).write(source, &mut text);
+        let _ = report(code, error, made).write(source, &mut text);
     }
     let value = errors.iter().find(|error| error.level() == "error").map(CompilationError::message).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -30,8 +31,8 @@ pub(crate) fn not_compiled(code: &str, errors: &[CompilationError]) -> Failure {
     Failure { text, ..Failure::new("CompileError", value) }
 }
 
-/// An error at its lines; at the first line of the cell where the compiler names none.
-fn report(code: &str, error: &CompilationError) -> Report<'static, (String, Range<usize>)> {
+/// An error at its lines; where evcxr knows none, at what reads as the compiler quotes it, or at the first line of the cell.
+fn report(code: &str, error: &CompilationError, made: &HashSet<String>) -> Report<'static, (String, Range<usize>)> {
     let messages =
         error.primary_spanned_message().into_iter().chain(error.spanned_messages()).chain(error.help_spanned());
     let messages = messages.map(|message| {
@@ -41,12 +42,17 @@ fn report(code: &str, error: &CompilationError) -> Report<'static, (String, Rang
         (range, message.label.clone())
     });
     let mut messages: Vec<(Option<Range<usize>>, String)> = messages.collect();
+    if messages.iter().all(|(range, _)| range.is_none())
+        && let Some((range, text)) = same_text(code, &error.json).or_else(|| no_rust(code))
+    {
+        // The first stands among the others, too.
+        messages.splice(0..0, [(Some(range.clone()), String::new()), (Some(range), text)]);
+    }
     let primary = messages.first().and_then(|(range, _)| range.clone()).unwrap_or(0..0);
     let mut report = Report::build(ReportKind::Error, (CELL.to_owned(), primary)).with_message(error.message());
     if let Some(code) = error.code() {
         report = report.with_code(code);
     }
-    // The first stands among the others, too.
     messages.drain(..messages.len().min(1));
     for (range, text) in messages.into_iter().filter(|(_, text)| !text.is_empty() && !text.contains(LEVEL)) {
         match range {
@@ -57,7 +63,41 @@ fn report(code: &str, error: &CompilationError) -> Report<'static, (String, Rang
     if matches!(error.code(), Some("E0384" | "E0594" | "E0596")) {
         report.add_note("An existing variable becomes one that can change by `let mut x = x;`");
     }
+    // cannot find value `x` in this scope
+    let message = error.message();
+    let missing = message.split('`').nth(1).filter(|_| error.code() == Some("E0425"));
+    if let Some(gone) = missing.filter(|name| made.contains(*name)) {
+        report.add_note(format!(
+            "A cell before made `{gone}`, and it is gone: it was moved (pass `&{gone}` or `{gone}.clone()` instead), or lost with \
+             its process. Run the cell that makes it again"
+        ));
+    }
     report.finish()
+}
+
+/// The characters of the `code` that read as what an error of the compiler is about, and what it says there.
+fn same_text(code: &str, error: &Value) -> Option<(Range<usize>, String)> {
+    let span = error["spans"].as_array()?.iter().find(|span| span["is_primary"] == true)?;
+    let quoted = |line: &Value| {
+        let column = |name: &str| usize::try_from(line[name].as_u64()?).ok()?.checked_sub(1);
+        let (start, end) = (column("highlight_start")?, column("highlight_end")?);
+        let quoted: String = line["text"].as_str()?.chars().take(end).skip(start).collect();
+        let (quoted, length) = (quoted.trim(), quoted.trim().chars().count());
+        // The last of several: that a value is shown is behind all else.
+        let begin = code[..code.rfind(quoted).filter(|_| length > 0)?].chars().count();
+        Some(begin..begin + length)
+    };
+    // Of several lines some are evcxr's.
+    let longest = span["text"].as_array()?.iter().filter_map(quoted).max_by_key(ExactSizeIterator::len)?;
+    let label = span["label"].as_str().filter(|label| !label.is_empty()).unwrap_or("here");
+    Some((longest, label.to_owned()))
+}
+
+/// Where a cell ceases to be Rust, if it is none.
+fn no_rust(code: &str) -> Option<(Range<usize>, String)> {
+    let place = statements(code).err()?.span().start();
+    let begin = at(code, place.line.max(1), place.column + 1);
+    Some((begin..begin + 1, "here".to_owned()))
 }
 
 /// The character of the `code` at a line and a column, which count from 1.
@@ -69,14 +109,18 @@ fn at(code: &str, line: usize, column: usize) -> usize {
 /// The statements of a cell; an error where it is no Rust.
 fn statements(code: &str) -> syn::Result<Vec<Stmt>> {
     // Commands, calls of a shell, and attributes of the whole, which evcxr knows.
-    let own = |line: &&str| ![":", "!", "#!["].iter().any(|sign| line.trim_start().starts_with(sign));
-    Block::parse_within.parse_str(&code.lines().filter(own).collect::<Vec<_>>().join("\n"))
+    let is_evcxr = |line: &str| [":", "!", "#!["].iter().any(|sign| line.trim_start().starts_with(sign));
+    let own = code.lines().map(|line| if is_evcxr(line) { "" } else { line });
+    Block::parse_within.parse_str(&own.collect::<Vec<_>>().join("\n"))
 }
 
 /// Why a cell's code is no Rust, if it is none.
 pub(crate) fn unparsed(code: &str) -> Option<Failure> {
     let error = statements(code).err()?;
-    Some(Failure::new("CompileError", format!("the cell is not Rust: {error}")))
+    let line = error.span().start().line;
+    let text = code.lines().nth(line.saturating_sub(1));
+    let place = text.map(|text| format!("at line {line} of the cell: {}", text.trim()));
+    Some(Failure { place, ..Failure::new("CompileError", format!("the cell is not Rust: {error}")) })
 }
 
 /// The failure that a cell is before it is compiled: it keeps a closure, whose type no later cell can name.
@@ -133,7 +177,9 @@ mod tests {
 
     #[test]
     fn code_that_is_no_rust_is_told_from_code_that_is() {
-        assert!(unparsed("let = 7;").unwrap().value.contains("not Rust"));
+        let failure = unparsed(":dep regex = \"1\"\nlet x = 1;\nlet = 7;").unwrap();
+        assert!(failure.value.contains("not Rust"));
+        assert_eq!(failure.place.as_deref(), Some("at line 3 of the cell: let = 7;"));
         assert!(unparsed(":dep regex = \"1\"\n#![allow(unused)]\n// only words\n").is_none());
         assert!(unparsed("let x = 1;\nx").is_none());
     }
@@ -159,6 +205,18 @@ mod tests {
         assert!(boxed.contains("`f` has the type `Box<impl Fn(i32)>`, whose") && boxed.contains("collect"), "{boxed}");
         assert!(of("is a closure, which cannot be persisted.\nYou").contains("`f` is a closure, whose"));
         assert_eq!(of("was moved"), "The variable `f` was moved");
+    }
+
+    #[test]
+    fn an_error_without_a_place_in_the_cell_is_where_the_cell_reads_as_the_compiler_quotes_it() {
+        let of = |text: &str, start: u64, end: u64| {
+            let shows = serde_json::json!({"text": "show(&(", "highlight_start": 7, "highlight_end": 8});
+            let text = serde_json::json!([shows, {"text": text, "highlight_start": start, "highlight_end": end}]);
+            serde_json::json!({"spans": [{"is_primary": false}, {"is_primary": true, "label": "no", "text": text}]})
+        };
+        let found = same_text("// é\nlet x = 1;\nx / 0", &of("show(&(x / 0));", 8, 13));
+        assert_eq!(found, Some((16..21, "no".to_owned())));
+        assert_eq!(same_text("x / 0", &of("show(&(y / 0));", 8, 13)), None);
     }
 
     #[test]

@@ -31,8 +31,8 @@ pub(crate) struct CodeCell {
 pub(crate) struct Left {
     /// What it wrote, by the name of the stream, `stdout` or `stderr`.
     pub(crate) texts: Vec<(&'static str, String)>,
-    /// What it shows, by MIME type.
-    pub(crate) shown: Vec<(String, String)>,
+    /// What it shows, one display behind the other.
+    pub(crate) shown: Vec<Bundle>,
     /// Why it failed, where it did.
     pub(crate) failure: Option<Failure>,
 }
@@ -151,6 +151,14 @@ impl File {
 }
 
 impl Left {
+    /// It shows a block: of the last display, unless that has one of this type.
+    pub(crate) fn shows(&mut self, kind: &str, block: String) {
+        match self.shown.last_mut() {
+            Some(last) if last.iter().all(|(known, _)| known != kind) => last.push((kind.to_owned(), block)),
+            _ => self.shown.push(vec![(kind.to_owned(), block)]),
+        }
+    }
+
     /// As outputs of the file format.
     fn outputs(&self, count: i32) -> anyhow::Result<Vec<Output>> {
         let mut outputs: Vec<Value> = Vec::new();
@@ -178,7 +186,7 @@ impl Left {
 
     /// What it shows, as messages and files hold it, each with its kind. The last is the value of the cell, of this number.
     pub(crate) fn displays(&self, count: impl Into<Value>) -> Vec<(&'static str, Value)> {
-        let bundles = apart(self.shown.clone()).into_iter().filter(|bundle| !bundle.is_empty());
+        let bundles = self.shown.iter().cloned().flat_map(apart);
         let display = |bundle: Bundle| {
             let data: Map<String, Value> = bundle.into_iter().map(bundled).collect();
             ("display_data", json!({"data": data, "metadata": {}}))

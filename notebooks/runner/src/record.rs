@@ -64,8 +64,7 @@ fn parse(text: &str) -> anyhow::Result<Vec<(String, Left)>> {
         match line.strip_prefix("EVCXR_BEGIN_CONTENT ") {
             Some(mime) => {
                 let content: Vec<&str> = lines.by_ref().take_while(|line| *line != "EVCXR_END_CONTENT").collect();
-                left.shown.retain(|(known, _)| known != mime);
-                left.shown.push((mime.to_owned(), content.join("\n")));
+                left.shows(mime, content.join("\n"));
             }
             None => left.texts.push(("stdout", format!("{line}\n"))),
         }
@@ -82,14 +81,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_gives_each_cell_its_lines_and_its_last_block() {
+    fn a_record_gives_each_cell_its_lines_and_its_displays() {
         let text = "NOTEBOOK_CELL a\none\nEVCXR_BEGIN_CONTENT text/plain\nx\n\ny\nEVCXR_END_CONTENT\ntwo\nNOTEBOOK_CELL b\n\
                     EVCXR_BEGIN_CONTENT text/plain\n1\nEVCXR_END_CONTENT\nEVCXR_BEGIN_CONTENT text/plain\n2\n\
                     EVCXR_END_CONTENT\nNOTEBOOK_DONE\n";
         let cells = parse(text).unwrap();
         assert_eq!(cells[0].1.texts, [("stdout", "one\n".to_owned()), ("stdout", "two\n".to_owned())]);
-        assert_eq!(cells[0].1.shown, [("text/plain".to_owned(), "x\n\ny".to_owned())]);
-        assert_eq!(cells[1].1.shown, [("text/plain".to_owned(), "2".to_owned())]);
+        assert_eq!(cells[0].1.shown, [[("text/plain".to_owned(), "x\n\ny".to_owned())]]);
+        let second = ["1", "2"].map(|text| [("text/plain".to_owned(), text.to_owned())]);
+        assert_eq!(cells[1].1.shown, second);
         assert!(cells.iter().all(|(_, left)| left.failure.is_none()));
     }
 

@@ -4,6 +4,7 @@
 //! says so. [`Control::end`] ends a cell from outside, with its process, and [`Control::interrupt`] asks it to end first: what
 //! measures in it looks for a file that [`INTERRUPT`] names.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -19,6 +20,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::cells::{self, marks};
 use crate::diagnostics::{closure_kept, not_compiled, of_evcxr, unparsed};
 use crate::file::{Failure, Left, panicked_at, said};
+use crate::pictures::Bundle;
 use crate::places;
 
 /// The variable that names a file to the cells, which is there while the running one is asked to end.
@@ -38,6 +40,8 @@ pub(crate) struct Session {
     channels: [Receiver<String>; 2],
     output: Arc<Mutex<Output>>,
     control: Arc<Control>,
+    /// The names of all variables that cells have made.
+    made: HashSet<String>,
 }
 
 /// What a running cell has said.
@@ -94,7 +98,7 @@ impl Session {
         }
         let control = Control { process: context.process_handle(), cell: Mutex::new((0, Running::No)), asks };
         let context = CommandContext::with_eval_context(context);
-        Ok(Self { context, channels, output, control: Arc::new(control) })
+        Ok(Self { context, channels, output, control: Arc::new(control), made: HashSet::new() })
     }
 
     /// What ends its cells.
@@ -106,6 +110,7 @@ impl Session {
     pub(crate) fn begin(&mut self, folder: &Path) -> anyhow::Result<()> {
         std::env::set_current_dir(folder).with_context(|| folder.display().to_string())?;
         self.context.execute(":clear")?;
+        self.made.clear();
         self.context.execute(ATTRIBUTES)?;
         self.taken();
         Ok(())
@@ -159,17 +164,21 @@ impl Session {
             places::told(code, &self.context.last_source().ok()?, places::line_in_source(place?)?)
         };
         let lost = "All variables are lost. Functions, types and dependencies are kept.";
-        let (mut shown, error) = match result {
+        let mut left = Left { texts, ..Left::default() };
+        let error = match result {
             Ok(outputs) => {
                 // A statement shows nothing.
-                let shown = outputs.content_by_mime_type.into_iter();
-                (shown.filter(|(mime, text)| mime != "text/plain" || text != "()").collect::<Vec<_>>(), None)
+                let shown = outputs.content_by_mime_type.into_iter().map(numbered);
+                let mut shown: Vec<_> = shown.filter(|(_, mime, text)| mime != "text/plain" || text != "()").collect();
+                shown.sort_unstable();
+                shown.into_iter().for_each(|(_, mime, text)| left.shows(&mime, text));
+                None
             }
-            Err(error) => (Vec::new(), Some(error)),
+            Err(error) => Some(error),
         };
         let failure = match (stopped, error) {
             (Some(why), _) => Some(Failure::new("Interrupted", format!("{why}\n{lost}"))),
-            (_, Some(Error::CompilationErrors(errors))) => Some(not_compiled(code, &errors)),
+            (_, Some(Error::CompilationErrors(errors))) => Some(not_compiled(code, &errors, &self.made)),
             (_, Some(Error::SubprocessTerminated(evcxr))) => {
                 let how = output.ended.unwrap_or(evcxr);
                 let errors = said(&errors);
@@ -190,9 +199,10 @@ impl Session {
                 Some(Failure { place: at, ..Failure::new("Error", said(&errors)) })
             }
             // evcxr drops what it cannot parse, and runs the rest.
-            (_, None) => unparsed(code).or_else(|| error_shown(&mut shown)),
+            (_, None) => unparsed(code).or_else(|| error_shown(&mut left.shown)),
         };
-        Left { texts, shown, failure }
+        self.made.extend(self.context.variables_and_types().map(|(name, _)| name.to_owned()));
+        Left { failure, ..left }
     }
 
     /// What was said since it was taken last.
@@ -328,10 +338,20 @@ fn panic_message(errors: &str) -> (Option<&str>, String) {
     (start.and_then(|place| panicked_at(lines[place])), message)
 }
 
+/// The number of the display that a block belongs to, its MIME type, and the block; evcxr's own have no number.
+fn numbered((kind, block): (String, String)) -> (usize, String, String) {
+    let parts =
+        kind.split_once(marks::DISPLAY).and_then(|(number, kind)| Some((number.parse().ok()?, kind.to_owned())));
+    let (number, kind) = parts.unwrap_or((0, kind));
+    (number, kind, block)
+}
+
 /// The failure that a cell is whose value is an error, which then is not shown: only such a value has this debug text.
-fn error_shown(shown: &mut Vec<(String, String)>) -> Option<Failure> {
+fn error_shown(shown: &mut Vec<Bundle>) -> Option<Failure> {
+    let last = shown.last_mut()?;
     let is_error = |(mime, text): &(String, String)| mime == "text/plain" && text.starts_with("Err(");
-    let (_, text) = shown.remove(shown.iter().position(is_error)?);
+    let (_, text) = last.remove(last.iter().position(is_error)?);
+    shown.retain(|display| !display.is_empty());
     Some(Failure::new("Error", text))
 }
 
@@ -341,15 +361,17 @@ mod tests {
 
     #[test]
     fn a_value_that_is_an_error_fails_and_another_is_shown() {
-        let of = |text: &str| vec![("text/plain".to_owned(), text.to_owned())];
-        let mut shown = of("Err(Shape)");
+        let of = |kind: &str, text: &str| vec![(kind.to_owned(), text.to_owned())];
+        let mut shown = vec![of("text/plain", "Err(Shape)")];
         assert!(error_shown(&mut shown).unwrap().value == "Err(Shape)" && shown.is_empty());
-        // Beside what the cell displayed.
-        let picture = ("image/png".to_owned(), "Err(".to_owned());
-        let mut shown = [of("Err(Shape)"), vec![picture.clone()]].concat();
-        assert!(error_shown(&mut shown).is_some() && shown == [picture]);
-        for text in ["Ok(1)", "\"Err(1)\"", "[Err(1)]"] {
-            assert_eq!(error_shown(&mut of(text)), None, "{text}");
+        // Behind what the cell displayed, or beside it.
+        let displayed = of("image/png", "Err(");
+        let beside = [displayed.clone(), of("text/plain", "Err(Shape)")];
+        for mut shown in [beside.to_vec(), vec![beside.concat()]] {
+            assert!(error_shown(&mut shown).is_some() && shown == [displayed.clone()]);
+        }
+        for other in [displayed, of("text/plain", "Ok(1)"), of("text/plain", "[Err(1)]")] {
+            assert_eq!(error_shown(&mut vec![other.clone()]), None, "{other:?}");
         }
     }
 

@@ -38,7 +38,8 @@ fn main() {
     a_cell_that_fails_says_at_which_line(&mut session);
     an_error_that_nobody_looked_at_fails(&mut session);
     a_number_of_no_type_is_shown(&mut session);
-    println!("cells that are ended and cells that fail: 7 passed");
+    all_displays_are_shown(&mut session);
+    println!("cells that are ended, cells that fail and what cells show: 8 passed");
 }
 
 /// The cell `code` with an end that comes when evcxr is done with it.
@@ -104,6 +105,18 @@ fn a_cell_that_fails_says_at_which_line(session: &mut Session) {
     assert_eq!(place(session, "third(&[]);").as_deref(), Some("in a cell before: list[2]"));
     let failure = session.run("// µs\nlet wrong: u32 = \"six\";").failure.unwrap();
     assert!(failure.text.contains("cell:2:18") && failure.value == "mismatched types", "{}", failure.text);
+    assert!(session.run("let taken = vec![1];").failure.is_none() && session.run("drop(taken);").failure.is_none());
+    let failure = session.run("taken.len()").failure.unwrap();
+    assert!(failure.text.contains("`&taken`"), "{}", failure.text);
+    for (code, at) in [
+        ("let x = 1;\nx / 0", "cell:2:1"),
+        ("let x = 1;\nuse no::such;", "cell:2:5"),
+        ("let x = 1;\nif x > 0 {", "cell:2:10"),
+    ] {
+        let failure = session.run(code).failure.unwrap();
+        let text = failure.placed(&failure.text);
+        assert!(text.contains(at), "{text}");
+    }
 }
 
 fn an_error_that_nobody_looked_at_fails(session: &mut Session) {
@@ -112,9 +125,15 @@ fn an_error_that_nobody_looked_at_fails(session: &mut Session) {
     assert!(forgotten.name == "CompileError" && forgotten.value.contains("unused `Result`"), "{}", forgotten.text);
     let left = session.run("\"two\".parse::<u32>()");
     assert!(left.shown.is_empty() && left.failure.unwrap().value.starts_with("Err(ParseIntError"));
-    assert_eq!(session.run("one.parse::<u32>()").shown, [("text/plain".to_owned(), "Ok(1)".to_owned())]);
+    assert_eq!(session.run("one.parse::<u32>()").shown, [[("text/plain".to_owned(), "Ok(1)".to_owned())]]);
 }
 
 fn a_number_of_no_type_is_shown(session: &mut Session) {
-    assert_eq!(session.run("let c = 3;\nc").shown, [("text/plain".to_owned(), "3".to_owned())]);
+    assert_eq!(session.run("let c = 3;\nc").shown, [[("text/plain".to_owned(), "3".to_owned())]]);
+}
+
+fn all_displays_are_shown(session: &mut Session) {
+    let block = |text: &str| format!("println!(\"EVCXR_BEGIN_CONTENT text/plain\\n{text}\\nEVCXR_END_CONTENT\");\n");
+    let left = session.run(&format!("{}{}3", block("one"), block("two")));
+    assert_eq!(left.shown, ["one", "two", "3"].map(|text| [("text/plain".to_owned(), text.to_owned())]));
 }
