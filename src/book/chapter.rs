@@ -6,7 +6,7 @@ use minijinja::{Value, context};
 
 use super::claims::{self, Judged};
 use super::document::{Document, DocumentFigure, DocumentTable, Language, TableEntry};
-use super::in_order::{each_once, grouped};
+use super::in_order::{each_once, grouped, listed};
 use super::source::Book;
 use super::tables::{
     LeftOut, Machines, absence, columns_left_out, comparison_table, counts_table, drawn, left_out_of, matrix_system,
@@ -36,7 +36,7 @@ pub(super) fn render(
         let compared = comparison_table(document, table, machines);
         let nothing = nothing_of(table, machines);
         let is_shown = nothing.is_none() && !compared.groups.is_empty();
-        let left_out = || LeftOut::sentence(&left_out_of(table, machines), &machines.labels.join(" and "));
+        let left_out = || LeftOut::sentence(&left_out_of(table, machines), &listed(&machines.labels));
         context! {
             anchor => anchor(&table.id),
             id => safe_html(table.id.as_str()),

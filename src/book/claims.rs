@@ -4,7 +4,7 @@ use minijinja::{Value, context};
 
 use super::data;
 use super::document::{Claim, Document};
-use super::in_order::{each_once, grouped};
+use super::in_order::{each_once, grouped, listed};
 use super::predicate::{CaseResult, ClaimVerdict, Found, Judgement};
 use super::source::Book;
 use super::tables::{Machines, verdict_totals};
@@ -73,7 +73,7 @@ fn verdicts<'a>(found: impl Iterator<Item = (&'a str, &'a Judgement)>) -> Option
     let several = found.len() > 1;
     let class = found.first()?.0.1;
     let words = found.iter().map(|((name, _), machines)| match several {
-        true => format!("{name} (on {})", each_once(machines.iter().copied()).join(" and ")),
+        true => format!("{name} (on {})", listed(&each_once(machines.iter().copied()))),
         false => name.clone(),
     });
     Some(context! { class, words => words.collect::<Vec<String>>().join(", ") })

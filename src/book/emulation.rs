@@ -1,5 +1,6 @@
 //! The notice on every page that shows what the CPU engine measured: an emulation has no times of a GPU.
 
+use super::in_order::listed;
 use super::tables::Machines;
 use crate::present::escape;
 use crate::results::Results;
@@ -29,7 +30,7 @@ fn notice(machines: &Machines<'_>) -> Option<String> {
         }
         [one] => format!("{one} is an emulation: what waits for what is real there, its times are not a GPU's."),
         several => {
-            let several = several.join(" and ");
+            let several = listed(several);
             format!("{several} are emulations: what waits for what is real there, their times are not a GPU's.")
         }
     };

@@ -1,5 +1,6 @@
 //! Lists in the order in which things come first.
 
+use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
@@ -7,6 +8,14 @@ use std::hash::Hash;
 pub(super) fn each_once<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = HashSet::new();
     items.into_iter().filter(|item| seen.insert(item.clone())).collect()
+}
+
+/// `a, b and c`.
+pub(super) fn listed<S: Borrow<str>>(names: &[S]) -> String {
+    match names {
+        [all @ .., last] if !all.is_empty() => format!("{} and {}", all.join(", "), last.borrow()),
+        _ => names.concat(),
+    }
 }
 
 /// The items of each key.

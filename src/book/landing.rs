@@ -13,6 +13,7 @@ use super::claims::Judged;
 use super::data;
 use super::document::{Document, Effect, Headline, Number};
 use super::emulation::is_emulated;
+use super::in_order::listed;
 use super::render_text::{readers_order, render_text};
 use super::source::Book;
 use super::templates::safe_html;
@@ -50,7 +51,7 @@ pub(super) fn render(book: &Book<'_>, title: &str, judged: &[Judged<'_>]) -> Res
         title,
         lead => machine(&headed, leading, whose),
         own => of_another.map(|_| machine(&headed, own, label)),
-        others => others.join(" and "),
+        others => listed(&others),
         timeline => timeline(&headed, leading, whose),
         first => judged.first().map(|(document, _)| document.id.as_str()),
         notebook => book.notebooks.first().map(|notebook| safe_html(notebook.name.as_str())),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
+use crate::in_order::listed;
 use crate::results::{
     Catalog, ExperimentRun, MEASURING_CODE, Recomputation, Results, Row, Run, RunOutcome, TelemetrySample, code_of,
     code_of_system, in_another_unit,
@@ -178,14 +179,6 @@ impl Warning {
 
 /// Before and behind what was measured by other code than that of today.
 const OUTDATED: [&str; 2] = ["The code that measures ", " has changed since: a run of today may give other values."];
-
-/// `a, b and c`.
-fn listed(names: &[&str]) -> String {
-    match names {
-        [all @ .., last] if !all.is_empty() => format!("{} and {last}", all.join(", ")),
-        _ => names.concat(),
-    }
-}
 
 /// What the sensors said around an experiment in one run.
 type Sensed<'a> = Vec<&'a TelemetrySample>;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::comparison::{Machines, SystemRows};
 use crate::document::{DocumentRow, DocumentTable, TableCase, TableEntry};
-use crate::in_order::{each_once, grouped};
+use crate::in_order::{each_once, grouped, listed};
 use crate::present::{Cell, Column, Role, Table, TableRow};
 use crate::results::{Lookup, Metric, MissingReason, Outcome, Results, Row};
 
@@ -108,7 +108,7 @@ pub(crate) fn nothing_of(table: &DocumentTable, machines: &Machines<'_>) -> Opti
     };
     let lacking = Lacking::of(TableEntry::all(table, &cases).flat_map(of_all))?;
     (lacking.is_in_no_run && !table.has_published())
-        .then(|| format!("Left out, since no row of this table is in the run of {}.", machines.labels.join(" and ")))
+        .then(|| format!("Left out, since no row of this table is in the run of {}.", listed(&machines.labels)))
 }
 
 /// Why the system that a file is about has no value in any row of a table that is shown, where none that its run has has a

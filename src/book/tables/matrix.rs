@@ -25,11 +25,11 @@ pub(super) fn matrix(matrix: &Matrix, title: &str, results: &Results) -> Drawn {
     Drawn { pictures: vec![format!("<div class=\"matrix\">\n{table}</div>\n")], ..Drawn::default() }
 }
 
-/// The cells of a row of the matrix: what makes it, and its measurements.
+/// A row of the matrix: the measurements that it shows, and those of each column.
 struct Cells<'a> {
-    select: Parameters,
     label: String,
     metrics: Vec<Found<'a>>,
+    columns: Vec<Vec<Found<'a>>>,
 }
 
 /// What is shown. Rows stand in the order of the results.
@@ -37,12 +37,13 @@ fn matrix_table(matrix: &Matrix, title: &str, results: &Results) -> Table {
     let lookup = results.lookup_of(system(matrix, results));
     let found = selected(&matrix.id, &matrix.select, &lookup).into_iter();
     let found = grouped(found.map(|(spec, metric)| (own(matrix, &spec.parameters), (spec, metric)))).into_iter();
-    let shown: Vec<Cells<'_>> = found.flat_map(|(select, metrics)| agreeing(matrix, &select, metrics)).collect();
+    let rows = |(select, metrics): (Parameters, _)| agreeing(matrix, &select, metrics, &lookup);
+    let shown: Vec<Cells<'_>> = found.flat_map(rows).collect();
     let most = shown.iter().filter_map(trials).max();
     let rows = shown.iter().map(|row| {
         let few = trials(row).filter(|trials| most.is_some_and(|most| 2 * trials < most));
         let few = few.map(|trials| format!(" (only {} each)", counted(trials, "trial"))).unwrap_or_default();
-        let cells = matrix.columns.iter().map(|column| cell(row, matrix, column, &lookup));
+        let cells = row.columns.iter().map(|found| cell(found));
         TableRow::new(row.label.clone() + &few, cells.collect())
     });
     let heads = matrix.columns.iter().map(|column| Column::new(Role::Fact, column.name.as_str()));
@@ -93,41 +94,59 @@ const BYTES: &str = "bytes";
 fn written(name: &str, value: &Parameter) -> String {
     match (name, value) {
         (BYTES, Parameter::Integer(bytes)) => byte_size(*bytes as f64),
+        (_, Parameter::Integer(_)) => format!("{name} {value}"),
+        (_, Parameter::Text(text)) if ["on", "off"].contains(&&**text) => format!("{name} {text}"),
         _ => value.to_string(),
     }
 }
 
-/// The rows of what `select` selects: one where the cells are the same whatever else differs between its measurements.
-fn agreeing<'a>(matrix: &Matrix, select: &Parameters, metrics: Vec<Found<'a>>) -> Vec<Cells<'a>> {
+/// The rows of what `select` selects: one where the cells are the same whatever else differs between its measurements. What has no
+/// cell has no row beside others.
+fn agreeing<'a>(matrix: &Matrix, select: &Parameters, metrics: Vec<Found<'a>>, lookup: &Lookup<'a>) -> Vec<Cells<'a>> {
     let label = label(matrix, select);
-    let row = |label: String, metrics| Cells { select: select.clone(), label, metrics };
-    let Some(names) = deciding(matrix, &metrics) else { return vec![row(label, metrics)] };
-    let key = |spec: &MetricSpec| names.clone().map(|name| spec.parameters.get(name).cloned());
-    let each = grouped(metrics.into_iter().map(|found| (key(found.0), found)));
-    let mut rows: Vec<(Vec<Says>, Vec<Pair>, Vec<Found<'a>>)> = Vec::new();
-    for (pair, metrics) in &each {
-        let says = answers(matrix, metrics);
-        match rows.iter_mut().find(|(known, ..)| *known == says) {
-            Some((_, pairs, all)) => {
-                pairs.push(pair.clone());
-                all.extend(metrics.iter().cloned());
-            }
-            None => rows.push((says, vec![pair.clone()], metrics.clone())),
-        }
+    let is_here = |spec: &MetricSpec, column: &MatrixColumn| {
+        let value = matrix.across.as_ref().zip(column.value.as_ref());
+        value.is_none_or(|(across, value)| spec.parameters.get(across) == Some(value))
+    };
+    let of_column = |column: &MatrixColumn| -> Vec<Found<'a>> {
+        let other = column.id.as_ref().map(|id| selected(id, select, lookup));
+        let found = other.unwrap_or_else(|| metrics.clone());
+        found.into_iter().filter(|(spec, _)| is_here(spec, column)).collect()
+    };
+    let all = Cells { label, columns: matrix.columns.iter().map(of_column).collect(), metrics };
+    let Some(names) = deciding(matrix, &all.metrics) else { return vec![all] };
+    let pair_of = |spec: &MetricSpec| names.map(|name| spec.parameters.get(name).cloned());
+    let of = |pair: &Pair| {
+        let own = |found: &Vec<Found<'a>>| -> Vec<Found<'a>> {
+            found.iter().filter(|(spec, _)| pair_of(spec) == *pair).cloned().collect()
+        };
+        Cells { label: String::new(), metrics: own(&all.metrics), columns: all.columns.iter().map(own).collect() }
+    };
+    let pairs = each_once(all.metrics.iter().map(|(spec, _)| pair_of(spec)));
+    let each = pairs.into_iter().map(|pair| (of(&pair), pair)).filter(|(row, _)| row.columns.iter().any(has_some));
+    let rows = grouped(each.map(|(row, pair)| (row.columns.iter().map(says).collect::<Vec<_>>(), (row, pair))));
+    if rows.len() < 2 {
+        return vec![all];
     }
-    if let [_] = &rows[..] {
-        return rows.into_iter().map(|(_, _, metrics)| row(label.clone(), metrics)).collect();
-    }
-    let all: Vec<Pair> = each.into_iter().map(|(pair, _)| pair).collect();
-    let named = |pairs: &[Pair]| format!("{label}: {}", in_words(names, pairs, &all));
-    rows.into_iter().map(|(_, pairs, metrics)| row(named(&pairs), metrics)).collect()
+    let pairs: Vec<Pair> = rows.iter().flat_map(|(_, of)| of.iter().map(|(_, pair)| pair.clone())).collect();
+    let joined = |(_, of): (_, Vec<(Cells<'a>, Pair)>)| {
+        let (rows, own): (Vec<Cells<'_>>, Vec<Pair>) = of.into_iter().unzip();
+        let label = format!("{}: {}", all.label, in_words(names, &own, &pairs));
+        let first = Cells { label, metrics: Vec::new(), columns: vec![Vec::new(); matrix.columns.len()] };
+        rows.into_iter().fold(first, |mut row, next| {
+            row.metrics.extend(next.metrics);
+            row.columns.iter_mut().zip(next.columns).for_each(|(column, next)| column.extend(next));
+            row
+        })
+    };
+    rows.into_iter().map(joined).collect()
 }
 
 /// The values of two parameters.
 type Pair = [Option<Parameter>; 2];
 
 /// What measurements say together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Says {
     Nothing,
     No,
@@ -135,19 +154,17 @@ enum Says {
     Both,
 }
 
-/// What the measurements of a row say in each column.
-fn answers(matrix: &Matrix, metrics: &[Found<'_>]) -> Vec<Says> {
-    let columns = matrix.columns.iter().filter(|column| column.id.is_none());
-    let says = |column: &MatrixColumn| {
-        let (yes, all, _) = counted_in(metrics.iter(), matrix, column);
-        match (yes, all) {
-            (_, 0) => Says::Nothing,
-            (0, _) => Says::No,
-            _ if yes == all => Says::Yes,
-            _ => Says::Both,
-        }
-    };
-    columns.map(says).collect()
+fn says(found: &Vec<Found<'_>>) -> Says {
+    match counts(found) {
+        (_, 0) => Says::Nothing,
+        (0, _) => Says::No,
+        (yes, all) if yes == all => Says::Yes,
+        _ => Says::Both,
+    }
+}
+
+fn has_some(found: &Vec<Found<'_>>) -> bool {
+    says(found) != Says::Nothing
 }
 
 /// The one or two parameters that differ between the measurements of a row beside those that the matrix names; a size is the last.
@@ -187,7 +204,7 @@ fn in_words(names: [&str; 2], pairs: &[Pair], all: &[Pair]) -> String {
     let parts = of.iter().map(|(firsts, with)| match (&with[..], &of[..]) {
         ([], _) => firsts.join(", "),
         (_, [_]) if every => with.join(", "),
-        _ => format!("{} of {}", firsts.join(", "), with.join(", ")),
+        _ => format!("{} {} {}", firsts.join(", "), if names[1] == BYTES { "of" } else { "with" }, with.join(", ")),
     });
     parts.collect::<Vec<_>>().join("; ")
 }
@@ -197,10 +214,10 @@ fn trials(row: &Cells<'_>) -> Option<usize> {
     row.metrics.iter().filter_map(|(_, metric)| Some(metric.as_ref().ok()?.count())).min()
 }
 
-/// All trials of the measurements of a row in one column. Where they differ, the share of yes.
-fn cell(row: &Cells<'_>, matrix: &Matrix, column: &MatrixColumn, lookup: &Lookup<'_>) -> Cell {
-    let other = column.id.as_ref().map(|id| selected(id, &row.select, lookup));
-    let (yes, all, missing) = counted_in(other.as_ref().unwrap_or(&row.metrics).iter(), matrix, column);
+/// All trials of the measurements of a cell. Where they differ, the share of yes.
+fn cell(found: &[Found<'_>]) -> Cell {
+    let (yes, all) = counts(found);
+    let missing = found.iter().find_map(|(_, metric)| metric.as_ref().err());
     match missing.filter(|_| all == 0) {
         Some(MissingReason::NotApplicable(_)) => Cell::Nothing,
         Some(reason) => Cell::Missing(Missing::new(reason.state(), None)),
@@ -213,26 +230,13 @@ fn cell(row: &Cells<'_>, matrix: &Matrix, column: &MatrixColumn, lookup: &Lookup
     }
 }
 
-/// Of the trials of measurements in one column how many say yes, how many there are, and why the first has none.
-fn counted_in<'a>(
-    metrics: impl Iterator<Item = &'a Found<'a>>,
-    matrix: &Matrix,
-    column: &MatrixColumn,
-) -> (usize, usize, Option<&'a MissingReason>) {
-    let value = matrix.across.as_ref().zip(column.value.as_ref());
-    let is_here = |spec: &MetricSpec| value.is_none_or(|(across, value)| spec.parameters.get(across) == Some(value));
-    let (mut yes, mut all, mut missing) = (0, 0, None);
-    for (_, metric) in metrics.filter(|(spec, _)| is_here(spec)) {
-        match metric {
-            Ok(metric) => {
-                let samples = metric.samples();
-                yes += samples.iter().filter(|sample| **sample > 0.5).count();
-                all += samples.len();
-            }
-            Err(reason) => missing = missing.or(Some(reason)),
-        }
-    }
-    (yes, all, missing)
+/// How many trials say yes, and how many there are.
+fn counts(found: &[Found<'_>]) -> (usize, usize) {
+    let of = |(_, metric): &Found<'_>| {
+        let samples = metric.as_ref().map(|metric| metric.samples()).unwrap_or_default();
+        (samples.iter().filter(|sample| **sample > 0.5).count(), samples.len())
+    };
+    found.iter().map(of).fold((0, 0), |(yes, all), (more, of)| (yes + more, all + of))
 }
 
 #[cfg(test)]
