@@ -26,6 +26,8 @@ impl Device {
     /// profiler in the process, and no closed gate when the recording begins; [`Timeline::source`] says what was there. The line of such a call is that of the program, where
     /// it was built with line tables (`debug = "line-tables-only"`).
     ///
+    /// On CUDA, begin and end a recording while no other thread calls the driver: CUPTI, where it is the source, can crash then.
+    ///
     /// ```
     /// use syncscope::prelude::*;
     ///
