@@ -44,8 +44,8 @@ pub(super) fn answers(document: &Document, machines: &Machines<'_>, judged: &[Ve
             let [claimed, reason] = [claim.plain(), claim.reason()].map(|words| safe_html(escape(&words)));
             context! { id => claim.id.as_str(), claim => claimed, reason }
         });
-        let lines = spoken(&said[place], is_answered);
         let refuted = refuted.collect::<Vec<Value>>();
+        let lines = spoken(&said[place], is_answered && refuted.is_empty());
         let is_answer = !lines.is_empty() || !refuted.is_empty();
         is_answer.then(|| context! { lines, refuted })
     };

@@ -104,7 +104,7 @@ impl IdleCause {
             Self::Rank => {
                 "give all ranks as much to do in each iteration; where one is late, look at what it does at its lines"
             }
-            Self::Audit => "audit without `--stacks all`: then the program runs faster",
+            Self::Audit => "without the audit it is not there: mend the other lines",
             Self::Own => "do this in another process or thread, ahead of the device, or less of it",
             Self::Unknown => "audit for longer, so that more samples fall into it",
         }

@@ -139,10 +139,11 @@ struct Piece {
     left: f64,
 }
 
-/// A gap that is no longer than launches take, and how much of it no call tells.
+/// A gap that is no longer than launches take, how long it is without the audit, and how much of that no call tells.
 struct ShortGap {
     from: u64,
     to: u64,
+    length: u64,
     between_calls: u64,
 }
 
@@ -317,6 +318,7 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
             told.add(&key, None, ns as f64, None);
         }
         let parts = shares::within(&[(gap.from, own_end)], from_time(&host, gap.from));
+        let length = own_end - gap.from - cut((gap.from, own_end), &held).0;
         let mut between_calls = 0;
         for ShareSegment { from, to, call, .. } in parts {
             let time = (to - from) as f64;
@@ -327,11 +329,10 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
                 }
                 None => {
                     let (own, rest) = cut((from, to), &held);
-                    let key = Key { place: String::new(), cause: IdleCause::Audit, within: String::new() };
-                    told.add(&key, None, own as f64, None);
+                    told.add(&Key::of_audit(), None, own as f64, None);
                     let left: u64 = rest.iter().map(|(from, to)| to - from).sum();
                     match gap.waited {
-                        _ if own_end - gap.from > LAUNCHING => {
+                        _ if length > LAUNCHING => {
                             let piece =
                                 |(from, to): (u64, u64)| Piece { from, to, gap: number, left: (to - from) as f64 };
                             pieces.extend(rest.into_iter().map(piece));
@@ -346,7 +347,7 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
             }
         }
         if between_calls > 0 {
-            short.push(ShortGap { from: gap.from, to: own_end, between_calls });
+            short.push(ShortGap { from: gap.from, to: own_end, length, between_calls });
         }
     }
     let ticks = ticks(process, thread);
@@ -387,7 +388,7 @@ fn from_time(host: &[ShareSegment], at: u64) -> &[ShareSegment] {
 
 /// The gaps that are launches.
 fn launching(gaps: &[ShortGap], ticks: &[Tick], told: &mut Told) {
-    let (pauses, gaps): (Vec<&ShortGap>, Vec<&ShortGap>) = gaps.iter().partition(|gap| gap.to - gap.from <= PAUSE);
+    let (pauses, gaps): (Vec<&ShortGap>, Vec<&ShortGap>) = gaps.iter().partition(|gap| gap.length <= PAUSE);
     let key = Key { place: String::new(), cause: IdleCause::Pause, within: String::new() };
     told.add(&key, None, pauses.iter().map(|gap| gap.between_calls).sum::<u64>() as f64, None);
     if gaps.is_empty() {
@@ -398,7 +399,7 @@ fn launching(gaps: &[ShortGap], ticks: &[Tick], told: &mut Told) {
     lengths.sort_unstable();
     // The lines at which samples were in such gaps share the time.
     let mut lines: BTreeMap<&str, (f64, Option<u32>)> = BTreeMap::new();
-    for tick in ticks {
+    for tick in ticks.iter().filter(|tick| tick.key.cause != IdleCause::Audit) {
         let at = gaps.partition_point(|gap| gap.to <= tick.at);
         if gaps.get(at).is_some_and(|gap| gap.from <= tick.at) {
             lines.entry(&tick.key.place).or_insert((0.0, tick.stack)).0 += 1.0;
@@ -693,6 +694,10 @@ mod tests {
         let found = of_gaps(&process, vec![(at, at + 5 * MS)]);
         let found: Vec<_> = found.iter().map(|place| (place.cause, place.name(), place.idle_ns)).collect();
         assert_eq!(found, [(IdleCause::Audit, "(the audit)", 3 * MS), (IdleCause::Lock, "train.py:10", 2 * MS)]);
+        // Without the audit the gap is that of one launch.
+        let found = of_gaps(&process, vec![(at, at + 3 * MS + 20_000)]);
+        let found: Vec<_> = found.iter().map(|place| (place.cause, place.idle_ns)).collect();
+        assert_eq!(found, [(IdleCause::Audit, 3 * MS), (IdleCause::Launch, 20_000)]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::super::places;
 use super::super::recording::{Doing, Frame, Process, Sample};
-use super::{IdleCause, works_for_another};
+use super::{IdleCause, held_up, works_for_another};
 
 /// The function of PyTorch in which a thread waits for those that run its backward pass.
 const BACKWARD: &str = "_engine_run_backward";
@@ -17,6 +17,13 @@ pub(crate) struct Key {
     pub(crate) place: String,
     pub(crate) cause: IdleCause,
     pub(crate) within: String,
+}
+
+impl Key {
+    /// That the audit held a thread up.
+    pub(super) fn of_audit() -> Self {
+        Self { place: String::new(), cause: IdleCause::Audit, within: String::new() }
+    }
 }
 
 /// What threads did at one time, for one that launches.
@@ -50,6 +57,7 @@ pub(crate) fn ticks(process: &Process, thread: Option<u32>) -> Vec<Tick> {
     let mut ticks: Vec<Tick> = Vec::new();
     let mut before: HashMap<u32, &Sample> = HashMap::new();
     let mut holder = process.samples.iter().find_map(|sample| sample.holder);
+    let [own_held, main_held] = [thread, Some(process.number)].map(|thread| held_up(process, thread));
     for samples in process.samples.chunk_by(|one, next| one.asked == next.asked) {
         let of = |thread: Option<u32>| samples.iter().find(|sample| Some(sample.thread) == thread);
         let (own, main) = (of(thread), of(Some(process.number)));
@@ -62,7 +70,13 @@ pub(crate) fn ticks(process: &Process, thread: Option<u32>) -> Vec<Tick> {
         // Where the lock was handed over at once, whoever held it last holds it again and again.
         holder = samples.iter().find_map(|sample| sample.holder).or(holder);
         if let Some(sample) = chosen {
-            ticks.push(tick(process, sample, holder, before.get(&sample.thread).copied()));
+            let mut tick = tick(process, sample, holder, before.get(&sample.thread).copied());
+            let held = if Some(sample.thread) == thread { &own_held } else { &main_held };
+            let next = held.get(held.partition_point(|(_, until)| *until <= tick.at));
+            if next.is_some_and(|(from, _)| *from <= tick.at) {
+                (tick.key, tick.stack) = (Key::of_audit(), None);
+            }
+            ticks.push(tick);
         }
         samples.iter().for_each(|sample| _ = before.insert(sample.thread, sample));
     }

@@ -274,7 +274,6 @@ fn recorded(cupti: &cupti::Cupti, function: u32, call: &cupti::Call) {
 
 /// At the exit of a watched call.
 fn left(cupti: &cupti::Cupti, function: u32, call: &cupti::Call, enter: u64, exit: u64) {
-    launches::left_call(exit);
     let arguments = calls::arguments(function);
     // Safety: the arguments of this function.
     let given = unsafe { arguments.read(call.arguments) };
@@ -285,6 +284,7 @@ fn left(cupti: &cupti::Cupti, function: u32, call: &cupti::Call, enter: u64, exi
     let fields = Fields::new().u64(enter).u64(exit).u32(call.correlation).u32(system::thread()).u32(function);
     let fields = fields.u32(stream).u32(call.context_number).u32(stack).u64(given.bytes).u64(given.event).u32(native);
     fields.u64(until).write(tag::CALL, &[]);
+    launches::left_call(until);
 }
 
 /// Writes the function's name the first time.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use super::figure::Drawn;
 use super::left_out::unmeasured;
 use crate::document::{Matrix, MatrixColumn};
-use crate::in_order::{each_once, grouped};
+use crate::in_order::{each_once, grouped, listed};
 use crate::present::{Cell, Column, Missing, Role, Table, TableRow};
 use crate::results::{Lookup, Metric, MetricSpec, MissingReason, Parameter, Parameters, Results};
 use crate::units::{byte_size, counted};
@@ -117,14 +117,30 @@ fn agreeing<'a>(matrix: &Matrix, select: &Parameters, metrics: Vec<Found<'a>>, l
     let Some(names) = deciding(matrix, &all.metrics) else { return vec![all] };
     let pair_of = |spec: &MetricSpec| names.map(|name| spec.parameters.get(name).cloned());
     let of = |pair: &Pair| {
+        // What lacks a parameter is of all its values.
+        let is_of = |own: &Pair| own.iter().zip(pair).all(|(own, value)| own.is_none() || own == value);
         let own = |found: &Vec<Found<'a>>| -> Vec<Found<'a>> {
-            found.iter().filter(|(spec, _)| pair_of(spec) == *pair).cloned().collect()
+            found.iter().filter(|(spec, _)| is_of(&pair_of(spec))).cloned().collect()
         };
         Cells { label: String::new(), metrics: own(&all.metrics), columns: all.columns.iter().map(own).collect() }
     };
     let pairs = each_once(all.metrics.iter().map(|(spec, _)| pair_of(spec)));
     let each = pairs.into_iter().map(|pair| (of(&pair), pair)).filter(|(row, _)| row.columns.iter().any(has_some));
-    let rows = grouped(each.map(|(row, pair)| (row.columns.iter().map(says).collect::<Vec<_>>(), (row, pair))));
+    let mut rows: Vec<(Vec<Says>, Vec<(Cells<'a>, Pair)>)> = Vec::new();
+    for (row, pair) in each {
+        let said: Vec<Says> = row.columns.iter().map(says).collect();
+        match rows.iter_mut().find(|(known, _)| agree(known, &said)) {
+            Some((known, of)) => {
+                known
+                    .iter_mut()
+                    .zip(said)
+                    .filter(|(known, _)| **known == Says::Nothing)
+                    .for_each(|(known, said)| *known = said);
+                of.push((row, pair));
+            }
+            None => rows.push((said, vec![(row, pair)])),
+        }
+    }
     if rows.len() < 2 {
         return vec![all];
     }
@@ -146,7 +162,7 @@ fn agreeing<'a>(matrix: &Matrix, select: &Parameters, metrics: Vec<Found<'a>>, l
 type Pair = [Option<Parameter>; 2];
 
 /// What measurements say together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says {
     Nothing,
     No,
@@ -161,6 +177,11 @@ fn says(found: &Vec<Found<'_>>) -> Says {
         (yes, all) if yes == all => Says::Yes,
         _ => Says::Both,
     }
+}
+
+/// Whether cells say the same, as far as both say something.
+fn agree(one: &[Says], other: &[Says]) -> bool {
+    one.iter().zip(other).all(|(one, other)| one == other || [*one, *other].contains(&Says::Nothing))
 }
 
 fn has_some(found: &Vec<Found<'_>>) -> bool {
@@ -201,10 +222,16 @@ fn in_words(names: [&str; 2], pairs: &[Pair], all: &[Pair]) -> String {
         }
     }
     let every = each_once(all.iter().map(|pair| &pair[0])).len() == firsts.len();
+    // Those that are whole come first: what stands behind them is of the others alone.
+    of.sort_by_key(|(_, with)| !with.is_empty());
     let parts = of.iter().map(|(firsts, with)| match (&with[..], &of[..]) {
         ([], _) => firsts.join(", "),
         (_, [_]) if every => with.join(", "),
-        _ => format!("{} {} {}", firsts.join(", "), if names[1] == BYTES { "of" } else { "with" }, with.join(", ")),
+        _ => {
+            let each = if firsts.len() > 1 { ", each" } else { "" };
+            let of = if names[1] == BYTES { "of" } else { "with" };
+            format!("{}{each} {of} {}", listed(firsts), with.join(", "))
+        }
     });
     parts.collect::<Vec<_>>().join("; ")
 }
@@ -314,5 +341,9 @@ mod tests {
         assert_eq!(told(&all[..3]), "a");
         assert_eq!(told(&[&all[..3], &all[4..]].concat()), "a; b of 1 kB, 4 kB");
         assert_eq!(told(&[all[1].clone(), all[4].clone()]), "1 kB");
+        let three = ["a", "b", "c"].map(|memory| [4, 1000].map(|bytes| pair(memory, bytes))).concat();
+        let told = |pairs: &[Pair]| in_words(["memory", "bytes"], pairs, &three);
+        assert_eq!(told(&[three[0].clone(), three[2].clone()]), "a and b, each of 4 B");
+        assert_eq!(told(&[&three[..1], &three[4..]].concat()), "c; a of 4 B");
     }
 }
