@@ -25,7 +25,7 @@ use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::inside;
-use marks::{CONTENT, CONTENT_END, EVCXR_COMPLETE, EVCXR_PANICKED, EVCXR_RETURNED};
+use marks::{CONTENT, CONTENT_END, EVCXR_COMPLETE, EVCXR_PANICKED, EVCXR_RETURNED, TEXT};
 
 /// The variable that tells a process of this program what it is, and its values.
 const PROCESS: &str = "NOTEBOOK_RUNNER_PROCESS";
@@ -55,6 +55,7 @@ pub(crate) mod marks {
     pub(crate) const EVCXR_COMPLETE: &str = "EVCXR_EXECUTION_COMPLETE";
     /// Behind the number of a display, before its type.
     pub(crate) const DISPLAY: char = ';';
+    pub(super) const TEXT: &str = "text/plain";
     pub(super) const CONTENT: &str = "EVCXR_BEGIN_CONTENT ";
     pub(super) const CONTENT_END: &str = "EVCXR_END_CONTENT";
 }
@@ -216,7 +217,7 @@ impl<W: Write> Passing<W> {
                 }
                 self.errors_rest.extend(read);
             }
-            self.in_content = false;
+            self.content_end()?;
             self.errors(b"")?;
             self.errors_end()?;
             if mark == EVCXR_COMPLETE {
@@ -236,8 +237,8 @@ impl<W: Write> Passing<W> {
                 self.unended(&line[..start])?;
                 self.in_content = true;
                 let kind = String::from_utf8_lossy(&line[start + CONTENT.len()..]).into_owned();
-                // A display has each type once.
-                if self.types.contains(&kind) {
+                // A display has each type once, its text last.
+                if self.types.contains(&kind) || self.types.contains(TEXT) {
                     self.types.clear();
                     self.displays += 1;
                 }
@@ -291,9 +292,14 @@ impl<W: Write> Passing<W> {
         self.to.write_all(String::from_utf8_lossy(bytes).as_bytes())
     }
 
+    /// Ends a block that the cell does not end any more: evcxr would take all that comes for what it shows.
+    fn content_end(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.in_content) { writeln!(self.to, "{CONTENT_END}") } else { Ok(()) }
+    }
+
     /// Passes on what is left, and how the process ended.
     fn end(&mut self, how: &str) -> io::Result<()> {
-        self.in_content = false;
+        self.content_end()?;
         self.errors(b"")?;
         self.errors_end()?;
         let rest = std::mem::take(&mut self.rest);
@@ -369,10 +375,29 @@ mod tests {
     fn a_display_has_a_number_and_the_next_cell_begins_anew() {
         let block = |kind: &str| format!("EVCXR_BEGIN_CONTENT {kind}\nx\nEVCXR_END_CONTENT\n");
         let written = ["text/html", "text/plain", "text/html", "text/plain", "text/plain"].map(block).concat();
-        let whole = format!("{written}{EVCXR_COMPLETE}\n{}", block("text/plain"));
+        let whole = format!("{written}{EVCXR_COMPLETE}\n{}", block("text/plain") + &block("text/html"));
         let arrived = passed(&whole, "");
         let numbers: Vec<&str> = arrived.lines().filter_map(|line| line.strip_prefix(CONTENT)).collect();
-        let expected = ["0;text/html", "0;text/plain", "1;text/html", "1;text/plain", "2;text/plain", "0;text/plain"];
+        let expected = [
+            "0;text/html",
+            "0;text/plain",
+            "1;text/html",
+            "1;text/plain",
+            "2;text/plain",
+            "0;text/plain",
+            "1;text/html",
+        ];
         assert_eq!(numbers, expected);
+    }
+
+    #[test]
+    fn a_cell_that_fails_within_what_it_shows_ends_that() {
+        let arrived = passed("EVCXR_BEGIN_CONTENT text/html\nx\nEVCXR_ERROR_OCCURRED\n", "no such reading\n");
+        let expected = format!(
+            "EVCXR_BEGIN_CONTENT 0;text/html\nx\nEVCXR_END_CONTENT\n{}no such reading\n{}\nEVCXR_ERROR_OCCURRED\n",
+            marks::STDERR,
+            marks::RETURNED
+        );
+        assert_eq!(arrived, expected);
     }
 }

@@ -16,14 +16,14 @@ const CELL: &str = "cell";
 /// What points to an attribute that no cell holds.
 const LEVEL: &str = "the lint level is defined here";
 
-/// The failure that the compiler's errors in the cell `code` are; cells before it made variables of the names in `made`.
-pub(crate) fn not_compiled(code: &str, errors: &[CompilationError], made: &HashSet<String>) -> Failure {
+/// The failure that the compiler's errors in the cell `code` are; cells before it made variables of the names in `gone`.
+pub(crate) fn not_compiled(code: &str, errors: &[CompilationError], gone: &HashSet<&str>) -> Failure {
     let mut text = Vec::new();
     // Warnings stand beside errors only.
     for error in errors.iter().filter(|error| error.level() == "error") {
         let source = ariadne::sources([(CELL.to_owned(), code.to_owned())]);
         // Writing to memory does not fail.
-        let _ = report(code, error, made).write(source, &mut text);
+        let _ = report(code, error, gone).write(source, &mut text);
     }
     let value = errors.iter().find(|error| error.level() == "error").map(CompilationError::message).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -32,7 +32,7 @@ pub(crate) fn not_compiled(code: &str, errors: &[CompilationError], made: &HashS
 }
 
 /// An error at its lines; where evcxr knows none, at what reads as the compiler quotes it, or at the first line of the cell.
-fn report(code: &str, error: &CompilationError, made: &HashSet<String>) -> Report<'static, (String, Range<usize>)> {
+fn report(code: &str, error: &CompilationError, gone: &HashSet<&str>) -> Report<'static, (String, Range<usize>)> {
     let messages =
         error.primary_spanned_message().into_iter().chain(error.spanned_messages()).chain(error.help_spanned());
     let messages = messages.map(|message| {
@@ -66,10 +66,10 @@ fn report(code: &str, error: &CompilationError, made: &HashSet<String>) -> Repor
     // cannot find value `x` in this scope
     let message = error.message();
     let missing = message.split('`').nth(1).filter(|_| error.code() == Some("E0425"));
-    if let Some(gone) = missing.filter(|name| made.contains(*name)) {
+    if let Some(name) = missing.filter(|name| gone.contains(name)) {
         report.add_note(format!(
-            "A cell before made `{gone}`, and it is gone: it was moved (pass `&{gone}` or `{gone}.clone()` instead), or lost with \
-             its process. Run the cell that makes it again"
+            "A cell before made `{name}`, and it is gone: it was moved (pass `&{name}` or `{name}.clone()` instead), or lost with \
+             its process or its type. Run the cell that makes it again"
         ));
     }
     report.finish()
@@ -84,7 +84,15 @@ fn same_text(code: &str, error: &Value) -> Option<(Range<usize>, String)> {
         let quoted: String = line["text"].as_str()?.chars().take(end).skip(start).collect();
         let (quoted, length) = (quoted.trim(), quoted.trim().chars().count());
         // The last of several: that a value is shown is behind all else.
-        let begin = code[..code.rfind(quoted).filter(|_| length > 0)?].chars().count();
+        let is_whole = |(at, _): &(usize, &str)| {
+            let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+            let joins = |one: Option<char>, other: Option<char>| one.is_some_and(is_name) && other.is_some_and(is_name);
+            let (before, behind) = (&code[..*at], &code[at + quoted.len()..]);
+            !joins(before.chars().next_back(), quoted.chars().next())
+                && !joins(quoted.chars().next_back(), behind.chars().next())
+        };
+        let (at, _) = code.match_indices(quoted).filter(|_| length > 0).filter(is_whole).last()?;
+        let begin = code[..at].chars().count();
         Some(begin..begin + length)
     };
     // Of several lines some are evcxr's.
@@ -95,9 +103,19 @@ fn same_text(code: &str, error: &Value) -> Option<(Range<usize>, String)> {
 
 /// Where a cell ceases to be Rust, if it is none.
 fn no_rust(code: &str) -> Option<(Range<usize>, String)> {
-    let place = statements(code).err()?.span().start();
-    let begin = at(code, place.line.max(1), place.column + 1);
+    let (line, column) = place_of(code, &statements(code).err()?);
+    let begin = at(code, line, column + 1);
     Some((begin..begin + 1, "here".to_owned()))
+}
+
+/// The line, from 1, and the column, from 0, of an error: of one at the end, which has none, those of the end.
+fn place_of(code: &str, error: &syn::Error) -> (usize, usize) {
+    let place = error.span().start();
+    let last = code.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).last();
+    match last.filter(|_| error.to_string().starts_with("unexpected end of input")) {
+        Some((line, text)) => (line + 1, text.trim_end().chars().count().saturating_sub(1)),
+        None => (place.line.max(1), place.column),
+    }
 }
 
 /// The character of the `code` at a line and a column, which count from 1.
@@ -117,7 +135,7 @@ fn statements(code: &str) -> syn::Result<Vec<Stmt>> {
 /// Why a cell's code is no Rust, if it is none.
 pub(crate) fn unparsed(code: &str) -> Option<Failure> {
     let error = statements(code).err()?;
-    let line = error.span().start().line;
+    let (line, _) = place_of(code, &error);
     let text = code.lines().nth(line.saturating_sub(1));
     let place = text.map(|text| format!("at line {line} of the cell: {}", text.trim()));
     Some(Failure { place, ..Failure::new("CompileError", format!("the cell is not Rust: {error}")) })
@@ -180,6 +198,8 @@ mod tests {
         let failure = unparsed(":dep regex = \"1\"\nlet x = 1;\nlet = 7;").unwrap();
         assert!(failure.value.contains("not Rust"));
         assert_eq!(failure.place.as_deref(), Some("at line 3 of the cell: let = 7;"));
+        let failure = unparsed("let a = 1;\nlet b =\n").unwrap();
+        assert_eq!(failure.place.as_deref(), Some("at line 2 of the cell: let b ="));
         assert!(unparsed(":dep regex = \"1\"\n#![allow(unused)]\n// only words\n").is_none());
         assert!(unparsed("let x = 1;\nx").is_none());
     }
@@ -217,6 +237,8 @@ mod tests {
         let found = same_text("// é\nlet x = 1;\nx / 0", &of("show(&(x / 0));", 8, 13));
         assert_eq!(found, Some((16..21, "no".to_owned())));
         assert_eq!(same_text("x / 0", &of("show(&(y / 0));", 8, 13)), None);
+        let found = same_text("use no::such;\nlet note = 1;", &of("use no::such;", 5, 7));
+        assert_eq!(found, Some((4..6, "no".to_owned())));
     }
 
     #[test]

@@ -151,10 +151,12 @@ impl File {
 }
 
 impl Left {
-    /// It shows a block: of the last display, unless that has one of this type.
+    /// It shows a block: of the last display, unless that has one of this type, or its text, which comes last.
     pub(crate) fn shows(&mut self, kind: &str, block: String) {
         match self.shown.last_mut() {
-            Some(last) if last.iter().all(|(known, _)| known != kind) => last.push((kind.to_owned(), block)),
+            Some(last) if last.iter().all(|(known, _)| known != kind && known != "text/plain") => {
+                last.push((kind.to_owned(), block))
+            }
             _ => self.shown.push(vec![(kind.to_owned(), block)]),
         }
     }

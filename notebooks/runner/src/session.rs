@@ -171,14 +171,21 @@ impl Session {
                 let shown = outputs.content_by_mime_type.into_iter().map(numbered);
                 let mut shown: Vec<_> = shown.filter(|(_, mime, text)| mime != "text/plain" || text != "()").collect();
                 shown.sort_unstable();
-                shown.into_iter().for_each(|(_, mime, text)| left.shows(&mime, text));
+                let blocks = |display: &[(usize, String, String)]| {
+                    display.iter().map(|(_, mime, text)| (mime.clone(), text.clone())).collect()
+                };
+                left.shown = shown.chunk_by(|one, next| one.0 == next.0).map(blocks).collect();
                 None
             }
             Err(error) => Some(error),
         };
         let failure = match (stopped, error) {
             (Some(why), _) => Some(Failure::new("Interrupted", format!("{why}\n{lost}"))),
-            (_, Some(Error::CompilationErrors(errors))) => Some(not_compiled(code, &errors, &self.made)),
+            (_, Some(Error::CompilationErrors(errors))) => {
+                let there: HashSet<&str> = self.context.variables_and_types().map(|(name, _)| name).collect();
+                let gone = self.made.iter().map(String::as_str).filter(|name| !there.contains(name)).collect();
+                Some(not_compiled(code, &errors, &gone))
+            }
             (_, Some(Error::SubprocessTerminated(evcxr))) => {
                 let how = output.ended.unwrap_or(evcxr);
                 let errors = said(&errors);
@@ -338,12 +345,13 @@ fn panic_message(errors: &str) -> (Option<&str>, String) {
     (start.and_then(|place| panicked_at(lines[place])), message)
 }
 
-/// The number of the display that a block belongs to, its MIME type, and the block; evcxr's own have no number.
+/// The number of the display that a block belongs to, its MIME type, and the block. Those of evcxr itself come first.
 fn numbered((kind, block): (String, String)) -> (usize, String, String) {
-    let parts =
-        kind.split_once(marks::DISPLAY).and_then(|(number, kind)| Some((number.parse().ok()?, kind.to_owned())));
-    let (number, kind) = parts.unwrap_or((0, kind));
-    (number, kind, block)
+    let number = |text: &str| text.parse::<usize>().ok();
+    match kind.split_once(marks::DISPLAY).and_then(|(before, kind)| Some((number(before)?, kind))) {
+        Some((number, kind)) => (number + 1, kind.to_owned(), block),
+        None => (0, kind, block),
+    }
 }
 
 /// The failure that a cell is whose value is an error, which then is not shown: only such a value has this debug text.
