@@ -1,6 +1,6 @@
 """Trains a small language model as it is commonly written: a loader, mixed precision, gradients that are clipped, a log.
 
-    python language.py [MENDED ...]     MENDED: loader, log, optimizer
+    python language_model.py [MENDED ...]     MENDED: loader, log, optimizer
 
 Each name takes one thing out that leaves the GPU idle. Prints the milliseconds of an iteration.
 """
