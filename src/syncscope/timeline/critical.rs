@@ -6,7 +6,7 @@
 //! Transactions*, 2001; for GPUs, Holistic Trace Analysis.) Predecessors are
 //!
 //! * of work: the work before it on its stream, and the call that enqueued it; of a stream's wait, also the last work to
-//!   end on another stream;
+//!   end on another stream, and where the device tells of no such wait, so of the first work behind it;
 //! * of a synchronization point: the last of the work that it waited for, if that ended within it; otherwise, as of any
 //!   call,
 //! * of a call: the call before it on its thread.
@@ -19,7 +19,7 @@
 //! other means. Where two predecessors end at the same time, the choice between them is arbitrary, and so is the path,
 //! though not its length.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::span::{Span, Timeline};
 use crate::device::kind::Kind;
@@ -116,7 +116,12 @@ struct Ends<'a> {
     streams: HashMap<Option<u32>, Vec<usize>>,
     /// The first call of each correlation.
     calls: HashMap<u64, usize>,
+    /// The calls whose work its stream held back until an event, without a span for that.
+    held: HashSet<u64>,
 }
+
+/// What a stream's wait for an event is called, by this library and by the driver.
+const WAITS: [&str; 2] = ["wait", "cuStreamWaitEvent"];
 
 impl<'a> Ends<'a> {
     fn of(spans: &'a [Span]) -> Self {
@@ -129,6 +134,7 @@ impl<'a> Ends<'a> {
             elsewhere: Vec::new(),
             streams: HashMap::new(),
             calls: HashMap::new(),
+            held: held(spans),
         };
         for at in by_end {
             let span = &spans[at];
@@ -183,6 +189,11 @@ impl<'a> Ends<'a> {
         let within = |other: &usize| self.spans[*other].end_ns > span.start_ns;
         let enqueued = || self.later(self.on_track(at), self.caller(span), span);
         match span.kind {
+            Kind::Kernel | Kind::Copy if span.correlation.is_some_and(|own| self.held.contains(&own)) => {
+                let elsewhere = self.elsewhere(span.track, span.start_ns);
+                let end = |other: &usize| self.spans[*other].end_ns.min(span.start_ns);
+                elsewhere.into_iter().chain(enqueued()).max_by_key(end)
+            }
             Kind::Kernel | Kind::Copy => enqueued(),
             Kind::Wait => self.elsewhere(span.track, span.end_ns).filter(within).or_else(enqueued),
             Kind::Synchronize => {
@@ -204,6 +215,23 @@ impl<'a> Ends<'a> {
         let enqueued = self.spans[by].end_ns.min(span.start_ns);
         Some(if self.spans[before].end_ns >= enqueued { before } else { by })
     }
+}
+
+/// The calls whose work is the first of its stream behind a wait for an event, of which the device has no span.
+fn held(spans: &[Span]) -> HashSet<u64> {
+    let works = spans.iter().filter(|span| span.kind.is_on_device()).filter_map(|span| span.correlation);
+    let works: HashSet<u64> = works.collect();
+    let mut calls: Vec<&Span> = spans.iter().filter(|span| span.kind == Kind::Enqueue).collect();
+    calls.sort_by_key(|call| (call.start_ns, call.correlation));
+    let (mut waiting, mut held) = (HashSet::new(), HashSet::new());
+    for call in calls {
+        match call.correlation.filter(|own| works.contains(own)) {
+            Some(own) if waiting.remove(&call.stream) => _ = held.insert(own),
+            None if WAITS.contains(&&*call.name) => _ = waiting.insert(call.stream),
+            _ => {}
+        }
+    }
+    held
 }
 
 #[cfg(test)]
@@ -253,6 +281,17 @@ mod tests {
             span(Kernel, 1, (61, 80), 3),
         ]);
         assert_eq!(names(&timeline), [(Enqueue, 2), (Copy, 58), (Wait, 0), (Kernel, 19)]);
+    }
+
+    #[test]
+    fn work_behind_a_wait_without_a_span_leads_to_the_stream_that_it_waited_for() {
+        let wait = |stream, at, number| Span { name: "wait".to_owned(), ..span(Enqueue, stream, at, number) };
+        let copies = [span(Enqueue, 0, (0, 2), 1), span(Copy, 0, (2, 60), 1), span(Enqueue, 0, (2, 4), 2)];
+        let kernels = [span(Enqueue, 1, (6, 8), 4), span(Kernel, 1, (61, 70), 4)];
+        let more = [wait(1, (4, 6), 3), span(Copy, 0, (60, 120), 2), wait(1, (8, 9), 5), span(Enqueue, 1, (9, 10), 6)];
+        let last = span(Kernel, 1, (121, 130), 6);
+        let timeline = timeline([&copies[..], &kernels, &more, &[last]].concat());
+        assert_eq!(names(&timeline), [(Enqueue, 2), (Copy, 58), (Copy, 60), (Kernel, 9)]);
     }
 
     #[test]
