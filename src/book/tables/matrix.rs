@@ -126,7 +126,7 @@ fn agreeing<'a>(matrix: &Matrix, select: &Parameters, metrics: Vec<Found<'a>>, l
     };
     let pairs = each_once(all.metrics.iter().map(|(spec, _)| pair_of(spec)));
     let each = pairs.into_iter().map(|pair| (of(&pair), pair)).filter(|(row, _)| row.columns.iter().any(has_some));
-    let mut rows: Vec<(Vec<Says>, Vec<(Cells<'a>, Pair)>)> = Vec::new();
+    let mut rows: Vec<(Vec<Says>, Parts<'a>)> = Vec::new();
     for (row, pair) in each {
         let said: Vec<Says> = row.columns.iter().map(says).collect();
         match rows.iter_mut().find(|(known, _)| agree(known, &said)) {
@@ -145,7 +145,7 @@ fn agreeing<'a>(matrix: &Matrix, select: &Parameters, metrics: Vec<Found<'a>>, l
         return vec![all];
     }
     let pairs: Vec<Pair> = rows.iter().flat_map(|(_, of)| of.iter().map(|(_, pair)| pair.clone())).collect();
-    let joined = |(_, of): (_, Vec<(Cells<'a>, Pair)>)| {
+    let joined = |(_, of): (_, Parts<'a>)| {
         let (rows, own): (Vec<Cells<'_>>, Vec<Pair>) = of.into_iter().unzip();
         let label = format!("{}: {}", all.label, in_words(names, &own, &pairs));
         let first = Cells { label, metrics: Vec::new(), columns: vec![Vec::new(); matrix.columns.len()] };
@@ -157,6 +157,9 @@ fn agreeing<'a>(matrix: &Matrix, select: &Parameters, metrics: Vec<Found<'a>>, l
     };
     rows.into_iter().map(joined).collect()
 }
+
+/// Parts of a row, each with what it is measured for.
+type Parts<'a> = Vec<(Cells<'a>, Pair)>;
 
 /// The values of two parameters.
 type Pair = [Option<Parameter>; 2];
