@@ -106,7 +106,9 @@ fn rows(document: &Document, figure: &DocumentFigure, results: &Results) -> Resu
         if let Some(matrix) = &panel.matrix {
             let system = matrix_system(matrix, results);
             let lookup = results.lookup_of(system);
-            let rows = shown_rows(matrix, &lookup).into_iter();
+            let is_chosen =
+                |found: &Result<Metric<'_>, MissingReason>| !found.as_ref().is_err_and(MissingReason::is_by_choice);
+            let rows = shown_rows(matrix, &lookup).into_iter().filter(|(_, found)| is_chosen(found));
             let of =
                 |spec: &MetricSpec, found| record((&spec.id, &spec.label, system), &spec.parameters, found, &lookup);
             records.extend(rows.map(|(spec, found)| of(spec, found)));

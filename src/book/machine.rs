@@ -310,7 +310,7 @@ fn lacking(results: &Results) -> Option<Table> {
 fn absences(results: &Results) -> Option<Table> {
     let lookup = results.lookup();
     let absent = lookup.specs().filter_map(|spec| {
-        let absence = absence(results, |lookup| lookup.of(spec).map(drop))?;
+        let absence = absence(results, |lookup| lookup.of(spec).map(drop)).filter(|absence| !absence.is_by_choice())?;
         // Of what has no meaning, the parameters do not matter.
         let is_meaningless = matches!(absence, MissingReason::NotApplicable(_));
         Some((absence, if is_meaningless { spec.id.clone() } else { spec.title() }))
