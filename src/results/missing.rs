@@ -77,3 +77,17 @@ pub struct Lacking<'a> {
     /// Why it has none.
     pub reason: MissingReason,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_chosen_is_told_from_what_was_skipped() {
+        let is_by_choice = |reason: &str| MissingReason::Skipped(reason.to_owned()).is_by_choice();
+        assert!(is_by_choice("left out by choice"));
+        assert!(is_by_choice("the rows that it is computed from were left out by choice"));
+        assert!(!is_by_choice("this engine has only one device here"));
+        assert!(!MissingReason::Failed("left out by choice".to_owned()).is_by_choice());
+    }
+}
