@@ -7,6 +7,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::error::FileError;
+use crate::in_order::listed;
 use crate::results::nearest;
 use crate::units::counted;
 use crate::yaml::{self, Fault, Way};
@@ -93,10 +94,7 @@ impl TextPlace {
         };
         let word = if matches!(places, [one] if one.first == one.last) { "line" } else { "lines" };
         let ranges: Vec<String> = places.iter().map(range).collect();
-        match ranges.split_last() {
-            Some((last, rest)) if !rest.is_empty() => format!("{word} {} and {last}", rest.join(", ")),
-            _ => format!("{word} {}", ranges.concat()),
-        }
+        format!("{word} {}", listed(&ranges))
     }
 }
 

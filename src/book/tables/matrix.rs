@@ -116,50 +116,35 @@ fn agreeing<'a>(matrix: &Matrix, select: &Parameters, metrics: Vec<Found<'a>>, l
     let all = Cells { label, columns: matrix.columns.iter().map(of_column).collect(), metrics };
     let Some(names) = deciding(matrix, &all.metrics) else { return vec![all] };
     let pair_of = |spec: &MetricSpec| names.map(|name| spec.parameters.get(name).cloned());
-    let of = |pair: &Pair| {
+    let of = |pairs: &[Pair]| {
         // What lacks a parameter is of all its values.
-        let is_of = |own: &Pair| own.iter().zip(pair).all(|(own, value)| own.is_none() || own == value);
+        let is_of = |own: &Pair, pair: &Pair| own.iter().zip(pair).all(|(own, value)| own.is_none() || own == value);
         let own = |found: &Vec<Found<'a>>| -> Vec<Found<'a>> {
-            found.iter().filter(|(spec, _)| is_of(&pair_of(spec))).cloned().collect()
+            let is_here = |(spec, _): &&Found<'a>| pairs.iter().any(|pair| is_of(&pair_of(spec), pair));
+            found.iter().filter(is_here).cloned().collect()
         };
         Cells { label: String::new(), metrics: own(&all.metrics), columns: all.columns.iter().map(own).collect() }
     };
-    let pairs = each_once(all.metrics.iter().map(|(spec, _)| pair_of(spec)));
-    let each = pairs.into_iter().map(|pair| (of(&pair), pair)).filter(|(row, _)| row.columns.iter().any(has_some));
-    let mut rows: Vec<(Vec<Says>, Parts<'a>)> = Vec::new();
-    for (row, pair) in each {
-        let said: Vec<Says> = row.columns.iter().map(says).collect();
+    let mut rows: Vec<(Vec<Says>, Vec<Pair>)> = Vec::new();
+    for pair in each_once(all.metrics.iter().map(|(spec, _)| pair_of(spec))) {
+        let said: Vec<Says> = of(std::slice::from_ref(&pair)).columns.iter().map(|found| says(found)).collect();
         match rows.iter_mut().find(|(known, _)| agree(known, &said)) {
-            Some((known, of)) => {
-                known
-                    .iter_mut()
-                    .zip(said)
-                    .filter(|(known, _)| **known == Says::Nothing)
-                    .for_each(|(known, said)| *known = said);
-                of.push((row, pair));
+            _ if said.iter().all(|said| *said == Says::Nothing) => {}
+            Some((known, pairs)) => {
+                let open = known.iter_mut().zip(said).filter(|(known, _)| **known == Says::Nothing);
+                open.for_each(|(known, said)| *known = said);
+                pairs.push(pair);
             }
-            None => rows.push((said, vec![(row, pair)])),
+            None => rows.push((said, vec![pair])),
         }
     }
     if rows.len() < 2 {
         return vec![all];
     }
-    let pairs: Vec<Pair> = rows.iter().flat_map(|(_, of)| of.iter().map(|(_, pair)| pair.clone())).collect();
-    let joined = |(_, of): (_, Parts<'a>)| {
-        let (rows, own): (Vec<Cells<'_>>, Vec<Pair>) = of.into_iter().unzip();
-        let label = format!("{}: {}", all.label, in_words(names, &own, &pairs));
-        let first = Cells { label, metrics: Vec::new(), columns: vec![Vec::new(); matrix.columns.len()] };
-        rows.into_iter().fold(first, |mut row, next| {
-            row.metrics.extend(next.metrics);
-            row.columns.iter_mut().zip(next.columns).for_each(|(column, next)| column.extend(next));
-            row
-        })
-    };
-    rows.into_iter().map(joined).collect()
+    let pairs: Vec<Pair> = rows.iter().flat_map(|(_, pairs)| pairs.clone()).collect();
+    let label = |own: &[Pair]| format!("{}: {}", all.label, in_words(names, own, &pairs));
+    rows.iter().map(|(_, own)| Cells { label: label(own), ..of(own) }).collect()
 }
-
-/// Parts of a row, each with what it is measured for.
-type Parts<'a> = Vec<(Cells<'a>, Pair)>;
 
 /// The values of two parameters.
 type Pair = [Option<Parameter>; 2];
@@ -173,7 +158,7 @@ enum Says {
     Both,
 }
 
-fn says(found: &Vec<Found<'_>>) -> Says {
+fn says(found: &[Found<'_>]) -> Says {
     match counts(found) {
         (_, 0) => Says::Nothing,
         (0, _) => Says::No,
@@ -185,10 +170,6 @@ fn says(found: &Vec<Found<'_>>) -> Says {
 /// Whether cells say the same, as far as both say something.
 fn agree(one: &[Says], other: &[Says]) -> bool {
     one.iter().zip(other).all(|(one, other)| one == other || [*one, *other].contains(&Says::Nothing))
-}
-
-fn has_some(found: &Vec<Found<'_>>) -> bool {
-    says(found) != Says::Nothing
 }
 
 /// The one or two parameters that differ between the measurements of a row beside those that the matrix names; a size is the last.
@@ -215,19 +196,15 @@ fn in_words(names: [&str; 2], pairs: &[Pair], all: &[Pair]) -> String {
         pairs.iter().filter(|pair| pair[0] == *first).map(|pair| word(1, &pair[1])).collect()
     };
     let firsts = each_once(pairs.iter().map(|pair| pair[0].clone()));
-    let whole = |first: &Option<Parameter>| seconds(pairs, first).len() == seconds(all, first).len();
-    let mut of: Vec<(Vec<String>, Vec<String>)> = Vec::new();
-    for first in &firsts {
-        let with = if whole(first) { Vec::new() } else { seconds(pairs, first) };
-        match of.iter_mut().find(|(_, known)| *known == with) {
-            Some((firsts, _)) => firsts.push(word(0, first)),
-            None => of.push((vec![word(0, first)], with)),
-        }
-    }
+    let with = |first: &Option<Parameter>| {
+        let own = seconds(pairs, first);
+        if own.len() == seconds(all, first).len() { Vec::new() } else { own }
+    };
+    let mut of = grouped(firsts.iter().map(|first| (with(first), word(0, first))));
     let every = each_once(all.iter().map(|pair| &pair[0])).len() == firsts.len();
     // Those that are whole come first: what stands behind them is of the others alone.
-    of.sort_by_key(|(_, with)| !with.is_empty());
-    let parts = of.iter().map(|(firsts, with)| match (&with[..], &of[..]) {
+    of.sort_by_key(|(with, _)| !with.is_empty());
+    let parts = of.iter().map(|(with, firsts)| match (&with[..], &of[..]) {
         ([], _) => firsts.join(", "),
         (_, [_]) if every => with.join(", "),
         _ => {
@@ -246,17 +223,17 @@ fn trials(row: &Cells<'_>) -> Option<usize> {
 
 /// All trials of the measurements of a cell. Where they differ, the share of yes.
 fn cell(found: &[Found<'_>]) -> Cell {
-    let (yes, all) = counts(found);
-    let missing = found.iter().find_map(|(_, metric)| metric.as_ref().err());
-    match missing.filter(|_| all == 0) {
-        Some(MissingReason::NotApplicable(_)) => Cell::Nothing,
-        Some(reason) => Cell::Missing(Missing::new(reason.state(), None)),
-        None if all == 0 => Cell::Nothing,
-        None => Cell::Text(match yes {
-            0 => "✗".to_owned(),
-            yes if yes == all => "✓".to_owned(),
-            yes => format!("{yes} of {all}"),
-        }),
+    match says(found) {
+        Says::No => Cell::Text("✗".to_owned()),
+        Says::Yes => Cell::Text("✓".to_owned()),
+        Says::Both => {
+            let (yes, all) = counts(found);
+            Cell::Text(format!("{yes} of {all}"))
+        }
+        Says::Nothing => match found.iter().find_map(|(_, metric)| metric.as_ref().err()) {
+            None | Some(MissingReason::NotApplicable(_)) => Cell::Nothing,
+            Some(reason) => Cell::Missing(Missing::new(reason.state(), None)),
+        },
     }
 }
 
