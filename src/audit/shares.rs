@@ -130,7 +130,7 @@ pub(crate) fn devices(
     devices.into_iter().map(device).collect()
 }
 
-fn union(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+pub(crate) fn union(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     spans.sort_unstable();
     let mut out: Vec<(u64, u64)> = Vec::new();
     for (start, end) in spans {
@@ -142,12 +142,12 @@ fn union(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     out
 }
 
-fn length(spans: &[(u64, u64)]) -> u64 {
+pub(crate) fn length(spans: &[(u64, u64)]) -> u64 {
     spans.iter().map(|(start, end)| end - start).sum()
 }
 
 /// What lies between spans, from `start` to `end`.
-fn gaps(spans: &[(u64, u64)], start: u64, end: u64) -> Vec<(u64, u64)> {
+pub(crate) fn gaps(spans: &[(u64, u64)], start: u64, end: u64) -> Vec<(u64, u64)> {
     let starts = std::iter::once(start).chain(spans.iter().map(|(_, end)| *end));
     let ends = spans.iter().map(|(start, _)| *start).chain(std::iter::once(end));
     starts.zip(ends).filter(|(from, to)| to > from).collect()

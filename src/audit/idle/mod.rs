@@ -359,26 +359,16 @@ fn one_thread(process: &Process, judgements: &[CallJudgement], thread: Option<u3
 /// When the audit held a thread up.
 fn held_up(process: &Process, thread: Option<u32>) -> Vec<(u64, u64)> {
     let own = process.calls.iter().filter(|call| thread.is_none_or(|thread| call.thread == thread));
-    let mut held: Vec<(u64, u64)> =
-        own.filter(|call| call.held > call.exit).map(|call| (call.exit, call.held)).collect();
-    held.sort_unstable();
-    held
+    shares::union(own.filter(|call| call.held > call.exit).map(|call| (call.exit, call.held)).collect())
 }
 
 /// How much of a time lies in others, which follow each other, and what of it lies in none.
 fn cut((from, to): (u64, u64), others: &[(u64, u64)]) -> (u64, Vec<(u64, u64)>) {
-    let (mut within, mut rest, mut at) = (0, Vec::new(), from);
-    for (begin, end) in &others[others.partition_point(|(_, end)| *end <= from)..] {
-        if *begin >= to {
-            break;
-        }
-        let (begin, end) = ((*begin).max(at), (*end).min(to));
-        rest.extend((begin > at).then_some((at, begin)));
-        within += end.saturating_sub(begin);
-        at = at.max(end);
-    }
-    rest.extend((to > at).then_some((at, to)));
-    (within, rest)
+    let others = &others[others.partition_point(|(_, end)| *end <= from)..];
+    let others = others.iter().take_while(|(begin, _)| *begin < to);
+    let others: Vec<(u64, u64)> = others.map(|(begin, end)| ((*begin).max(from), (*end).min(to))).collect();
+    let rest = shares::gaps(&others, from, to);
+    (to - from - shares::length(&rest), rest)
 }
 
 /// The segments from the one on that reaches beyond a time.
