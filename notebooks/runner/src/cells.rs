@@ -24,8 +24,9 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::file::begins_another;
 use crate::inside;
-use marks::{CONTENT, CONTENT_END, EVCXR_COMPLETE, EVCXR_PANICKED, EVCXR_RETURNED, TEXT};
+use marks::{CONTENT, CONTENT_END, EVCXR_COMPLETE, EVCXR_PANICKED, EVCXR_RETURNED};
 
 /// The variable that tells a process of this program what it is, and its values.
 const PROCESS: &str = "NOTEBOOK_RUNNER_PROCESS";
@@ -55,7 +56,6 @@ pub(crate) mod marks {
     pub(crate) const EVCXR_COMPLETE: &str = "EVCXR_EXECUTION_COMPLETE";
     /// Behind the number of a display, before its type.
     pub(crate) const DISPLAY: char = ';';
-    pub(super) const TEXT: &str = "text/plain";
     pub(super) const CONTENT: &str = "EVCXR_BEGIN_CONTENT ";
     pub(super) const CONTENT_END: &str = "EVCXR_END_CONTENT";
 }
@@ -237,8 +237,7 @@ impl<W: Write> Passing<W> {
                 self.unended(&line[..start])?;
                 self.in_content = true;
                 let kind = String::from_utf8_lossy(&line[start + CONTENT.len()..]).into_owned();
-                // A display has each type once, its text last.
-                if self.types.contains(&kind) || self.types.contains(TEXT) {
+                if begins_another(self.types.iter(), &kind) {
                     self.types.clear();
                     self.displays += 1;
                 }

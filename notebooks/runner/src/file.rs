@@ -151,10 +151,10 @@ impl File {
 }
 
 impl Left {
-    /// It shows a block: of the last display, unless that has one of this type, or its text, which comes last.
+    /// It shows a block: of the last display, unless that is whole.
     pub(crate) fn shows(&mut self, kind: &str, block: String) {
         match self.shown.last_mut() {
-            Some(last) if last.iter().all(|(known, _)| known != kind && known != "text/plain") => {
+            Some(last) if !begins_another(last.iter().map(|(known, _)| known), kind) => {
                 last.push((kind.to_owned(), block))
             }
             _ => self.shown.push(vec![(kind.to_owned(), block)]),
@@ -205,6 +205,11 @@ impl Left {
     pub(crate) fn kinds(&self) -> anyhow::Result<Vec<String>> {
         Ok(self.outputs(1)?.iter().map(kind).collect())
     }
+}
+
+/// Whether a block of this `kind` begins another display than one of these types: a display has each once, its text last.
+pub(crate) fn begins_another<'a>(mut types: impl Iterator<Item = &'a String>, kind: &str) -> bool {
+    types.any(|known| known == kind || known == "text/plain")
 }
 
 /// What a cell shows, as a message holds it.
