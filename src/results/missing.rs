@@ -29,10 +29,10 @@ pub enum MissingReason {
     Inconsistent(String),
 }
 
-/// Ends the reason of what whoever ran it chose not to measure.
-const BY_CHOICE: &str = "left out by choice";
-
 impl MissingReason {
+    /// Ends the reason of what whoever ran it chose not to measure.
+    pub const BY_CHOICE: &str = "left out by choice";
+
     /// The state in a word or two.
     pub fn state(&self) -> &'static str {
         self.parts().0
@@ -40,7 +40,7 @@ impl MissingReason {
 
     /// Whether whoever ran it chose not to measure it.
     pub fn is_by_choice(&self) -> bool {
-        matches!(self, Self::Skipped(reason) if reason.ends_with(BY_CHOICE))
+        matches!(self, Self::Skipped(reason) if reason.ends_with(Self::BY_CHOICE))
     }
 
     /// The reason, where one is known.

@@ -16,7 +16,9 @@ use super::group::{Group, Part, Repeats};
 use crate::device::{Device, Stream};
 use crate::error::{DeviceError, MeasureError};
 use crate::measure::{Clock, Progress, Protocol, Sampler, StoppedBy};
-use crate::results::{MetricSpec, Outcome, Parameters, Piece, Provenance, Results, Row, Selection, Series, titled};
+use crate::results::{
+    MetricSpec, MissingReason, Outcome, Parameters, Piece, Provenance, Results, Row, Selection, Series, titled,
+};
 use crate::tensor::Tensor;
 
 /// Told what a run is doing.
@@ -56,8 +58,6 @@ pub(crate) struct Bench {
     given_up: Option<String>,
     rows: Vec<Row>,
 }
-
-const NOT_CHOSEN: &str = "left out by choice";
 
 impl Bench {
     /// A bench on `device` for the run with the identifier `run`, which began at `begun`.
@@ -144,7 +144,8 @@ impl Bench {
 
     /// What stands for a row that is not to be measured.
     fn left_out(&self, group: &Group, spec: &MetricSpec) -> Option<Outcome> {
-        if self.selection.holds(&spec.id) { group.left_out.as_deref() } else { Some(NOT_CHOSEN) }.map(skipped)
+        if self.selection.holds(&spec.id) { group.left_out.as_deref() } else { Some(MissingReason::BY_CHOICE) }
+            .map(skipped)
     }
 
     /// Samples the rows of a group at these places.
@@ -232,7 +233,7 @@ impl Bench {
             Ok((operand.name.as_str(), samples))
         });
         match found.collect::<Result<Vec<(&str, Cow<'_, [f64]>)>, Box<Outcome>>>() {
-            Err(absent) if *absent == skipped(NOT_CHOSEN) => {
+            Err(absent) if *absent == skipped(MissingReason::BY_CHOICE) => {
                 skipped("the rows that it is computed from were left out by choice")
             }
             Err(absent) => *absent,

@@ -23,10 +23,8 @@ impl Device {
     /// The recording ends once the device has done what `region` enqueued: leave no closed gate behind. All streams of
     /// this device are recorded, whichever thread uses them. On CUDA the calls of other libraries in this process are too, with
     /// the names that the driver has for them: candle's, `cudarc`'s, those of cuBLAS. This takes the feature `cupti`, and no other
-    /// profiler in the process, and no closed gate when the recording begins; [`Timeline::source`] says what was there. The line of such a call is that of the program, where
-    /// it was built with line tables (`debug = "line-tables-only"`).
-    ///
-    /// On CUDA, begin and end a recording while no other thread calls the driver: CUPTI, where it is the source, can crash then.
+    /// profiler in the process, and no closed gate when the recording begins; [`Timeline::source`] says what was there. The line of
+    /// such a call is that of the program, where it was built with line tables (`debug = "line-tables-only"`).
     ///
     /// ```
     /// use syncscope::prelude::*;

@@ -11,7 +11,7 @@
 //! recording where they waited.
 
 use std::backtrace::Backtrace;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -45,7 +45,8 @@ const EVENT_BYTES: usize = 64;
 /// A recording's calls of other libraries; `None` while nobody records.
 static WATCH: Mutex<Option<Arc<Watch>>> = Mutex::new(None);
 
-/// CUPTI's handle of this library, from the first recording on.
+/// CUPTI's handle of this library, from the first recording to the process's end: CUPTI 13.0 can crash in a call of the driver
+/// that another thread is in while it is given back.
 static SUBSCRIBER: Mutex<Option<Subscriber>> = Mutex::new(None);
 
 struct Subscriber(CUpti_SubscriberHandle);
@@ -56,6 +57,17 @@ unsafe impl Send for Subscriber {}
 thread_local! {
     /// How many calls of this library, or of a callback, are open on this thread.
     static OWN: Cell<usize> = const { Cell::new(0) };
+    /// The call of another library that is open on this thread. It is not left with CUPTI, which has 8 bytes for it: of a call that
+    /// began before the callbacks were there the exit alone is told, with any bytes.
+    static OPEN: RefCell<Option<Open>> = const { RefCell::new(None) };
+}
+
+/// A call of another library that has begun.
+struct Open {
+    /// CUPTI's number of it, which its exit has, too.
+    correlation: u32,
+    watch: Arc<Watch>,
+    begun: BegunCall,
 }
 
 /// This thread enters a call of the library.
@@ -190,11 +202,9 @@ impl Watching {
             let status = unsafe { sys::cuptiSubscribe(&mut handle, Some(called), ptr::null_mut()) };
             check("cuptiSubscribe", status)?;
             *subscriber = Some(Subscriber(handle));
-            for number in functions().keys() {
-                // Safety: takes numbers. A function that this driver does not have is not called.
-                unsafe { sys::cuptiEnableCallback(1, handle, DOMAIN, *number) };
-            }
         }
+        drop(subscriber);
+        call_back(true);
         Ok(watching)
     }
 
@@ -203,11 +213,18 @@ impl Watching {
         lock(&WATCH).take().map(|watch| std::mem::take(&mut *lock(&watch.seen))).unwrap_or_default()
     }
 
-    /// Gives the callbacks back, so that another tool can have them: only while nothing holds the device.
-    pub(super) fn unsubscribe(&self) {
-        if let Some(Subscriber(handle)) = lock(&SUBSCRIBER).take() {
-            // Safety: a handle of CUPTI's, which is not used again.
-            unsafe { sys::cuptiUnsubscribe(handle) };
+    /// No call is told of any more: only while nothing holds the device.
+    pub(super) fn stop(&self) {
+        call_back(false);
+    }
+}
+
+/// Has calls told of, or not any more.
+fn call_back(on: bool) {
+    if let Some(Subscriber(handle)) = &*lock(&SUBSCRIBER) {
+        for number in functions().keys() {
+            // Safety: takes numbers. A function that this driver does not have is not called.
+            unsafe { sys::cuptiEnableCallback(on.into(), *handle, DOMAIN, *number) };
         }
     }
 }
@@ -225,9 +242,6 @@ unsafe extern "C" fn called(_: *mut c_void, domain: CUpti_CallbackDomain, number
     }
     // Safety: CUPTI's own structure, for the length of the callback.
     let call = unsafe { &*data.cast::<CUpti_CallbackData>() };
-    if call.correlationData.is_null() {
-        return;
-    }
     // A panic must not leave a function of C's.
     let _ = std::panic::catch_unwind(|| {
         enter_own();
@@ -240,8 +254,6 @@ unsafe extern "C" fn called(_: *mut c_void, domain: CUpti_CallbackDomain, number
 }
 
 fn enter(number: u32, call: &CUpti_CallbackData) {
-    // Safety: CUPTI keeps 8 bytes for each call.
-    unsafe { *call.correlationData = 0 };
     let Some(watch) = lock(&WATCH).clone() else { return };
     let Some(Watched { name, function, rule }) = functions().get(&number) else { return };
     let argument = |place: usize| match call.functionParams.is_null() {
@@ -280,19 +292,14 @@ fn enter(number: u32, call: &CUpti_CallbackData) {
         seen.streams.insert(own, stream);
     }
     drop(seen);
-    Collecting::relate(call.correlationId, own);
-    // Safety: as above; taken back at the exit.
-    unsafe { *call.correlationData = Box::into_raw(Box::new((watch, begun))) as u64 };
+    let correlation = call.correlationId;
+    Collecting::relate(correlation, own);
+    let _ = OPEN.try_with(|open| open.replace(Some(Open { correlation, watch, begun })));
 }
 
 fn exit(number: u32, call: &CUpti_CallbackData) {
-    // Safety: as above.
-    let kept = unsafe { std::mem::take(&mut *call.correlationData) } as *mut (Arc<Watch>, BegunCall);
-    if kept.is_null() {
-        return;
-    }
-    // Safety: it was made at the enter of this call.
-    let (watch, mut begun) = *unsafe { Box::from_raw(kept) };
+    let open = OPEN.try_with(|open| open.borrow_mut().take_if(|open| open.correlation == call.correlationId));
+    let Ok(Some(Open { watch, mut begun, .. })) = open else { return };
     begun.call.end = Instant::now();
     let is_copy =
         matches!(functions().get(&number), Some(Watched { function: Function::Enqueues(Some(Kind::Copy)), .. }));

@@ -18,10 +18,8 @@
 //!
 //! The records of the driver's and the run-time library's calls must be on for the relation, which makes calls dearer
 //! by some microseconds. CUPTI stays attached to the process after the first recording: do not take timings after one
-//! that are to be compared with timings before it. A profiler that is attached already keeps CUPTI for itself.
-//!
-//! CUPTI 13.0 is not safe where records are switched on or off while other threads are in calls of the driver: of 25 processes in
-//! which one thread recorded again and again beside five that worked, 7 ended by a segmentation fault within CUPTI.
+//! that are to be compared with timings before it. A profiler that is attached already keeps CUPTI for itself; one that comes
+//! after the first recording does not get the callbacks any more.
 
 mod buffers;
 mod calls;
@@ -103,22 +101,14 @@ impl Cupti {
         // Where this fails, the recording begins with what CUPTI prepares.
         let _ = launch_nothing(gpu);
         calls::leave_own();
-        let begin = RecordReader::take().inspect_err(|_| disable())?;
         let (watching, tracer, gpu) = (watching.ok(), tracer.clone(), gpu.clone());
+        let begin = RecordReader::take().inspect_err(|_| stop(watching.as_ref()))?;
         Ok((Self { collecting, watching, tracer, gpu, begin }, label))
     }
 
     /// What was collected; the records are another recording's from here on.
     fn collected(&self) -> DrainedRecords {
         lock(&self.collecting).take().map(Collecting::end).unwrap_or_default()
-    }
-
-    /// No more is recorded. To disable records can wait for the whole GPU.
-    fn stop(&self) {
-        disable();
-        self.watching.iter().for_each(Watching::unsubscribe);
-        // By now CUPTI has made what it takes away at the process's end.
-        RECORDED.call_once(exit::come_first);
     }
 
     /// From what was recorded to work and stalls, of this recording's calls alone.
@@ -221,7 +211,7 @@ impl ActivitySource for Cupti {
                 sys::cuptiActivityGetNumDroppedRecords(std::ptr::null_mut(), 0, &mut dropped);
             }
             if making.is_some() {
-                self.stop();
+                stop(self.watching.as_ref());
             }
         }
         let end = RecordReader::take().unwrap_or(self.begin);
@@ -235,12 +225,21 @@ impl ActivitySource for Cupti {
         drop(self.collected());
         if let Some(_making) = self.gpu.may_make() {
             let _inside = exit::enter();
-            self.stop();
+            stop(self.watching.as_ref());
         }
     }
 }
 
+/// No more is recorded. To disable records can wait for the whole GPU.
+fn stop(watching: Option<&Watching>) {
+    disable();
+    watching.inspect(|watching| watching.stop());
+    // By now CUPTI has made what it takes away at the process's end.
+    RECORDED.call_once(exit::come_first);
+}
+
 fn launch_nothing(gpu: &Gpu) -> Result<(), DeviceError> {
+    gpu.context.bind()?;
     let (function, nanoseconds) = (gpu.kernels.function(Kernel::SPIN)?, 0_u64);
     Stream::new(&gpu.context)?.launch_bare(function, 1, &mut [Argument::of(&nanoseconds)])
 }
