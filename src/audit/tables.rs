@@ -340,7 +340,7 @@ fn waits(report: &AuditReport) -> String {
         _ if total > wall => {
             format!("{took}, more than the {whole} of the whole run, in {processes}: several threads waited at once.")
         }
-        (_, 0) => format!("No wait in {whole} of {processes}."),
+        (_, 0) => format!("No call waited for pending work in {whole} of {processes}."),
         _ => format!("{took} of {whole} ({}), in {processes}.", share(total, wall)),
     }
 }
