@@ -278,10 +278,11 @@ impl Gpu {
         within(PAUSE, &self.enqueueing)
     }
 
-    /// Keeps all streams but one from enqueueing, as far as that comes about within a millisecond.
-    pub(crate) fn pause_others<R>(&self, stream: &StreamInner, meanwhile: impl FnOnce() -> R) -> R {
-        let others: Vec<_> = self.all_streams().filter(|other| !std::ptr::eq(&raw const **other, stream)).collect();
-        let paused: Vec<_> = others.iter().map(|other| other.pause(PAUSE)).collect();
+    /// Keeps all streams, but for one that may be named, from enqueueing, as far as that comes about within a millisecond.
+    pub(crate) fn pause_all<R>(&self, but: Option<&StreamInner>, meanwhile: impl FnOnce() -> R) -> R {
+        let is_other = |stream: &Arc<StreamInner>| !but.is_some_and(|but| std::ptr::eq(&raw const **stream, but));
+        let streams: Vec<_> = self.all_streams().filter(is_other).collect();
+        let paused: Vec<_> = streams.iter().map(|stream| stream.pause(PAUSE)).collect();
         let result = meanwhile();
         drop(paused);
         result

@@ -20,6 +20,10 @@
 //! by some microseconds. CUPTI stays attached to the process after the first recording: do not take timings after one
 //! that are to be compared with timings before it. A profiler that is attached already keeps CUPTI for itself; one that comes
 //! after the first recording does not get the callbacks any more.
+//!
+//! CUPTI 13.0 is not quite safe where records are switched on or off while other threads are in calls of the driver: the library's
+//! own streams wait meanwhile, but other libraries do not know of it. Of 160 processes in which one thread recorded again and
+//! again beside five that worked, and nothing waited, one ended by a segmentation fault.
 
 mod buffers;
 mod calls;
@@ -90,19 +94,22 @@ impl Cupti {
         check("cuptiGetContextId", unsafe { sys::cuptiGetContextId(gpu.context.raw(), &mut context) })?;
         // Safety: as above.
         check("cuptiGetVersion", unsafe { sys::cuptiGetVersion(&mut version) })?;
-        let collecting = Mutex::new(Some(Collecting::begin(context)?));
-        for kind in KINDS {
-            // Safety: takes a number; what was enabled before a failure is disabled again.
-            check("cuptiActivityEnable", unsafe { sys::cuptiActivityEnable(kind) }).inspect_err(|_| disable())?;
-        }
         let mut label = format!("activity records of CUPTI, interface version {version}");
-        let watching = Watching::begin(tracer).map_err(|why| label += &format!("; no calls of other libraries: {why}"));
+        let collecting = Mutex::new(Some(Collecting::begin(context)?));
+        let watching = gpu.pause_all(None, || {
+            for kind in KINDS {
+                // Safety: takes a number; what was enabled before a failure is disabled again.
+                check("cuptiActivityEnable", unsafe { sys::cuptiActivityEnable(kind) }).inspect_err(|_| disable())?;
+            }
+            Ok::<_, String>(Watching::begin(tracer))
+        })?;
+        let watching = watching.map_err(|why| label += &format!("; no calls of other libraries: {why}"));
         calls::enter_own();
         // Where this fails, the recording begins with what CUPTI prepares.
         let _ = launch_nothing(gpu);
         calls::leave_own();
         let (watching, tracer, gpu) = (watching.ok(), tracer.clone(), gpu.clone());
-        let begin = RecordReader::take().inspect_err(|_| stop(watching.as_ref()))?;
+        let begin = RecordReader::take().inspect_err(|_| stop(&gpu, watching.as_ref()))?;
         Ok((Self { collecting, watching, tracer, gpu, begin }, label))
     }
 
@@ -211,7 +218,7 @@ impl ActivitySource for Cupti {
                 sys::cuptiActivityGetNumDroppedRecords(std::ptr::null_mut(), 0, &mut dropped);
             }
             if making.is_some() {
-                stop(self.watching.as_ref());
+                stop(&self.gpu, self.watching.as_ref());
             }
         }
         let end = RecordReader::take().unwrap_or(self.begin);
@@ -225,15 +232,17 @@ impl ActivitySource for Cupti {
         drop(self.collected());
         if let Some(_making) = self.gpu.may_make() {
             let _inside = exit::enter();
-            stop(self.watching.as_ref());
+            stop(&self.gpu, self.watching.as_ref());
         }
     }
 }
 
 /// No more is recorded. To disable records can wait for the whole GPU.
-fn stop(watching: Option<&Watching>) {
-    disable();
-    watching.inspect(|watching| watching.stop());
+fn stop(gpu: &Gpu, watching: Option<&Watching>) {
+    gpu.pause_all(None, || {
+        disable();
+        watching.inspect(|watching| watching.stop());
+    });
     // By now CUPTI has made what it takes away at the process's end.
     RECORDED.call_once(exit::come_first);
 }

@@ -284,7 +284,7 @@ impl<'a> StreamGuard<'a> {
             return enqueue();
         }
         let _enqueueing = if self.enqueueing.is_none() { gpu.lock_enqueue() } else { None };
-        gpu.pause_others(self.stream, enqueue)
+        gpu.pause_all(Some(self.stream), enqueue)
     }
 
     /// Enqueues a wait until a flag is set.
