@@ -7,7 +7,8 @@
 //! twice as long as the mean distance is always found.
 //!
 //! The mean distance is such that stacks take [`SHARE`] of the time that passes: what a stack took, and which part of the
-//! time calls took, are measured as it goes on. Where calls are rare, each has its stack.
+//! time calls took, are measured as it goes on. Where calls are rare, each has its stack. What such a time leaves of the share
+//! is spent soon after it: a short loop behind a long start has its stacks, too.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,6 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) const SHARE: u64 = 200;
 /// What a stack takes before one was taken, in nanoseconds.
 const EXPECTED: u64 = 10_000;
+/// What is left of the share is spent within this time, in nanoseconds, and no more is kept for later than makes so many of the
+/// share.
+const SOON: u64 = 500_000_000;
+const AT_MOST: u64 = 10;
 
 /// Where random numbers begin.
 pub(crate) const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -36,6 +41,8 @@ pub(crate) struct Sampling {
     since: AtomicU64,
     /// What a stack takes, smoothed.
     cost: AtomicU64,
+    /// What is left of the share.
+    left: AtomicU64,
     random: AtomicU64,
 }
 
@@ -47,6 +54,7 @@ impl Sampling {
             mark: AtomicU64::new(1),
             since: AtomicU64::new(0),
             cost: AtomicU64::new(EXPECTED),
+            left: AtomicU64::new(0),
             random: AtomicU64::new(SEED),
         }
     }
@@ -64,12 +72,18 @@ impl Sampling {
 
     /// Sets the next mark: the stack was taken between these two times.
     pub(crate) fn taken(&self, begin: u64, end: u64) {
-        let cost = (3 * self.cost.load(Ordering::Relaxed) + end.saturating_sub(begin)) / 4;
-        self.cost.store(cost, Ordering::Relaxed);
-        let elapsed = begin.saturating_sub(self.since.swap(end, Ordering::Relaxed)).max(1);
-        let passed = self.passed.load(Ordering::Relaxed);
-        let mean = u128::from(SHARE * cost) * u128::from(passed.min(elapsed)) / u128::from(elapsed);
         // Only the one thread whose stack was taken comes here.
+        let took = end.saturating_sub(begin);
+        let cost = (3 * self.cost.load(Ordering::Relaxed) + took) / 4;
+        self.cost.store(cost, Ordering::Relaxed);
+        let since = self.since.swap(end, Ordering::Relaxed);
+        let elapsed = begin.saturating_sub(since).max(1);
+        let gained = if since == 0 { 0 } else { (end - since) / SHARE };
+        let left = (self.left.load(Ordering::Relaxed) + gained).saturating_sub(took).min((AT_MOST - 1) * SOON / SHARE);
+        self.left.store(left, Ordering::Relaxed);
+        let passed = self.passed.load(Ordering::Relaxed);
+        let share = SHARE as f64 / (1.0 + (SHARE * left) as f64 / SOON as f64);
+        let mean = share * cost as f64 * passed.min(elapsed) as f64 / elapsed as f64;
         let random = shuffled(self.random.load(Ordering::Relaxed));
         self.random.store(random, Ordering::Relaxed);
         let distance = 1 + random % (2 * mean as u64).max(1);
@@ -109,6 +123,39 @@ mod tests {
             let (_, share) = run(&[length], 1_000, cost, 400_000);
             assert!((0.0025..0.00625).contains(&share), "{length} ns, {cost} ns: {share}");
         }
+    }
+
+    #[test]
+    fn a_short_loop_behind_a_long_start_has_its_stacks_and_a_long_one_no_more_than_the_share() {
+        let found_in = |rounds| {
+            let sampling = Sampling::new();
+            let (mut now, cost) = (0, 190_000);
+            // The start: a call in 100 ms.
+            for _ in 0..40 {
+                now += 100_000_000;
+                if sampling.falls_in(50_000) {
+                    sampling.taken(now, now + cost);
+                }
+            }
+            // A loop with a call of 2.5 ms and two of 0.8 ms in 8 ms.
+            let mut found = [0_u64; 3];
+            for _ in 0..rounds {
+                for (length, found) in [2_500_000, 800_000, 800_000].into_iter().zip(&mut found) {
+                    now += 1_300_000 + length;
+                    if sampling.falls_in(length) {
+                        *found += 1;
+                        sampling.taken(now, now + cost);
+                        now += cost;
+                    }
+                }
+            }
+            found
+        };
+        let short = found_in(38);
+        assert!(short.iter().all(|found| *found >= 5), "{short:?}");
+        let long: u64 = found_in(38_000).iter().sum();
+        let share = long as f64 * 190e-6 / (38_000.0 * 8e-3);
+        assert!((0.004..0.006).contains(&share), "{share}");
     }
 
     #[test]
