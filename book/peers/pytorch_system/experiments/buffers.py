@@ -67,8 +67,8 @@ class Pipeline:
 
     def single(self):
         """One buffer: a copy, a kernel and a synchronize in each iteration."""
-        for _ in range(1, self.steps):
-            self.device[0].copy_(self.host[0])
+        for data in self.host[1:]:
+            self.device[0].copy_(data)
             self.kernel(0)
             self.lab.synchronize()
 

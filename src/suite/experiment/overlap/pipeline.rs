@@ -14,11 +14,20 @@ pub(super) enum Dependencies {
     OneWay,
 }
 
+/// One for each iteration, so that the data of each differ, and none is copied from the host's cache because it was copied before.
+fn host_buffers(device: &Device, kind: HostKind, elements: usize, steps: usize) -> Result<Vec<HostBuffer<f32>>> {
+    let buffer = |step: usize| {
+        let mut buffer = device.host_buffer::<f32>(kind, elements)?;
+        buffer.write()?.fill(step as f32);
+        Ok(buffer)
+    };
+    (0..steps).map(buffer).collect()
+}
+
 /// The streams, buffers and events of the loop.
 pub(super) struct Pipeline {
     transfer: Stream,
     compute: Stream,
-    /// One for each iteration, so that the data of each differ.
     host: Vec<HostBuffer<f32>>,
     device: [Tensor<f32>; 2],
     copied: [Event; 2],
@@ -28,14 +37,9 @@ pub(super) struct Pipeline {
 impl Pipeline {
     pub(super) fn new(device: &Device, kind: HostKind, elements: usize, steps: usize) -> Result<Self> {
         let (transfer, compute) = (device.stream()?, device.stream()?);
-        let buffer = |step: usize| {
-            let mut buffer = device.host_buffer::<f32>(kind, elements)?;
-            buffer.write()?.fill(step as f32);
-            Ok(buffer)
-        };
         let pair = || Ok::<_, DeviceError>([device.event()?, device.event()?]);
         Ok(Self {
-            host: (0..steps).map(buffer).collect::<Result<_>>()?,
+            host: host_buffers(device, kind, elements, steps)?,
             device: [transfer.zeros([elements])?, transfer.zeros([elements])?],
             transfer,
             compute,
@@ -108,26 +112,23 @@ impl Pipeline {
     }
 }
 
-/// One buffer: each iteration is a copy, a kernel and a synchronize.
+/// One device buffer: each iteration is a copy, a kernel and a synchronize.
 pub(super) struct Single {
     stream: Stream,
-    data: HostBuffer<f32>,
+    host: Vec<HostBuffer<f32>>,
     x: Tensor<f32>,
-    steps: usize,
 }
 
 impl Single {
     pub(super) fn new(device: &Device, kind: HostKind, elements: usize, steps: usize) -> Result<Self> {
         let stream = device.stream()?;
-        let mut data = device.host_buffer::<f32>(kind, elements)?;
-        data.write()?.fill(1.0);
-        Ok(Self { x: stream.zeros([elements])?, stream, data, steps })
+        Ok(Self { x: stream.zeros([elements])?, stream, host: host_buffers(device, kind, elements, steps)? })
     }
 
     /// Runs the loop to its end; with `slowed`, a spin of that length goes before each kernel.
     pub(super) fn run(&self, slowed: Option<Duration>) -> Result<()> {
-        (1..self.steps).try_for_each(|_| {
-            self.x.copy_from(&self.data)?;
+        self.host.iter().skip(1).try_for_each(|data| {
+            self.x.copy_from(data)?;
             slowed.map_or(Ok(()), |duration| self.stream.spin(duration))?;
             black_box(self.x.multiply_scalar(2.0)?);
             self.stream.device().synchronize()
@@ -142,7 +143,7 @@ impl Single {
             let mut times = (0..TRIALS).map(|_| clock.time(work).map(|((), seconds)| seconds));
             times.try_fold(f64::INFINITY, |least, time| Ok(least.min(time?)))
         };
-        let copy = shortest(&|| self.x.copy_from(&self.data))?;
+        let copy = shortest(&|| self.x.copy_from(&self.host[0]))?;
         let kernel = shortest(&|| self.x.multiply_scalar(2.0).map(|y| drop(black_box(y))))?;
         Ok([copy, kernel])
     }
