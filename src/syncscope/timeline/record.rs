@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::thread::ThreadId;
 use std::time::Instant;
 
@@ -117,6 +118,7 @@ impl Timeline {
             of_calls.filter(|(_, call)| call.note.barrier.is_none())
         };
         let mut spans: Vec<Span> = Vec::with_capacity(log.calls.len() + within().count() + log.work.len());
+        let library = library(file!(), &std::env::current_dir().unwrap_or_default());
         let of_call = |call: &TracedCall| Span {
             track: tracks.of_thread(call),
             name: call.note.name.to_owned(),
@@ -131,7 +133,7 @@ impl Timeline {
             site: call
                 .site
                 .map(|site| format!("{}:{}", site.file(), site.line()))
-                .or_else(|| own_line(&call.stack.as_deref()?.to_string())),
+                .or_else(|| own_line(&call.stack.as_deref()?.to_string(), &library)),
             detail: None,
         };
         spans.extend(log.calls.iter().map(of_call));
@@ -178,9 +180,15 @@ impl Timeline {
     }
 }
 
-/// The line of a stack that is the program's own: the first that lies in no package, no toolchain and not in this library.
-fn own_line(stack: &str) -> Option<String> {
-    let library = file!().strip_suffix("timeline/record.rs").filter(|folder| !folder.is_empty()).unwrap_or(file!());
+/// The folder of this library as a stack names it, which is written as seen from the current folder.
+fn library(source: &str, current: &Path) -> String {
+    let folder = source.strip_suffix("timeline/record.rs").filter(|folder| !folder.is_empty()).unwrap_or(source);
+    let below = Path::new(folder).strip_prefix(current).ok().filter(|below| below.is_relative()).and_then(Path::to_str);
+    below.map_or_else(|| folder.to_owned(), |below| format!("./{below}/"))
+}
+
+/// The line of a stack that is the program's own: the first that lies in no package, no toolchain and not in `library`.
+fn own_line(stack: &str, library: &str) -> Option<String> {
     let brought = ["/registry/src/", "/git/checkouts/", "/rustc/", "/rustlib/src/", library];
     let own = |line: &&str| !brought.iter().any(|folder| line.contains(folder));
     let place = stack.lines().filter_map(|line| line.trim_start().strip_prefix("at ")).find(own)?;
@@ -442,8 +450,13 @@ mod tests {
              at /home/a/.cargo/registry/src/index-1/binding-0.1.0/src/lib.rs:7:5\n   3: decode::token\n             \
              at ./src/main.rs:57:18\n   4: core::ops::function::FnOnce::call_once\n             \
              at /rustc/5980761/library/core/src/ops/function.rs:250:5\n   5: decode::main\n             at ./src/main.rs:80:5\n";
-        assert_eq!(own_line(stack).as_deref(), Some("src/main.rs:57"));
-        assert_eq!(own_line("   0: decode::token\n   1: main\n"), None, "built without lines");
+        // As cargo names it where it is a package of the same workspace, of another one below the current folder, and elsewhere.
+        for source in ["src/syncscope/timeline/record.rs", "/w/src/syncscope/timeline/record.rs"] {
+            let library = library(source, Path::new("/w"));
+            assert_eq!(own_line(stack, &library).as_deref(), Some("src/main.rs:57"), "{library}");
+        }
+        assert_eq!(library("/elsewhere/timeline/record.rs", Path::new("/w")), "/elsewhere/");
+        assert_eq!(own_line("   0: decode::token\n   1: main\n", "/elsewhere/"), None, "built without lines");
     }
 
     #[test]
