@@ -189,18 +189,19 @@ pub fn idle(report: &AuditReport, most: usize) -> Table {
     };
     let is_told = report.idle.iter().any(|place| place.without_ns.is_some());
     let is_shown = |name: &str| is_told || name != WITHOUT;
-    let row = |place: &IdlePlace| {
-        let cells = [
-            devices.each(place.idle_ns),
-            share(place.idle_ns, whole),
-            without(place),
-            why(report, place),
-            waits_at(report, place),
-        ];
+    let row = |name: String, idle: u64, [without, why, waits]: [String; 3]| {
+        let cells = [devices.each(idle), share(idle, whole), without, why, waits];
         let shown = columns().skip(1).zip(cells).filter(|((_, name), _)| is_shown(name));
-        TableRow::new(line(place.name()), shown.map(|(_, cell)| Cell::Text(cell)).collect())
+        TableRow::new(name, shown.map(|(_, cell)| Cell::Text(cell)).collect())
     };
-    let rows = report.idle.iter().take(most).map(row).collect();
+    let of_place = |place: &IdlePlace| {
+        row(line(place.name()), place.idle_ns, [without(place), why(report, place), waits_at(report, place)])
+    };
+    let mut rows: Vec<TableRow> = report.idle.iter().take(most).map(of_place).collect();
+    let rest = report.idle.iter().skip(most);
+    if rest.len() > 0 {
+        rows.push(row("(the rest)".to_owned(), rest.map(|place| place.idle_ns).sum(), Default::default()));
+    }
     let shown = columns().filter(|(_, name)| is_shown(name));
     Table::new(title, shown.map(|(role, name)| Column::new(role, name)).collect(), rows)
 }

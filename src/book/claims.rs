@@ -35,13 +35,18 @@ pub(super) fn render(book: &Book<'_>, judged: &[Judged<'_>]) -> Result<String, B
         judged.iter().filter_map(document).collect()
     };
     // What printed figures show counts once: no machine has a say in it.
-    let totals = |of_figures: bool, place: usize| {
+    let on = |of_figures: bool, place: usize| {
         let counted = judged.iter().flat_map(|(document, judged)| document.claims.iter().zip(judged));
-        let counted = counted.filter(|(claim, _)| !claim.places.is_empty() && claim.is_about_figures() == of_figures);
-        verdict_totals(counted.filter_map(|(_, of)| Some(&of.get(place)?.verdict)))
+        let counted =
+            counted.filter(move |(claim, _)| !claim.places.is_empty() && claim.is_about_figures() == of_figures);
+        counted.filter_map(move |(_, of)| of.get(place))
     };
+    let totals = |of_figures, place| verdict_totals(on(of_figures, place).map(|judgement| &judgement.verdict));
     let machines = book.machines.named().enumerate();
-    let machines = machines.map(|(place, (_, label))| context! { label, totals => totals(false, place) });
+    let machines =
+        machines.flat_map(|(place, named)| on(false, place).map(move |judgement| ((place, named.1), judgement)));
+    let machines = each_once(that_judged(machines).into_iter().map(|(machine, _)| machine)).into_iter();
+    let machines = machines.map(|(place, label)| context! { label, totals => totals(false, place) });
     let context = context! {
         systems => systems.iter().map(|system| Value::from(*system)).collect::<Vec<Value>>(),
         of_figures => totals(true, 0),

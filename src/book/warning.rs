@@ -153,7 +153,7 @@ impl Warning {
         }
         if !held.is_empty() {
             let marked = format!(
-                " ({}): their times may be too long, and each is marked. Let it cool, or lock its clocks, and run again.",
+                " ({}): their times may be too long, and those of syncscope are marked. Let it cool, or lock its clocks, and run again.",
                 held.join(", ")
             );
             warn(Run, "The device held its clocks back within rows of ", marked);

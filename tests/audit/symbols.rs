@@ -34,6 +34,17 @@ fn a_native_stack_skips_the_driver_and_reaches_the_program() {
     assert!(found.stack[0].file.ends_with("libdeep.so"), "{found:?}");
 }
 
+#[test]
+fn a_program_that_is_started_from_another_folder_has_its_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = native(folder.path(), "native.c", &[]);
+    let name = std::path::Path::new(&program).file_name().unwrap().to_str().unwrap();
+    let script = format!("cd '{}' && exec ./{name}", folder.path().display());
+    let audited = Audited::of(&["sh", "-c", &script], &["--stacks", "all"], &[]);
+    let found = &audited.report.places[0];
+    assert!(found.place.starts_with(&format!("{SOURCES}/native.c:")), "{found:?}");
+}
+
 /// 4 MiB behind an address of a program without line tables there are lines of another function.
 #[test]
 fn a_line_is_taken_from_where_a_module_was_linked_to_begin() {

@@ -404,8 +404,11 @@ fn launching(gaps: &[ShortGap], ticks: &[Tick], told: &mut Told) {
     let of = if told.iterations > 0 { " an iteration" } else { "" };
     for (place, (count, stack)) in lines {
         let part = count / seen;
-        let gaps = counted((each * part).round() as u64, "gap");
-        let within = format!("{gaps} between work{of}, half of at most {median:.1} µs");
+        let gaps = match counted(each.round() as u64, "gap") {
+            all if part == 1.0 => all,
+            all => format!("{:.0} % of {all}", 100.0 * part),
+        };
+        let within = format!("{gaps} between work{of}, half of all at most {median:.1} µs");
         let key = Key { place: place.to_owned(), cause: IdleCause::Launch, within };
         told.add(&key, stack, total as f64 * part, None);
     }

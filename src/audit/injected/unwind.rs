@@ -1,6 +1,8 @@
 //! The native stack of this thread, and what the dynamic linker knows of its addresses.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStringExt;
+use std::sync::OnceLock;
 
 use crate::system;
 
@@ -58,6 +60,23 @@ pub(crate) fn place(address: usize) -> Option<Place> {
             return None;
         }
         let text = |text: *const c_char| if text.is_null() { &[][..] } else { CStr::from_ptr(text).to_bytes() };
-        Some(Place { module: text(symbol.file), function: text(symbol.name), offset: address - symbol.base as usize })
+        Some(Place {
+            module: path(text(symbol.file)),
+            function: text(symbol.name),
+            offset: address - symbol.base as usize,
+        })
     }
+}
+
+/// The path of a module by the linker's name of it. That of the program is as it was started: seen from a folder that may not be
+/// the current one any more.
+fn path(name: &'static [u8]) -> &'static [u8] {
+    static PROGRAM: OnceLock<Vec<u8>> = OnceLock::new();
+    let is_library = || name.windows(3).any(|part| part == b".so");
+    if name.starts_with(b"/") || is_library() {
+        return name;
+    }
+    let program =
+        || std::fs::read_link("/proc/self/exe").map_or_else(|_| name.to_vec(), |path| path.into_os_string().into_vec());
+    PROGRAM.get_or_init(program)
 }

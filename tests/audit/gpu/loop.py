@@ -3,7 +3,7 @@
 
     python loop.py time FILE    times it with so many waits removed, without an audit
     python loop.py audited      runs it with so many waits removed, each in a file of its own name, so that an audit tells them apart
-    python loop.py with         runs it with all waits
+    python loop.py with         runs it with all waits, for some seconds
     python loop.py without      runs it without
 """
 import json
@@ -28,6 +28,8 @@ LISTING = "book/src/listings/training_iteration.py"
 BATCH = 2048
 ITERATIONS = 40
 WARM = 5
+# How often they run where one of them is audited alone.
+AUDITED = 10
 
 
 class Loop:
@@ -86,12 +88,15 @@ def measure(loops):
 def main(what):
     if what in ("with", "without"):
         removed = 0 if what == "with" else len(REMOVED) - 1
-        return run(removed, Loop(removed >= 6), ITERATIONS)
-    loops = [Loop(False), Loop(True)]
-    if what == "time":
+        loop = Loop(removed >= 6)
+        for _ in range(AUDITED):
+            run(removed, loop, ITERATIONS)
+    elif what == "time":
         with open(sys.argv[2], "w") as file:
-            json.dump({"names": REMOVED, "iterations": ITERATIONS, "seconds": measure(loops)}, file)
+            seconds = measure([Loop(False), Loop(True)])
+            json.dump({"names": REMOVED, "iterations": ITERATIONS, "seconds": seconds}, file)
     else:
+        loops = [Loop(False), Loop(True)]
         for removed in range(len(REMOVED)):
             # The name says what is removed.
             run(removed, loops[removed >= 6], ITERATIONS, f"{LISTING[:-3]}-{removed}.py")
