@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use syncscope::device::Device;
-use syncscope::measure::{Protocol, Sampler};
+use syncscope::measure::{Compared, Protocol, Sampler};
 
 use crate::Result;
 
@@ -98,9 +98,20 @@ fn compare(loops: &impl Loops) -> Result<()> {
     let sampler = Sampler::new(Protocol::samples(20));
     println!("{TOKENS} tokens:");
     let decoders = (("waiting", || loops.waiting_decoder()), ("mended", || loops.mended_decoder()));
-    println!("{}", sampler.compare(decoders)?);
+    say(&sampler.compare(decoders)?);
     println!("\n{STEPS} steps of training:");
     let trainings = (("waiting", || loops.waiting_training()), ("mended", || loops.mended_training()));
-    println!("{}", sampler.compare(trainings)?);
+    say(&sampler.compare(trainings)?);
     Ok(())
+}
+
+/// Prints the times of both versions, and their difference.
+fn say(compared: &Compared) {
+    for comparison in compared.iter() {
+        let (waiting, mended) = comparison.samples();
+        for samples in [waiting, mended] {
+            println!("{}: {}", samples.name(), samples.estimate().format(samples.unit()));
+        }
+        println!("{comparison}");
+    }
 }
