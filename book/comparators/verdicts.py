@@ -7,10 +7,11 @@ REPORT is this repository's `report`, CRITERION the program of the folder `crite
 a set of runs, as `report run` writes it, all of the same code on one machine. It needs numpy, tabulate, colorama and the
 scripts of nvbench: `pip install cuda-bench==0.3.0 numpy tabulate colorama jsondiff`.
 
-Each tool has what its user has. nvbench's two scripts, criterion and tango compare a process with another one: the first run of
-each side. `report compare` takes all runs of each side. All have their default settings; for none of them is a change of less than
-0.5 % one. The rule of tango is written anew, from its documentation: pairs of samples, of which the mean difference is 2.6
-standard errors from 0 or more, and more than 0.5 %. In tango the samples of a pair are neighbours in time, which these are not.
+nvbench's two scripts, criterion and tango's rule get the first run of each side. `report compare` takes all runs of each side. All
+have their default settings, but criterion a tenth of its resamples. So their thresholds differ: 5 % for `report compare`, 1 % for
+criterion, 0.5 % for tango's rule, and for nvbench the scatter of the samples. The rule of tango is written anew, from its
+documentation: pairs of samples, of which the mean difference is 2.6 standard errors from 0 or more, and more than 0.5 %. In tango
+the samples of a pair are neighbours in time, which these are not.
 
 Of each kind of data there are equal sides, and sides of which every tenth row takes 20 % longer in the second. A false alarm is
 a row named slower or faster that is neither.

@@ -126,7 +126,7 @@ fn the_students_notebook_has_no_answer_and_replaces_only_notebooks() {
     assert_eq!(code(&release()), 2);
 }
 
-/// A lab's sheet names the command by which it is graded, in the folder of the clone.
+/// A lab's sheet names the command by which it is graded, in the folder of syncscope.
 #[test]
 fn the_command_that_each_lab_names_grades_it() {
     let folder = tempfile::tempdir().unwrap();
