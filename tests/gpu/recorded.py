@@ -2,6 +2,7 @@
 by SUITE; here it makes each call once more, behind work of a known length, and records it by CUPTI. It prints each call of which
 the two say different things, and for how many they say the same.
 """
+import gzip
 import json
 import os
 import subprocess
@@ -41,7 +42,7 @@ def main(report, suite, results, out, *programs):
     planned = os.path.join(out, "recorded-plan.json")
     with open(planned, "w") as file:
         json.dump(plan, file)
-    gates = by_gates(json.load(open(results)))
+    gates = by_gates(json.load(gzip.open(results)))
     same, different = 0, 0
     for program in programs:
         answer = os.path.join(out, f"recorded-{os.path.basename(program)}.json")
