@@ -92,22 +92,27 @@ fn row(document: &Document, claim: &Claim, judgements: &[Judgement], systems: &[
         verdicts(machines().flat_map(of_system))
     };
     let about_figures = claim.is_about_figures();
-    let mut found: Vec<Value> = Vec::new();
     // The tests of the book's own claims, and those of systems that do not decide, stand in the data alone.
-    for (machine, judgement) in that_judged(machines()).into_iter().filter(|_| !claim.places.is_empty()) {
-        if !judgement.cases.is_empty() || !judgement.shown.is_empty() {
-            let heading =
-                if about_figures { "Figures alone".to_owned() } else { format!("{}, {machine}", judgement.system) };
-            found.push(evidence(&heading, judgement));
-        }
-        if about_figures {
-            break;
-        }
+    let has_tests = |(_, judgement): &(&str, &Judgement)| !judgement.cases.is_empty() || !judgement.shown.is_empty();
+    let judged = if claim.places.is_empty() { Vec::new() } else { that_judged(machines()) };
+    let mut judged: Vec<(&str, &Judgement)> = judged.into_iter().filter(has_tests).collect();
+    if about_figures {
+        // Each machine says the same of the figures, and what is shown beside them is best of one that measured it.
+        let missing = |judgement: &Judgement| judgement.shown.iter().filter(|case| case.found.is_err()).count();
+        judged.sort_by_key(|(_, judgement)| missing(judgement));
+        judged.truncate(1);
     }
+    let heading = |machine: &str, judgement: &Judgement| match (about_figures, judgement.shown.is_empty()) {
+        (true, true) => "Figures alone".to_owned(),
+        (true, false) => format!("Figures alone, and beside them {machine}"),
+        (false, _) => format!("{}, {machine}", judgement.system),
+    };
+    let found = judged.iter().map(|(machine, judgement)| evidence(&heading(machine, judgement), judgement));
+    let found = found.collect::<Vec<Value>>();
     context! {
         id => claim.id.as_str(),
         claim => safe_html(escape(&claim.plain())),
-        places => claim.sources(document).join("; "),
+        places => if claim.places.is_empty() { claim.reason() } else { claim.sources(document).join("; ") },
         kind => claim.kind.name(),
         rationale => safe_html(escape(&claim.why())),
         of_figures => about_figures.then(|| verdicts(machines().take(1))),
