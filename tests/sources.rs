@@ -377,7 +377,7 @@ fn the_listing_of_pytorchs_calls_has_those_that_are_measured() {
 #[test]
 fn the_programs_for_other_crates_have_the_calls_that_are_declared() {
     let has = |path: &str| -> BTreeSet<String> {
-        let text = text(&root().join("book/peers-rs").join(path));
+        let text = text(&root().join("book").join(path));
         let named = text.lines().filter_map(|line| line.strip_prefix("    (\"")?.split('"').next());
         named.map(str::to_owned).collect()
     };
@@ -392,11 +392,11 @@ fn the_programs_for_other_crates_have_the_calls_that_are_declared() {
             .collect()
     };
     for name in ["cudarc", "candle", "burn"] {
-        let calls = has(&format!("{name}/src/calls.rs"));
+        let calls = has(&format!("src/listings/{name}_calls.rs"));
         assert!(calls.len() >= 40, "{name}: {}", calls.len());
         assert_eq!(calls, declared(&format!("crate-calls.{name}.blocks")), "{name}");
     }
-    let libraries =
-        ["dense", "solver", "sparse", "transforms", "nccl"].map(|part| has(&format!("libraries/src/{part}.rs")));
+    let libraries = ["dense", "solver", "sparse", "transforms", "nccl"]
+        .map(|part| has(&format!("peers-rs/libraries/src/{part}.rs")));
     assert_eq!(libraries.into_iter().flatten().collect::<BTreeSet<_>>(), declared("driver-calls.library.blocks"));
 }

@@ -5,6 +5,7 @@
 //! the device, and its work may not yet be launched. What the thread waits for while the host goes on, a call finds out that
 //! asks it next: a copy of much pageable memory waits for its stream there.
 
+#[path = "../../../src/listings/burn_calls.rs"]
 mod calls;
 mod stream;
 

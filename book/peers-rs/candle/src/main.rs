@@ -1,5 +1,6 @@
 //! candle: its tensors on a stream of its own.
 
+#[path = "../../../src/listings/candle_calls.rs"]
 mod calls;
 
 use std::path::PathBuf;

@@ -1,5 +1,6 @@
 //! cudarc: its streams, memory and launches, with its event tracking on and off.
 
+#[path = "../../../src/listings/cudarc_calls.rs"]
 mod calls;
 
 use std::cell::RefCell;
