@@ -78,7 +78,7 @@ impl Sampling {
         self.cost.store(cost, Ordering::Relaxed);
         let since = self.since.swap(end, Ordering::Relaxed);
         let elapsed = begin.saturating_sub(since).max(1);
-        let gained = if since == 0 { 0 } else { (end - since) / SHARE };
+        let gained = if since == 0 { 0 } else { end.saturating_sub(since) / SHARE };
         let left = (self.left.load(Ordering::Relaxed) + gained).saturating_sub(took).min((AT_MOST - 1) * SOON / SHARE);
         self.left.store(left, Ordering::Relaxed);
         let passed = self.passed.load(Ordering::Relaxed);

@@ -72,8 +72,8 @@ pub(crate) fn place(address: usize) -> Option<Place> {
 /// the current one any more.
 fn path(name: &'static [u8]) -> &'static [u8] {
     static PROGRAM: OnceLock<Vec<u8>> = OnceLock::new();
-    let is_library = || name.windows(3).any(|part| part == b".so");
-    if name.starts_with(b"/") || is_library() {
+    let is_library = name.ends_with(b".so") || name.windows(4).any(|part| part == b".so.");
+    if name.starts_with(b"/") || is_library {
         return name;
     }
     let program =
